@@ -78,10 +78,12 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "retag": lambda g, x: g.ledger.memories.tag(g.fact.id, add=[x]),
     "set_validity": lambda g, x: g.ledger.memories.set_validity(g.fact.id, valid_from="2020-01-01", reason=x),
     "adjust": lambda g, x: g.ledger.memories.set_confidence(g.fact.id, 0.5, reason=x),
-    "quarantine": lambda g, x: (g.ledger.guards.quarantine(g.fact.id, reason=x), g.ledger.guards.quarantine(g.said.position, reason=x)),
+    "quarantine": lambda g, x: (
+        g.ledger.guards.quarantine(g.fact.id, reason=x), g.ledger.guards.quarantine(g.said.position, reason=x)),
     "release": lambda g, x: (g.ledger.guards.quarantine(g.fact.id), g.ledger.guards.release(g.fact.id, reason=x)),
     "relate": lambda g, x: g.ledger.graph.relate(g.fact.id, x, "knows", "Ana"),
-    "unrelate": lambda g, x: (g.ledger.graph.relate(g.fact.id, "a", "is", "b"), g.ledger.graph.unrelate(g.fact.id, "a", "is", "b", reason=x)),
+    "unrelate": lambda g, x: (
+        g.ledger.graph.relate(g.fact.id, "a", "is", "b"), g.ledger.graph.unrelate(g.fact.id, "a", "is", "b", reason=x)),
     "register_project": lambda g, x: g.ledger.projects.add("garden", description=x),
     "register_project by a name": lambda g, x: g.ledger.projects.add(x),
     "add_alias": lambda g, x: g.ledger.projects.add_alias("home", x),
@@ -98,13 +100,17 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "undo": lambda g, x: g.ledger.undo(g.ledger.history.audit(limit=1)[0].command_id, reason=x),
     "redo": lambda g, x: (g.ledger.undo(c := g.ledger.history.audit(limit=1)[0].command_id), g.ledger.redo(c, reason=x)),
     "distrust": lambda g, x: g.ledger.bind(actor="eve").history.distrust(g.turn.id, reason=x),
-    "trust": lambda g, x: (g.ledger.bind(actor="eve").history.distrust(g.turn.id), g.ledger.bind(actor="eve").history.trust(g.turn.id, reason=x)),
+    "trust": lambda g, x: (
+        g.ledger.bind(actor="eve").history.distrust(g.turn.id),
+        g.ledger.bind(actor="eve").history.trust(g.turn.id, reason=x)),
     "erase": lambda g, x: g.ledger.erase(g.other.id, reason=x),
     "hold": lambda g, x: g.ledger.holds.add(g.fact.id, reason=x),
     "lift_hold": lambda g, x: g.ledger.holds.remove(g.ledger.holds.add(g.fact.id).id, reason=x),
     "recall": lambda g, x: g.ledger.recall(x, receipt=True),
-    "merge": lambda g, x: g.ledger.merges.combine([g.other.id, g.ledger.remember("The user is in Ghent.").id], content=x, reason=x),
-    "merge for a reason": lambda g, x: g.ledger.merges.combine([g.other.id, g.ledger.remember("The user is in Ghent.", tags=[x]).id], reason=x),
+    "merge": lambda g, x: g.ledger.merges.combine(
+        [g.other.id, g.ledger.remember("The user is in Ghent.").id], content=x, reason=x),
+    "merge for a reason": lambda g, x: g.ledger.merges.combine(
+        [g.other.id, g.ledger.remember("The user is in Ghent.", tags=[x]).id], reason=x),
     "reject_merge": lambda g, x: (
         g.ledger.remember("The user now lives in Ghent."),
         g.ledger.merges.reject(g.ledger.merges.find(threshold=0.6).proposed[0].id, reason=x)),
@@ -115,7 +121,9 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "find_conflicts": lambda g, x: (g.ledger.remember(f"Host: {x}"), g.ledger.remember("Host: db1"), g.ledger.conflicts.find()),
     "observe": lambda g, x: g.ledger.observations.add(x, [g.other.id], tags=[x], reason=x),
     "revise an observation": lambda g, x: g.ledger.revise(g.ledger.observations.add("At home.", [g.other.id]).id, x, reason=x),
-    "withdraw_source": lambda g, x: (g.ledger.observations.add("At home.", [g.other.id]), g.ledger.observations.withdraw((g.other.id,), reason=x)),
+    "withdraw_source": lambda g, x: (
+        g.ledger.observations.add("At home.", [g.other.id]),
+        g.ledger.observations.withdraw((g.other.id,), reason=x)),
     "consolidate": lambda g, x: g.ledger.consolidate(tags=[x]),
     "session append": lambda g, x: g.session.append("user", x, parts=[
         {"type": "tool_use", "id": "t1", "name": "run", "arguments": {"command": x, "env": {"TOKEN": x}}},

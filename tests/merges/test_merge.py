@@ -172,7 +172,10 @@ def test_vectors_that_were_made_add_pairs_that_have_about_half_their_words_in_co
 
 def test_the_one_memory_has_what_all_of_them_had(ledger: Ledger) -> None:
     turns = [ledger.capture(f"question {n}", reinforce=False) for n in range(2)]
-    one = ledger.remember(LONG, confidence=0.6, tags=["coffee", "habit"], entities=["Ana"], sources=(turns[0].id,), valid_from="2024-01-01T00:00:00Z", valid_to="2027-01-01T00:00:00Z", relations=[("Ana", "drinks", "Coffee")])  # fmt: skip
+    one = ledger.remember(
+        LONG, confidence=0.6, tags=["coffee", "habit"], entities=["Ana"], sources=(turns[0].id,),
+        valid_from="2024-01-01T00:00:00Z", valid_to="2027-01-01T00:00:00Z", relations=[("Ana", "drinks", "Coffee")],
+    )  # fmt: skip
     other = ledger.remember(NEAR, confidence=0.9, tags=["coffee", "work"], entities=["Bob"], sources=(turns[1].id,))
     ledger.reinforce(one.id)
     ledger.reinforce(other.id)

@@ -170,7 +170,8 @@ def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
     ("over", "more"),
     [
         ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"method": "magic"}),
-        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"idempotency_key": "k"}), ("memories", {"method": "model"}),
+        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"idempotency_key": "k"}),
+        ("memories", {"method": "model"}),
         ("interactions", {"tags": ["x"]}), ("memories", {"tags": [5]}), ("memories", {"project": "nowhere"}), (["m_zzz"], {}),
     ],
 )  # fmt: skip

@@ -19,8 +19,7 @@ LOVES = ("The user loves dark roast coffee.", "The user really loves dark roast 
 
 
 def seen(ledger: Ledger, id: str, at: int | None = None) -> Observation:
-    found = (ledger if at is None else ledger.at(at)).observations.get(id)
-    return found
+    return (ledger if at is None else ledger.at(at)).observations.get(id)
 
 
 def shown(ledger: Any, query: str) -> list[str]:

@@ -38,8 +38,7 @@ def two(ledger: Ledger, **more: Any) -> tuple[str, str]:
 
 
 def read(ledger: Ledger, id: str) -> Observation:
-    found = ledger.observations.get(id)
-    return found
+    return ledger.observations.get(id)
 
 
 def standing(ledger: Ledger, id: str) -> tuple[str, int, str]:

@@ -69,9 +69,9 @@ def test_a_status_brings_what_is_hidden_but_never_a_candidate(ledger: Ledger) ->
     assert texts(ledger.recall("tea", statuses=("superseded",))) == ["tea superseded"]
     assert set(texts(ledger.recall("tea", statuses=["active", "retracted"]))) == {"tea successor", "tea retracted"}
     assert set(texts(ledger.recall("tea", statuses=()))) == {"tea superseded", "tea successor", "tea retracted"}
-    for status in ("candidate", ["active", "candidate"]):
+    for statuses in (["candidate"], ["active", "candidate"]):
         with pytest.raises(RejectedError, match="before it is promoted"):
-            ledger.recall("tea", statuses=status)
+            ledger.recall("tea", statuses=statuses)
     with pytest.raises(RejectedError, match="statuses cannot be"):
         ledger.recall("tea", statuses=("gone",))
 
@@ -87,7 +87,7 @@ def test_nobody_recalls_what_is_another_users(ledger: Ledger) -> None:
                 "tea", among=("memories", "chunks", "turns"), statuses=(), explain=True, project=project, **packed
             )  # type: ignore[arg-type]
             for project in (None, "Home")
-            for packed in ({}, {"packing": "shares", "budget": 10_000})
+            for packed in ({}, {"packing": "shares", "budget": 10_000, "unit": "chars"})
         ]
         packs += [ledger.bind(user=user).profile(), ledger.bind(user=user).projects.context("Home")]
         others = {"nobody", "ann", "bob"} - {user or "nobody"}
@@ -137,10 +137,8 @@ def test_kinds_bring_memories_of_these_only(ledger: Ledger) -> None:
 def test_what_is_searched_is_what_is_named(ledger: Ledger) -> None:
     ledger.remember("tea remembered")
     ledger.capture("tea asked", "tea answered")
-    found = {
-        among: (texts(ledger.recall("tea", among=(among,))), ledger.recall("tea", among=(among,)).searched)
-        for among in (*AMONG, "all")
-    }
+    packs = {name: ledger.recall("tea", among=(name,)) for name in AMONG} | {"all": ledger.recall("tea", among=AMONG)}
+    found = {name: (texts(pack), pack.searched) for name, pack in packs.items()}
     assert found["memories"] == (["tea remembered"], 1) and found["chunks"] == ([], 0)
     assert (set(found["turns"][0]), found["turns"][1]) == ({"tea asked", "tea answered"}, 2)
     assert (len(found["all"][0]), found["all"][1]) == (3, 3)
@@ -221,7 +219,7 @@ def test_a_budget_that_is_no_whole_number_from_0_is_refused(ledger: Ledger, budg
 def test_a_pack_never_takes_more_than_its_budget(stocked: Ledger, packing: str, ranking: str, unit: str) -> None:
     size = {"chars": len, "tokens": tokens.estimate}[unit]
     for budget in (0, 1, 17, 60, 300, 10**6, 10**400):
-        for k, project, among in ((3, None, "memories"), (20, "Home", "all")):
+        for k, project, among in ((3, None, ("memories",)), (20, "Home", AMONG)):
             pack = stocked.recall(
                 "which tea",
                 budget=budget,
@@ -230,7 +228,7 @@ def test_a_pack_never_takes_more_than_its_budget(stocked: Ledger, packing: str, 
                 ranking=ranking,
                 limit=k,
                 project=project,
-                among=(among,),
+                among=among,
             )
             assert pack.used == size(pack.as_text()) <= budget and (pack.budget, pack.unit) == (budget, unit)
             assert all(item.cut for item in pack.cut) and not any(item.cut for item in pack.items)
@@ -676,8 +674,8 @@ def test_a_moment_finds_texts_and_statuses_of_then(ledger: Ledger) -> None:
 
 def test_at_the_newest_moment_everything_is_found_as_now(stocked: Ledger) -> None:
     for asked in (
-        {"among": "all"},
-        {"among": "memories", "ranking": "rubino/1"},
+        {"among": AMONG},
+        {"among": ("memories",), "ranking": "rubino/1"},
         {"project": "Home", "kinds": "preference"},
     ):
         now, then = stocked.recall("which tea", **asked), stocked.at(stocked.position).recall("which tea", **asked)  # type: ignore[arg-type]
@@ -698,7 +696,7 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index_with_the_same_score
             before = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
             with closing(sqlite3.connect(path)) as connection:
                 assert connection.execute("SELECT count(*) FROM search_waiting").fetchone() == (2,)
-            taken = [writer.recall("coffee or tea", among=among, limit=50) for among in ("memories", "turns")]
+            taken = [writer.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
             after = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
     assert before == taken == after
     assert [len(pack.items) for pack in before] == [7, 2]

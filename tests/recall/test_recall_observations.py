@@ -130,7 +130,7 @@ def test_how_many_is_a_whole_number(ledger: Ledger, number: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"kinds": "preference"}, {"status": "superseded"}, {"status": ["retracted", "invalid"]}]
+    "asked", [{"kinds": ["preference"]}, {"statuses": ["superseded"]}, {"statuses": ["retracted", "invalid"]}]
 )
 def test_who_asks_for_some_kinds_or_for_what_is_hidden_gets_none(
     drinker: tuple[Ledger, list[str], str], asked: dict[str, Any]
@@ -459,8 +459,9 @@ def as_given(ledger: Ledger, pack: Pack) -> bool:
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"explain": True}, {"budget": 200}, {"budget": 60, "explain": True}, {"packing": "shares", "budget": 900},
-     {"observations": 0}, {"observations": 50}, {"among": "all", "unit": "tokens"}, {"k": 0}],
+    [{}, {"explain": True}, {"budget": 200, "unit": "chars"}, {"budget": 60, "unit": "chars", "explain": True},
+     {"packing": "shares", "budget": 900, "unit": "chars"},
+     {"observations": 0}, {"observations": 50}, {"among": ["memories", "chunks", "turns"], "unit": "tokens"}, {"limit": 0}],
 )  # fmt: skip
 def test_a_receipt_opens_again_as_it_was_given(full: Ledger, clock: Clock, asked: dict[str, Any]) -> None:
     pack = full.recall("coffee on day 3", receipt=True, **asked)
@@ -567,7 +568,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
 def test_no_question_is_an_error_for_them(drinker: tuple[Ledger, list[str], str], query: str) -> None:
     ledger, _, id = drinker
     before = ledger.position
-    for asked in ({}, {"explain": True}, {"ranking": "rrf/1"}, {"packing": "shares", "budget": 500}):
+    for asked in ({}, {"explain": True}, {"ranking": "rrf/1"}, {"packing": "shares", "budget": 500, "unit": "chars"}):
         assert set(shown(ledger, query, **asked)) <= {id}
         assert set(shown(ledger.at(before), query, **asked)) <= {id}
     assert ledger.position == before

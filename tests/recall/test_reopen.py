@@ -18,7 +18,7 @@ from ledger.domain.errors import ModelError
 from ledger.recall import fitting
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
-from ledger.types import EVERYTHING, Event, Project
+from ledger.types import EVERYTHING, Event, Project, Unit
 from projections.search.ranking import RANKINGS
 
 RARE = "zanzibarquux"
@@ -36,14 +36,15 @@ def stocked(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def delivered(ledger: Ledger, query: str = "which coffee does the user drink?", **asked: Any) -> Pack:
-    return ledger.recall(query, receipt=True, **asked)
+def delivered(
+    ledger: Ledger, query: str = "which coffee does the user drink?", unit: Unit = "chars", **asked: Any
+) -> Pack:
+    return ledger.recall(query, unit=unit, receipt=True, **asked)
 
 
 def reopened(ledger: Ledger, pack: Pack, **asked: Any) -> Pack:
     assert pack.receipt is not None
-    again = ledger.reopen(pack.receipt, **asked)
-    return again
+    return ledger.reopen(pack.receipt, **asked)
 
 
 def as_given(ledger: Ledger, pack: Pack) -> bool:
@@ -55,7 +56,7 @@ def as_given(ledger: Ledger, pack: Pack) -> bool:
 EVERY = [
     {"packing": packing, "ranking": ranking, "among": among, "explain": explain, "unit": unit, "project": project}
     for (packing, ranking, among), (explain, unit, project) in product(
-        product(PACKINGS, RANKINGS, (*AMONG, "all")), ((False, "chars", None), (True, "tokens", "Home"))
+        product(PACKINGS, RANKINGS, (*((each,) for each in AMONG), AMONG)), ((False, "chars", None), (True, "tokens", "Home"))
     )
 ]
 
@@ -259,7 +260,7 @@ def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
     stocked.bind(user="ann").remember("Ann drinks coffee.")
     mine, hers = delivered(stocked), delivered(stocked.bind(user="ann"))
     assert absent(stocked.reopen, hers.receipt or "") and absent(stocked.bind(user="ann").reopen, mine.receipt or "")
-    assert reopened(stocked, hers, user="ann") == hers
+    assert reopened(stocked.bind(user="ann"), hers) == hers
 
 
 @pytest.mark.slow
@@ -275,7 +276,7 @@ def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stock
 def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     position = stocked.position
     for asked in EVERY:
-        stocked.recall("coffee", budget=500, **asked)
+        stocked.recall("coffee", budget=500, unit="chars", **asked)
     assert stocked.position == position
     pack = delivered(stocked)
     assert stocked.position == position + 1 and pack.seen == position
@@ -334,9 +335,9 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
         ledger.bind(user="ada").remember("The user drinks coffee.")
         pack = delivered(ledger.bind(user="ada"), f"does {RARE} drink coffee?")
-        assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
+        assert RARE in pack.warnings[0] and reopened(ledger.bind(user="ada"), pack).warnings == pack.warnings
         ledger.bind(user="ada").erase(Event(ledger.bind(user="ada").history.audit(type="RecallDelivered")[0].position))
-        assert reopened(ledger, pack, user="ada").warnings == ()
+        assert reopened(ledger.bind(user="ada"), pack).warnings == ()
     assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()
 
 

@@ -487,7 +487,8 @@ def play(path: str) -> None:
             "The user prefers dark roast coffee.", kind="preference", confidence=0.5, tags=["coffee"]
         )
         ledger.bind(actor="somebody else").remember("The user prefers dark roast coffee.", kind="preference")
-        turn = ledger.capture("Coffee?", "The user prefers dark roast coffee, I know. Decision: buy the French roast.", project="galley", session="monday")  # fmt: skip
+        answer = "The user prefers dark roast coffee, I know. Decision: buy the French roast."
+        turn = ledger.capture("Coffee?", answer, project="galley", session="monday")
         ledger.interactions.add_response(
             ledger.capture("And tea?", project="galley", session="monday").id, "Green tea."
         )

@@ -103,5 +103,8 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
                 assert types(one) == types(all_)
                 # Ids and secrets are random; what people see is not.
                 for user in USERS[:2]:
-                    shown = [[(m.content, m.status, m.confidence, m.project, m.position) for m in each.bind(user=user).memories.list(statuses=())] for each in (one, all_)]  # fmt: skip
+                    listed = [each.bind(user=user).memories.list(statuses=()) for each in (one, all_)]
+                    shown = [
+                        [(m.content, m.status, m.confidence, m.project, m.position) for m in each] for each in listed
+                    ]
                     assert shown[0] == shown[1]

@@ -96,9 +96,7 @@ def test_nobody_recalls_what_is_another_users(ledger: Ledger) -> None:
             assert any(f"-{user or 'nobody'}" in (text or "") for text in texts(pack))
             assert {item.memory.user for item in pack.items if item.memory} <= {user}
             assert {item.passage.user for item in pack.items if item.passage} <= {user}
-    assert ledger.bind(user="eve").recall("tea", among=("memories", "chunks", "turns")) == Pack(
-        items=(), seen=ledger.position
-    )
+    assert ledger.bind(user="eve").recall("tea", among=AMONG, unit="chars") == Pack(items=(), seen=ledger.position)
 
 
 def test_a_project_is_recalled_with_what_is_of_none(ledger: Ledger) -> None:

@@ -32,6 +32,7 @@ from ledger.recall.asked import PACKINGS, UNITS
 from ledger.recall.fitting import OBSERVATIONS_PERCENT
 from ledger.recall.packing import sizes
 from ledger.recall.packs import Item, Pack
+from ledger.types import Corpus
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
@@ -69,7 +70,7 @@ def drinker(ledger: Ledger) -> tuple[Ledger, list[str], str]:
 
 def test_observations_are_a_list_of_their_own(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, sources, id = drinker
-    pack = ledger.recall("what coffee does the user drink? dark roast")
+    pack = ledger.recall("what coffee does the user drink? dark roast", unit="chars")
     assert ids(pack) == [id] and [item.rank for item in pack.observations] == [1]
     assert {item.id for item in pack.items} == set(sources), "none of them stands among the items"
     told = pack.observations[0].observation
@@ -140,8 +141,10 @@ def test_who_asks_for_some_kinds_or_for_what_is_hidden_gets_none(
     assert shown(ledger, statuses=()) == [id], "all has the active, too"
 
 
-@pytest.mark.parametrize("among", ["memories", "chunks", "turns", "all"])
-def test_they_stand_beside_whatever_is_searched(drinker: tuple[Ledger, list[str], str], among: str) -> None:
+@pytest.mark.parametrize("among", [("memories",), ("chunks",), ("turns",), ("memories", "chunks", "turns")], ids=str)
+def test_they_stand_beside_whatever_is_searched(
+    drinker: tuple[Ledger, list[str], str], among: tuple[Corpus, ...]
+) -> None:
     ledger, _, id = drinker
     assert shown(ledger, among=among) == [id]
 

@@ -56,7 +56,8 @@ def as_given(ledger: Ledger, pack: Pack) -> bool:
 EVERY = [
     {"packing": packing, "ranking": ranking, "among": among, "explain": explain, "unit": unit, "project": project}
     for (packing, ranking, among), (explain, unit, project) in product(
-        product(PACKINGS, RANKINGS, (*((each,) for each in AMONG), AMONG)), ((False, "chars", None), (True, "tokens", "Home"))
+        product(PACKINGS, RANKINGS, (*((each,) for each in AMONG), AMONG)),
+        ((False, "chars", None), (True, "tokens", "Home")),
     )
 ]
 

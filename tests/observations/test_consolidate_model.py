@@ -100,9 +100,9 @@ def test_the_model_sees_numbers_and_never_an_id(door: Door) -> None:
 def test_only_observations_of_the_scope_are_shown_and_at_most_ten(door: Door) -> None:
     """The scope bounds the search (defect 11)."""
     ledger, asked, answers = door
-    for scope in ({"project": "a"}, {"tags": ["x"]}, {"user": "bob"}):
-        made = ledger.remember(TEA, **scope)  # type: ignore[arg-type]
-        ledger.observations.add(f"Of another scope: {TEA}", [made.id], **scope)  # type: ignore[arg-type]
+    for user, scope in (("", {"project": "a"}), ("", {"tags": ["x"]}), ("bob", {})):
+        made = ledger.bind(user=user).remember(TEA, **scope)  # type: ignore[arg-type]
+        ledger.bind(user=user).observations.add(f"Of another scope: {TEA}", [made.id], **scope)  # type: ignore[arg-type]
     for number in range(20):
         ledger.observations.add(
             f"Number {number} of green tea.", [ledger.remember(f"Tea {number} is green.", project="b").id], project="b"

@@ -280,7 +280,7 @@ def test_a_damaged_log_is_no_damaged_row_and_stays_as_it_is(path):
     with opened(path) as ledger:
         for session in (ledger.session("quay"), ledger.at(the["position"]).session("quay")):
             with pytest.raises(StorageError, match=r"the file is damaged: proof.verify\(\) says where") as refused:
-                session.messages()
+                session.messages(limit=1_000)
             assert not isinstance(refused.value, DamagedError)
     assert path.read_bytes() == before
 

@@ -312,7 +312,7 @@ def test_a_checkpoint_that_does_not_fit_the_log_means_a_rebuild_on_open(path, da
 def test_a_checkpoint_that_fits_means_no_rebuild_on_open(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-    monkeypatch.setattr(Ledger, "rebuild", None)
+    monkeypatch.setattr("ledger.maintenance.rebuilding.rebuild", None)
     with Ledger.open(path) as ledger:
         assert contents(ledger)
 

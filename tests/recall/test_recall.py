@@ -674,7 +674,7 @@ def test_at_the_newest_moment_everything_is_found_as_now(stocked: Ledger) -> Non
     for asked in (
         {"among": AMONG},
         {"among": ("memories",), "ranking": "rubino/1"},
-        {"project": "Home", "kinds": "preference"},
+        {"project": "Home", "kinds": ["preference"]},
     ):
         now, then = stocked.recall("which tea", **asked), stocked.at(stocked.position).recall("which tea", **asked)  # type: ignore[arg-type]
         assert [(item.id, item.content) for item in now.items] == [(item.id, item.content) for item in then.items] != []

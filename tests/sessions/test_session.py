@@ -269,12 +269,14 @@ def test_a_counter_that_fails_stores_nothing(tmp_path: Path) -> None:
         assert ledger.sessions.list() == []
 
 
-def test_limit_and_before_page_from_the_end(ledger: Ledger) -> None:
+def test_messages_are_paged_from_the_end(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    rows = [session.append("user", str(number)) for number in range(10)]
-    assert said(session, limit=3) == ["7", "8", "9"]
-    assert said(session, limit=3, before=rows[7].position) == ["4", "5", "6"]
-    assert said(session, before=rows[0].position) == said(session, limit=0) == []
+    for number in range(10):
+        session.append("user", str(number))
+    page = session.messages(limit=3)
+    assert [each.content for each in page] == ["7", "8", "9"]
+    assert said(session, limit=3, after=page.next) == ["4", "5", "6"]
+    assert session.messages(limit=10).next is None and said(session, limit=0) == []
     for bad in (True, 1.0, "3", -1):
         with pytest.raises(RejectedError, match="limit"):
             session.messages(limit=bad)

@@ -77,7 +77,7 @@ def size_of(rendered) -> int:
 @pytest.mark.parametrize("bad", [0, -1, True, 1.0, float("nan"), "100", None])
 def test_a_budget_a_tail_and_a_share_are_numbers(chat, bad) -> None:
     tell(chat, ("user", "Hello"))
-    for wrong in ({"budget_tokens": bad}, {"budget_tokens": 10, "tail": bad}):
+    for wrong in ({"budget": bad}, {"budget": 10, "tail": bad}):
         with pytest.raises(RejectedError, match="a whole number above 0"):
             chat.window(**wrong)
     for share in (-0.1, 1, 2, True, float("nan"), "0.5"):

@@ -641,8 +641,8 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
     )
     assert (second.ranges, second.messages, second.source_tokens) == (first.ranges, first.messages, first.source_tokens)
     assert [(each.model, each.status) for each in chat.summaries.list()] == [
-        ("stub-1", "invalid"),
         ("stub-2", "window"),
+        ("stub-1", "invalid"),
     ]
     with pytest.raises(RejectedError, match="cannot be rewritten"):
         chat.summaries.rewrite(first.id, summarizer=better)

@@ -225,9 +225,9 @@ def test_messages_of_another_project_in_the_same_session_stay(ledger: Ledger) ->
 def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
     session, said, leaves, _ = turn(ledger)[0], *talked(ledger, name="held")[1:]
     hold = ledger.holds.add(SessionName("held"), reason="a case")
-    for what in (said[2].position, leaves[0]):
+    for what in (Event(said[2].position), leaves[0]):
         with pytest.raises(RejectedError, match="on hold"):
-            ledger.erase(Event(what), derived="erase", quotes="keep")
+            ledger.erase(what, derived="erase", quotes="keep")
     with pytest.raises(RejectedError, match="on hold"):
         ledger.erase(SessionName("held"), derived="erase", quotes="keep")
     with pytest.raises(NotFoundError, match="summary"):

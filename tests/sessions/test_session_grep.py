@@ -95,7 +95,7 @@ def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
         {"scope": "all"},
         {"role": "boss"},
         {"role": "user", "scope": "summary"},
-        {"last": "7 years"},
+        {"since": "7 years"},
     )
     for each in (*wrong, {"since": "soon"}):
         with pytest.raises(RejectedError):

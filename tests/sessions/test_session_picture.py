@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from absence import absent
 from summarizing import invalidate, summarise
 
 from ledger import Ledger, RejectedError, Session
@@ -38,7 +39,7 @@ def graph(ledger: Ledger) -> tuple[Session, list[int], str, tuple[str, str]]:
 
 
 def test_nothing_was_said_so_there_is_no_picture(ledger: Ledger) -> None:
-    assert ledger.session("chat").summaries.graph() is None
+    assert absent(ledger.session("chat").summaries.graph)
 
 
 def test_messages_side_by_side_are_one_node(ledger: Ledger) -> None:

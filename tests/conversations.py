@@ -9,7 +9,6 @@ from absence import absent
 
 from ledger import Ledger
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.who import Who
 from ledger.sessions import writing
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
@@ -84,7 +83,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
         made = record(work, state, found, text, replaces=replaces)
         return str(state.id)
 
-    probe.session(session).writer.run("compact", Who(user=session.user, **who), body)
+    probe.session(session).writer.run("compact", probe.who(user=session.user, **who), body)
     return made
 
 

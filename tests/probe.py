@@ -42,6 +42,20 @@ def default(ledger: Any) -> Any:
     return inside(ledger).default
 
 
+def who(**given: str) -> Any:
+    """Whoever gives a command: ``user``, ``actor``, ``client``, ``channel``, ``agent``."""
+    from ledger.engine.who import Who
+
+    return Who(**given)  # type: ignore[arg-type]
+
+
+def event_data(connection: Any, position: int) -> Any:
+    """What an event of the log says, on the connection of ``read``."""
+    from ledger.engine.snapshot import event_data
+
+    return event_data(connection, position)
+
+
 def secret(ledger: Any) -> str:
     """The secret of the first event."""
     return str(inside(ledger).created.secret)

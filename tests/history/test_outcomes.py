@@ -13,7 +13,6 @@ from turns import Scripted, say
 from ledger import ConflictError, Ledger
 from ledger.domain.events import ObservationRetracted
 from ledger.engine.snapshot import load
-from ledger.engine.who import Who
 from ledger.policies import rule_findings
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
@@ -416,7 +415,7 @@ def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: 
         work.emit(seen.id, ObservationRetracted("merged", by=into.id), first=seen.position)
         return seen.id
 
-    probe.writer(ledger).run("consolidate", Who(actor="policy:consolidation"), merge)
+    probe.writer(ledger).run("consolidate", probe.who(actor="policy:consolidation"), merge)
     standing(ledger, seen.id, "retracted", 1)
     out(ledger, way, "eve", into.position)
     standing(ledger, seen.id, "active", 1)

@@ -10,7 +10,6 @@ from conftest import Clock
 from full import full
 
 from ledger import Ledger, ModelError
-from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
@@ -32,10 +31,10 @@ def called(ledger: Ledger, user: str = "", key: str | None = None, **told: Any) 
         emit_call(work, ASKED, told.pop("request", REQUEST), **told)
         return "ledger"
 
-    return probe.writer(ledger).run("ask", Who(user=user, key=key, actor="ann"), body, "x").position
+    return probe.writer(ledger).run("ask", probe.who(user=user, key=key, actor="ann"), body, "x").position
 
 
-def failed(ledger: Ledger, error: ModelError, who: Who, **told: Any) -> None:
+def failed(ledger: Ledger, error: ModelError, who: Any, **told: Any) -> None:
     """Records a call that failed beside nothing else."""
 
     def body(work: Work) -> str:
@@ -82,7 +81,7 @@ def test_ranges_are_joined_and_bounded() -> None:
 def test_a_call_that_failed_says_what_of_it_is_no_secret(ledger: Ledger) -> None:
     called(ledger)
     error = ModelError("sk-secret", kind="TimeoutError", status=503, attempts=4, milliseconds=60_000)
-    failed(ledger, error, Who(actor="ann"), ranges=[(2, 2)])
+    failed(ledger, error, probe.who(actor="ann"), ranges=[(2, 2)])
     newest, older = ledger.history.model_calls()
     assert older.ok and not newest.ok
     assert (newest.error, newest.status, newest.attempts, newest.milliseconds) == ("TimeoutError", 503, 4, 60_000)
@@ -137,7 +136,7 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
 
 def test_with_a_user_goes_the_name_of_the_model_from_every_table(ledger: Ledger) -> None:
     called(ledger, user="ann", actions=[Taken("add", "known", text="Likes milk.")])
-    failed(ledger, ModelError("x"), Who(user="ann"))
+    failed(ledger, ModelError("x"), probe.who(user="ann"))
     assert len(ledger.bind(user="ann").history.model_calls()) == 2
     ledger.bind(user="ann").erase(EVERYTHING)
     assert ledger.bind(user="ann").history.model_calls() == []
@@ -156,7 +155,7 @@ def test_with_a_session_or_project_go_the_calls_made_for_it(ledger: Ledger, kind
         emit_call(work, ASKED, REQUEST, actions=[Taken("add", "known", text="On medication.")])
         return "ledger"
 
-    probe.writer(ledger).run("ask", Who(), body)
+    probe.writer(ledger).run("ask", probe.who(), body)
     ledger.erase(
         session.id if kind == "session" else ledger.projects.list()[0].id,
         derived="erase",

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
-from ledger.engine.snapshot import event_data
 from ledger.observations import consolidating
 
 COFFEE = (
@@ -41,7 +40,7 @@ def groups(ledger: Ledger) -> set[frozenset[str]]:
 def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
     with probe.read(ledger) as connection:
         positions = [each.position for each in reversed(ledger.history.audit(type="ConsolidationCompleted", limit=500))]
-        return [event_data(connection, each) for each in positions]
+        return [probe.event_data(connection, each) for each in positions]
 
 
 # --- what is formed --------------------------------------------------------------------------------------------------
@@ -596,7 +595,9 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
         ledger.remember(ROME[0])
         assert [ledger.jobs.run().failures for _ in range(2)] == [1, 0]
     with probe.read(ledger) as connection:
-        failed = [event_data(connection, each.position) for each in ledger.history.audit(type="ConsolidationFailed")]
+        failed = [
+            probe.event_data(connection, each.position) for each in ledger.history.audit(type="ConsolidationFailed")
+        ]
     assert [each.error for each in failed] == ["ZeroDivisionError"] * 4
     assert all(isinstance(each, ConsolidationFailed) for each in failed)
     assert ledger.consolidate().formed == 1

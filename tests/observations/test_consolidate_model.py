@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, ModelError, RejectedError
 from ledger.domain.events import ConsolidationFailed, ModelCalled
-from ledger.engine.snapshot import event_data
 from ledger.language.port import ModelRequest
 
 TEA = "The user drinks green tea."
@@ -60,7 +59,7 @@ def delete(number: Any = 1, sources: Any = (1,)) -> dict[str, Any]:
 
 def call(ledger: Ledger) -> ModelCalled:
     with probe.read(ledger) as connection:
-        data = event_data(connection, ledger.history.audit(type="ModelCalled", limit=1)[0].position)
+        data = probe.event_data(connection, ledger.history.audit(type="ModelCalled", limit=1)[0].position)
         assert isinstance(data, ModelCalled)
         return data
 
@@ -366,7 +365,9 @@ def test_a_failure_is_recorded_and_given_up_after_three_until_somebody_asks(door
     report = ledger.jobs.run()
     assert (report.failures, report.consolidated, report.observations_formed) == (0, 2, 1)
     with probe.read(ledger) as connection:
-        told = [event_data(connection, each.position) for each in ledger.history.audit(type="ConsolidationFailed")]
+        told = [
+            probe.event_data(connection, each.position) for each in ledger.history.audit(type="ConsolidationFailed")
+        ]
     assert [type(each) for each in told] == [ConsolidationFailed] * 4
 
 

@@ -18,7 +18,6 @@ from unwritable import sealed as sealed_media
 
 from ledger import Ledger, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
-from ledger.engine.who import Who
 from ledger.proof.proving import verify_file
 from projections.core.projector import projections
 from projections.views import memories
@@ -229,7 +228,7 @@ def test_a_format_of_the_future_that_the_log_names_is_a_warning(path):
             work.emit(LEDGER_STREAM, LedgerUpgraded(format=2, least_reader=1, least_writer=1))
             return LEDGER_STREAM
 
-        probe.writer(ledger).run("upgrade", Who(), upgraded)
+        probe.writer(ledger).run("upgrade", probe.who(), upgraded)
     tamper(path, "PRAGMA user_version = 2")
     report = check(path)
     assert report.ok and "format 2" in report.warnings[0]
@@ -410,7 +409,9 @@ def test_no_projection_gets_out_of_the_comparison_by_what_its_entry_says(path, s
 def test_what_a_newer_product_folded_where_it_alone_may_write_is_not_compared(path):
     with Ledger.open(path) as ledger:
         upgrade = LedgerUpgraded(format=2, least_reader=1, least_writer=2)
-        probe.writer(ledger).run("upgrade", Who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger")
+        probe.writer(ledger).run(
+            "upgrade", probe.who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger"
+        )
     tamper(path, "UPDATE projections SET version = version + 1 WHERE name = 'memories'")
     report = check(path)
     assert report.ok and "memories is of version" in report.warnings[0]
@@ -599,7 +600,7 @@ def test_a_checkpoint_that_was_sealed_wrongly_is_told_and_not_gone_on_from(path)
         shutil.copy(path, copy)
         with Ledger.open(copy) as ledger:
             probe.writer(ledger).run(
-                "forge", Who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM
+                "forge", probe.who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM
             )
         report = check(copy)
         assert (report.first_wrong, report.since) == (13, 0) and "sealed here" in report.problems[0]
@@ -610,7 +611,7 @@ def test_a_wrong_seal_after_a_good_one_is_told_and_the_good_one_used(path):
     assert seal(path).size == 12
     bad = CheckpointSealed(5, "00" * 32, "00" * 32, ("00" * 32, "00" * 32))
     with Ledger.open(path) as ledger:
-        probe.writer(ledger).run("forge", Who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
+        probe.writer(ledger).run("forge", probe.who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
     report = check(path)
     assert (report.first_wrong, report.since, len(report.problems)) == (14, 0, 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import probe
@@ -98,7 +99,7 @@ def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     if absent(session.info):
         return
     info = session.info()
-    messages, window = session.messages(include_hidden=True, limit=1_000), items(session)
+    messages, window = every_message(session, include_hidden=True), items(session)
     visible = {each.position: each for each in messages if not each.hidden}
     assert [each.position for each in session.messages(limit=1_000)] == list(visible)
     assert (info.messages, info.tokens) == (len(visible), sum(each.tokens for each in visible.values()))
@@ -136,10 +137,14 @@ def said(session, **options) -> list[str | None]:
 def totals_agree(session) -> None:
     """The sums that are kept are the sums of what they are of."""
     info = session.info()
-    shown, everything = session.messages(limit=1_000), session.messages(include_hidden=True, limit=1_000)
+    shown, everything = every_message(session), every_message(session, include_hidden=True)
     assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
     assert info.hidden == len(everything) - len(shown) == sum(bool(each.hidden) for each in everything)
-    assert [each.position for each in everything] == sorted(each.position for each in everything)
+
+
+def every_message(session: Any, **options: Any) -> list[Any]:
+    """Return the messages of all pages, oldest first."""
+    return sorted(session.messages(limit=1_000, **options).all(), key=attrgetter("position"))
 
 
 def words(count: int) -> str:

@@ -70,7 +70,7 @@ def test_threads_share_one_ledger(tmp_path):
         errors = together(*(lambda seed=seed: work(seed) for seed in range(THREADS)))
         assert errors == []
         for user, mine in found.values():
-            active = {memory.id: memory.confidence for memory in ledger.bind(user=user).memories.list()}
+            active = {memory.id: memory.confidence for memory in ledger.bind(user=user).memories.list(limit=1_000)}
             assert {id: memory.confidence for id, memory in mine.items()} == {id: active[id] for id in mine}
         assert_sound(ledger)
 

@@ -240,7 +240,7 @@ def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Led
     ledger.remember("Ana moved.", relations=[("Ana", "left", "Porto")])
     ledger.graph.relate(fact.id, "Ana", "knows", "Bob")
     for position in (left.position, ledger.history.audit(type="RelationRemoved")[0].position):
-        ledger.erase(position, quotes="keep")
+        ledger.erase(Event(position), quotes="keep")
     edges = ledger.memories.get(fact.id).relations
     assert [each.relation for each in edges] == ["knows"]
     ledger.erase(Event(ledger.graph.unrelate(fact.id, "Ana", "knows", "Bob").position), quotes="keep")
@@ -539,10 +539,15 @@ def act(ledger: Ledger, verb: str, number: int, user: str) -> None:
         calls[verb]()
 
 
-def told(ledger: Ledger) -> list[answers.Graph]:
-    return [
-        ledger.bind(user=user).graph.neighbors(name) for name in ("Ana", "bob new york", "acme") for user in ("", "ann")
-    ]
+def told(ledger: Ledger, position: int) -> list[answers.Graph]:
+    """What each user is shown as of a position."""
+    asked = [ledger.bind(user=user).at(position) for user in ("", "ann")]
+    return [each.graph.neighbors(name) for name in ("Ana", "bob new york", "acme") for each in asked]
+
+
+def told_now(ledger: Ledger) -> list[answers.Graph]:
+    asked = [ledger.bind(user=user) for user in ("", "ann")]
+    return [each.graph.neighbors(name) for name in ("Ana", "bob new york", "acme") for each in asked]
 
 
 @pytest.mark.slow
@@ -556,11 +561,11 @@ def test_rebuild_equals_catch_up_and_as_of_equals_the_answer_then(actions: list[
             act(ledger, verb, number, user)
             if verb == "erase":
                 then.clear()  # what was erased since is erased at every moment
-            then[ledger.position] = told(ledger)
+            then[ledger.position] = told_now(ledger)
             clock.advance(days=number % 3)
-            then[ledger.position] = then[ledger.position] if number % 3 == 0 else told(ledger.at(ledger.position))  # type: ignore[arg-type]
+            then[ledger.position] = then[ledger.position] if number % 3 == 0 else told(ledger, ledger.position)
         for position, answer in then.items():
-            assert told(ledger.at(position)) == answer  # type: ignore[arg-type]
+            assert told(ledger, position) == answer
         digest = ledger.proof.digest()
         assert folded_from_zero(ledger) == digest == probe.rebuild(ledger).digest
         assert ledger.proof.verify().ok

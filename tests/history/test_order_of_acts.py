@@ -360,7 +360,7 @@ def without_support(ledger: Ledger) -> list[str]:
         attempts = [step for step in steps if step.in_effect and step.type in ("MemoryCaptured", "DuplicateAbsorbed")]
         cited = [step.data.get("sources") or [] for step in attempts]
         if not any(
-            not each or any(ledger.interactions.get(x) or ledger.memories.get(x) for x in each) for each in cited
+            not each or any(held(ledger, x) or not absent(ledger.interactions.get, x) for x in each) for each in cited
         ):
             found.append(memory.id)
     return found

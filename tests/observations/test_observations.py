@@ -75,9 +75,9 @@ def test_every_source_has_its_time_also_one_that_was_added_or_withdrawn(ledger: 
 def test_withdrawing_a_source_of_450_observations_reaches_all_450(ledger: Ledger) -> None:
     shared, own = two(ledger)
     with ledger.batch():
-        alone = [ledger.observations.add(f"Finding number {number}.", shared).id for number in range(300)]
+        alone = [ledger.observations.add(f"Finding number {number}.", [shared]).id for number in range(300)]
         both = [ledger.observations.add(f"Finding number {number}.", [shared, own]).id for number in range(300, 450)]
-    report = ledger.observations.withdraw(shared, reason="a joke")
+    report = ledger.observations.withdraw([shared], reason="a joke")
     assert (len(report.observations), set(report.retracted), set(report.stale)) == (450, set(alone), set(both))
     assert report.ok and report.failed == ()
     left = ledger.observations.list(statuses=(), limit=1_000)
@@ -866,7 +866,8 @@ class Played:
 
     def _change(self, what: str, one: int, other: int) -> None:
         found = self.sources() + self.seen()
-        getattr(self.ledger, what)(pick(found, one))
+        place = self.ledger.guards if what in ("quarantine", "release") else self.ledger
+        getattr(place, what)(pick(found, one))
 
     def _undo(self, _: str, one: int, other: int) -> None:
         self.ledger.undo(2 + one % self.ledger.position, cascade=bool(other % 2))

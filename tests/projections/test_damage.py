@@ -18,6 +18,7 @@ from tampering import raw
 
 from ledger import LedgerError, StorageError
 from ledger.domain.errors import DamagedError
+from ledger.types import Event
 from projections.core.projector import projections
 from projections.core.rows import Table
 
@@ -167,7 +168,7 @@ COMMANDS = {
     "append": lambda g, s, the: s.append("user", "And on."),
     "replace": lambda g, s, the: s.replace(TALK),
     "compact": lambda g, s, the: s.compact(summarizer=lambda request: "They sailed.", force=True),
-    "erase": lambda g, s, the: g.erase(the["message"], derived="erase", sources="erase", quotes="erase"),
+    "erase": lambda g, s, the: g.erase(Event(the["message"]), derived="erase", sources="erase", quotes="erase"),
     "consolidate": lambda g, s, the: g.consolidate(),
     "reinforce": lambda g, s, the: g.reinforce(the["free"], source=the["turn"]),
     "undo": lambda g, s, the: g.undo(the["given"], cascade=True),

@@ -312,7 +312,9 @@ def test_what_was_recorded_is_opened_again_as_it_was(ledger: Ledger, chat, clock
     clock.advance(days=1)
     chat.append("user", "later")
     chat.compact(2_000, summarizer=Writer("Other."), until_under=True)
-    told = [{"role": each.role, "content": each.content, "parts": list(each.parts)} for each in chat.messages()]
+    told = [
+        {"role": each.role, "content": each.content, "parts": list(each.parts)} for each in chat.messages(limit=1_000)
+    ]
     told = [each | {"reasoning": "added later", "model": "m-9", "created_at": "2020-01-01"} for each in told]
     assert chat.reconcile(told).repaired == 103
     chat.summaries.invalidate(chat.summaries.list()[0].id) if chat.summaries.list()[0].status != "invalid" else None

@@ -183,11 +183,11 @@ def test_an_erased_message_of_a_turn_takes_its_text_in_the_interaction(tmp_path:
 
 @pytest.mark.slow
 def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
-    for number, how in enumerate(({"session": "talk"}, {"project": "home"}, {"user": "zanzibarquux"})):
+    for number, subject in enumerate((SessionName("talk"), Project("home"), EVERYTHING)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with Ledger.open(folder / "memory.db") as ledger:
-            user = how.get("user", "")
+            user = "zanzibarquux" if subject == EVERYTHING else ""
             session = ledger.bind(user=user).session("talk", project="home")
             other = ledger.bind(user="bob").session("other", project="work")
             other.append("user", "Something else.")
@@ -199,13 +199,13 @@ def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
             session.truncate(2)
             known = ledger.session(session.id or "")
             assert remains(folder)
-            report = ledger.erase(EVERYTHING, **how, derived="erase", sources="erase", quotes="erase")
+            report = ledger.bind(user=user).erase(subject, derived="erase", sources="erase", quotes="erase")
             assert report.state == "completed", report.why
             assert [each.content for each in other.messages()] == ["Something else."]
             if not user:
                 assert {each.content for each in known.messages(include_hidden=True)} == {None}
                 assert standing(known) == {summary: "erased"}
-                assert known.info().name == ("talk" if "project" in how else None)
+                assert known.info().name == ("talk" if isinstance(subject, Project) else None)
             agrees(ledger)
         assert remains(folder) == []
 

@@ -140,6 +140,8 @@ def totals_agree(session) -> None:
     shown, everything = every_message(session), every_message(session, include_hidden=True)
     assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
     assert info.hidden == len(everything) - len(shown) == sum(bool(each.hidden) for each in everything)
+    page = [each.position for each in session.messages(include_hidden=True, limit=1_000)]
+    assert page == sorted(page)
 
 
 def every_message(session: Any, **options: Any) -> list[Any]:

@@ -47,7 +47,7 @@ from projections.views import erasures
 
 FAULTS = (  # of versions of SQLite, from the first to the last that has it: a level, the fault, and the remedy
     # sqlite.org/wal.html names the first; the second was withdrawn by its makers a week later; the third is found by
-    # tests/projections/test_integrity.py on each version that tools/sqlite_versions.py tries, up to the last named here.
+    # tests/projections/test_integrity.py on each version that tools/crash/sqlite_versions.py tries, up to the last named here.
     (
         (3, 7, 0), (3, 51, 2), "note",
         "two checkpoints at once can lose a commit; this product holds a lock of its own at each, so it is not exposed",

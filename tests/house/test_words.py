@@ -19,7 +19,7 @@ from ledger import answers, types
 from ledger.cli.derive import root
 from ledger.doors import pytest_plugin
 from projections.core.projector import projections
-from tools import reference
+from tools.pages import reference
 
 PRODUCT = sorted(each for room in ("ledger", "projections") for each in (ROOT / room).rglob("*.py"))
 BANNED = {  # what to say instead

@@ -48,7 +48,7 @@ def types(ledger) -> list[str]:
 
 
 def contents(ledger, **filters) -> set[str | None]:
-    return {memory.content for memory in ledger.memories.list(**filters)}
+    return {memory.content for memory in ledger.memories.list(limit=1_000, **filters).all()}
 
 
 def events_of(ledger: Ledger, type_: str) -> list[dict]:

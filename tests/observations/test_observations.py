@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import probe
 import pytest
-from absence import absent
+from absence import absent, perhaps
 from conftest import Clock, folded, folded_from_zero
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -905,10 +905,10 @@ def plain(found: list[Observation]) -> list[bytes]:
 def is_live(ledger: Ledger, source: str) -> bool:
     """Asked of the door, one by one, and not of the tables."""
     if source[0] == "m":
-        memory = ledger.memories.get(source)
-        return memory.status == "active" and not memory.quarantined
-    turn = ledger.interactions.get(source)
-    return turn.prompt is not None and turn.response is not None and not turn.quarantined
+        memory = perhaps(ledger.memories.get, source)
+        return memory is not None and memory.status == "active" and not memory.quarantined
+    turn = perhaps(ledger.interactions.get, source)
+    return turn is not None and turn.prompt is not None and turn.response is not None and not turn.quarantined
 
 
 @pytest.mark.slow

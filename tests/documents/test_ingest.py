@@ -455,7 +455,7 @@ def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(
                 ),  # type: ignore[union-attr]
                 "distrust": lambda id=id: ledger.history.distrust(id, kind="document"),
                 "trust": lambda number=number: (
-                    ledger.history.trust(ledger.history.distrusted()[0].command_id)
+                    ledger.history.trust(ledger.history.distrusted()[-1].command_id)
                     if ledger.history.distrusted()
                     else 0
                 ),

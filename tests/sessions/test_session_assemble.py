@@ -317,7 +317,8 @@ def test_what_was_recorded_is_opened_again_as_it_was(ledger: Ledger, chat, clock
     ]
     told = [each | {"reasoning": "added later", "model": "m-9", "created_at": "2020-01-01"} for each in told]
     assert chat.reconcile(told).repaired == 103
-    chat.summaries.invalidate(chat.summaries.list()[0].id) if chat.summaries.list()[0].status != "invalid" else None
+    oldest = chat.summaries.list()[-1]
+    chat.summaries.invalidate(oldest.id) if oldest.status != "invalid" else None
     for act in (lambda: None, lambda: chat.truncate(1), chat.clear):
         act()
         for found in given_:

@@ -31,7 +31,7 @@ def lived(ledger: Ledger) -> Ledger:
     summed(session, 3, 4, "y" * 300_000)
     top = condensed(session, 0, 1)
     rewritten(session, top)
-    session.summaries.invalidate(session.summaries.list()[2].id, reason="it missed the point")
+    session.summaries.invalidate(session.summaries.list()[::-1][2].id, reason="it missed the point")
     session.set_abstract("All in all.")
     session.truncate(9)
     other = ledger.session("other")
@@ -96,7 +96,7 @@ def test_the_trail_tells_of_sessions_and_summaries(lived: Ledger) -> None:
     assert steps[0].type == "SessionOpened" and "MessagesHidden" in {each.type for each in steps}
     assert lived.history.audit(subject=session.id)[-1].type == "SessionOpened"
     assert {each.session for each in lived.history.audit(session="talk")} == {"talk"}
-    third = session.summaries.list()[2]
+    third = session.summaries.list()[::-1][2]
     made = lived.history.events(third.id)
     assert [each.type for each in made] == ["SummaryCreated", "ContextReplaced", "SummaryInvalidated"]
     assert (made[0].data["model"], made[-1].because) == ("small", "it missed the point")

@@ -350,7 +350,7 @@ def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledge
     talk(chat, TAIL + 100, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(600))).created:
         pass
-    target = chat.summaries.list(statuses=("window",))[0]
+    target = chat.summaries.list(statuses=("window",))[-1]
 
     def write(_: SummaryRequest) -> str:
         if how == "truncate":
@@ -551,7 +551,7 @@ def deep(chat):
     while chat.compact(summarizer=Writer(lambda _: words(1_000))).created:
         pass
     chat.compact(3_000, summarizer=Writer(*[lambda _: words(300)] * 20))
-    (top,) = [each for each in chat.summaries.list(statuses=("window",)) if each.kind == "condensed"][:1]
+    (top,) = [each for each in chat.summaries.list(statuses=("window",)) if each.kind == "condensed"][-1:]
     return chat, top
 
 

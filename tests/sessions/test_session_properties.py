@@ -143,7 +143,7 @@ def erase(ledger, number):
     if not subjects:
         return
     choice = ("erase", "erase", "keep")[number % 3]
-    kept = [each.id for each in session.summaries.list()][: number % 4]
+    kept = [each.id for each in session.summaries.list()[::-1]][: number % 4]
     for keep in (kept, ()):
         with suppress(LedgerError):
             ledger.erase(subjects[number % len(subjects)], derived=choice, sources="keep", quotes=choice, keep=keep)

@@ -158,19 +158,25 @@ def test_summaries_of_what_was_replaced_stand_for_nothing_and_the_others_stay(le
     session.reconcile(told)
     while session.compact(summarizer=lambda asked: f"Summary of {asked.texts[0][:30]}").created:
         pass
-    before, standing = ledger.position, session.summaries.list(statuses=("window",))
+    before, standing = ledger.position, session.summaries.list(statuses=("window",))[::-1]
     assert len(standing) >= 2
     last = standing[-1]
     found = session.reconcile([*told[:79], user("otherwise")])
-    assert found.invalidated == () and session.summaries.list(statuses=("window",)) == standing, (
+    assert found.invalidated == () and session.summaries.list(statuses=("window",))[::-1] == standing, (
         "the tail is in no summary"
     )
     changed = told.index(
-        next(each for each, m in zip(told, session.messages(), strict=False) if m.position == last.ranges[0][0])
+        next(
+            each
+            for each, m in zip(told, session.messages(limit=1_000), strict=False)
+            if m.position == last.ranges[0][0]
+        )
     )
     found = session.reconcile([*told[: changed + 1], user("otherwise")])
     assert found.invalidated == (last.id,)
-    assert [each.id for each in session.summaries.list(statuses=("window",))] == [each.id for each in standing[:-1]]
+    assert [each.id for each in session.summaries.list(statuses=("window",))[::-1]] == [
+        each.id for each in standing[:-1]
+    ]
     assert [each.status for each in session.summaries.list() if each.id == last.id] == ["invalid"]
     assert last.content not in full(session.window(100_000).render())
     assert len(ledger.at(before).session("chat").summaries.list(statuses=("window",))) == len(standing)

@@ -102,11 +102,11 @@ def march_a_long_conversation_is_summed_up(year: Year) -> None:
         assert report.created and report.tokens_after < report.tokens_before
         window = session.window(3_000)
         assert any("They walk along the coast for weeks." in entry.content for entry in window.entries)
-        assert len(session.messages()) == 60, "nothing that was said is lost"
+        assert len(session.messages(limit=1_000)) == 60, "nothing that was said is lost"
         gone = session.truncate(10)
         assert len(session.messages()) == 10
         ledger.bind(**ANA).undo(gone.position, reason="too early")
-        assert len(session.messages()) == 60
+        assert len(session.messages(limit=1_000)) == 60
         year.moments["march"] = ledger.position
 
 

@@ -131,7 +131,9 @@ PICTURE = {"type": "media", "uri": "https://a.example/cat.png", "mime": "image/p
 
 
 def said(session, **options) -> list[str | None]:
-    return [each.content for each in session.messages(limit=1_000, **options)]
+    """Return what was said: of all messages, or of the page that a ``limit`` asks for."""
+    found = session.messages(**options) if "limit" in options else every_message(session, **options)
+    return [each.content for each in found]
 
 
 def totals_agree(session) -> None:

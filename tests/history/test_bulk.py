@@ -155,7 +155,7 @@ def test_a_trust_that_takes_much_along_takes_steps_in_proportion(path: Path) -> 
             ledger.bind(actor="eve").history.undo_all(command="remember")
             ledger.history.distrust("eve", kind="actor")
             with ledger.batch():
-                for each in ledger.memories.list():
+                for each in ledger.memories.list(limit=1_000):
                     ledger.revise(each.id, f"{each.content} It is so.")
             return steps(lambda: ledger.history.trust("eve", kind="actor", cascade=True, dry_run=True))
 

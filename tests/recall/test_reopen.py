@@ -277,7 +277,7 @@ def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stock
 def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     position = stocked.position
     for asked in EVERY:
-        stocked.recall("coffee", budget=500, unit="chars", **asked)
+        stocked.recall("coffee", budget=500, **asked)
     assert stocked.position == position
     pack = delivered(stocked)
     assert stocked.position == position + 1 and pack.seen == position

@@ -20,57 +20,59 @@ PAPERS = tuple("".join(f"# {each}\n\nAbout {each}.\n\n" for each in told) for to
 
 def act(ledger, clock, action, text, number, user):
     """One command; a refusal is an answer too."""
-    found = ledger.memories(user=user, status="all")
+    asked, by = ledger.bind(user=user), ledger.bind(user=user, actor=("", "ann", "bot")[number % 3])
+    found = asked.memories.list(statuses=(), limit=1_000)
     id = found[number % len(found)].id if found else "m_0000000000000000"
-    turns = ledger.interactions(user=user)
+    turns = asked.interactions.list()
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
-    papers = ledger.documents(user=user, status="all")
+    papers = asked.documents.list(statuses=())
     paper = papers[number % len(papers)].id if papers else "d_0000000000000000"
-    project, by = PROJECTS[number % 4], {"user": user, "actor": ("", "ann", "bot")[number % 3]}
-    day = f"2026-0{1 + number % 6}-15"
+    project, day = PROJECTS[number % 4], f"2026-0{1 + number % 6}-15"
 
     def batch():
         with ledger.batch():
-            ledger.remember(text, project=project, **by)
-            ledger.revise(id, text + " Truly.", **by)
+            by.remember(text, project=project)
+            by.revise(id, text + " Truly.")
 
     calls = {
-        "remember": lambda: ledger.remember(text, project=project, tags=("x",), session_id="s", **by),
-        "propose": lambda: ledger.propose(text, source=turn if turns else None, **by),
-        "adjust": lambda: ledger.adjust(id, number / 10_000, **by),
-        "reinforce": lambda: ledger.reinforce(id, source=turn if turns else None, **by),
-        "supersede": lambda: ledger.supersede(id, text, **by),
-        "revise": lambda: ledger.revise(id, f"{text} And more of {number % 3}.", **by),
-        "describe": lambda: ledger.describe(id, {"ticket": number}, ("x",), **by),
-        "retag": lambda: ledger.retag(id, ("a", "b")[number % 2 :], ("x",), **by),
-        "valid": lambda: ledger.set_validity(id, day, None if number % 2 else "2026-09-01", **by),
-        "relate": lambda: ledger.relate(
-            id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2], **by
+        "remember": lambda: by.remember(text, project=project, tags=("x",), session="s"),
+        "propose": lambda: by.propose(text, sources=(turn,) if turns else ()),
+        "adjust": lambda: by.memories.set_confidence(id, number / 10_000),
+        "reinforce": lambda: by.reinforce(id, source=turn if turns else None),
+        "supersede": lambda: by.supersede(id, text),
+        "revise": lambda: by.revise(id, f"{text} And more of {number % 3}."),
+        "describe": lambda: by.memories.set_metadata(id, {"ticket": number}, unset=("x",)),
+        "retag": lambda: by.memories.tag(id, add=("a", "b")[number % 2 :], remove=("x",)),
+        "valid": lambda: by.memories.set_validity(id, valid_from=day, valid_to=None if number % 2 else "2026-09-01"),
+        "relate": lambda: by.graph.relate(
+            id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2]
         ),
-        "unrelate": lambda: ledger.unrelate(id, "Ann", "drinks", "tea", **by),
-        "state": lambda: ledger.set_state("Home", "fact", "xy"[number % 2], text, **by),
-        "no_state": lambda: ledger.invalidate_state("Home", "fact", "xy"[number % 2], **by),
-        "alias": lambda: ledger.add_alias("Home", ("casa", "hut")[number % 2], **by),
-        "capture": lambda: ledger.capture("What?", RESPONSES[number % 4], project=project, session_id="s", **by),
-        "attach": lambda: ledger.attach_response(turn, RESPONSES[1 + number % 3], **by),
-        "extract": lambda: ledger.extract(turn, user=user),
-        "undo": lambda: ledger.undo(1 + number % ledger.position, user=user, cascade=True),
-        "redo": lambda: ledger.redo(1 + number % ledger.position, user=user),
-        "policy": lambda: ledger.adopt_policy(by={"user": user}, gain=(number % 10) / 100),
-        "distrust": lambda: ledger.distrust("ann", kind="actor", since=1 + number % ledger.position, user=user),
-        "trust": lambda: ledger.trust("ann", kind="actor", user=user),
-        "ingest": lambda: ledger.ingest(PAPERS[number % 4], path=("a.md", "b.md", None)[number % 3], tags=("x",), **by),
-        "remove_document": lambda: ledger.remove_document(paper, **by),
-        "restore_document": lambda: ledger.restore_document(paper, **by),
-        "cite": lambda: ledger.remember(text, source=ledger.document(paper, user=user).chunks[-1].id, **by),
-        "distrust_document": lambda: (ledger.trust if number % 2 else ledger.distrust)(
-            paper, kind="document", user=user
+        "unrelate": lambda: by.graph.unrelate(id, "Ann", "drinks", "tea"),
+        "quarantine": lambda: by.guards.quarantine(id),
+        "release": lambda: by.guards.release(id),
+        "state": lambda: by.projects.set_state("Home", "fact", "xy"[number % 2], text),
+        "no_state": lambda: by.projects.remove_state("Home", "fact", "xy"[number % 2]),
+        "alias": lambda: by.projects.add_alias("Home", ("casa", "hut")[number % 2]),
+        "capture": lambda: by.capture("What?", RESPONSES[number % 4], project=project, session="s"),
+        "attach": lambda: by.interactions.add_response(turn, RESPONSES[1 + number % 3]),
+        "extract": lambda: asked.extract(turn),
+        "undo": lambda: asked.undo(1 + number % ledger.position, cascade=True),
+        "redo": lambda: asked.redo(1 + number % ledger.position),
+        "policy": lambda: asked.policy.set(gain=(number % 10) / 100),
+        "distrust": lambda: asked.history.distrust("ann", kind="actor", since=1 + number % ledger.position),
+        "trust": lambda: asked.history.trust("ann", kind="actor"),
+        "ingest": lambda: by.documents.add(PAPERS[number % 4], path=("a.md", "b.md", None)[number % 3], tags=("x",)),
+        "remove_document": lambda: by.documents.remove(paper),
+        "restore_document": lambda: by.documents.restore(paper),
+        "cite": lambda: by.remember(text, sources=(asked.documents.get(paper).chunks[-1].id,)),
+        "distrust_document": lambda: (asked.history.trust if number % 2 else asked.history.distrust)(
+            paper, kind="document"
         ),
-        "refused": lambda: ledger.promote(id, actor=f"a{number % 4}", user=user),
-        "recall": lambda: ledger.recall("tea", user=user),  # which takes what waits into the text index
+        "refused": lambda: ledger.bind(user=user, actor=f"a{number % 4}").promote(id),
+        "recall": lambda: asked.recall("tea"),  # which takes what waits into the text index
         "clock": lambda: clock.advance(hours=(-30, -1, 0, 1, 24, 700)[number % 6]),
         "batch": batch,
     }
-    with suppress(LedgerError, AttributeError if action == "cite" else LedgerError):
-        calls.get(action, lambda: getattr(ledger, action)(id, **by))()
+    with suppress(LedgerError):
+        calls.get(action, lambda: getattr(by, action)(id))()
     clock.advance(seconds=number % 3)

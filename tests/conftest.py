@@ -16,10 +16,9 @@ from pathlib import Path
 import probe
 import pytest
 from hypothesis import settings
-from old_names import Ledger
 from places import ROOT
 
-from ledger import Ledger as Public
+from ledger import Ledger
 from ledger.doors import pytest_plugin
 from ledger.doors.pytest_plugin import Clock as Clock
 from ledger.engine.log_reading import Reading
@@ -130,12 +129,10 @@ def clock(ledger_clock: Clock) -> Clock:
 
 
 @pytest.fixture
-def ledger(request: pytest.FixtureRequest, ledger: Public) -> Iterator[Ledger | Public]:
-    """The plugin's ledger; without its marker by the names that the older tests know. Whatever a test did with it, its log
-    folded from zero must tell the same at the end."""
-    older = Ledger(ledger)
-    yield ledger if request.node.get_closest_marker("ledger") else older
-    assert older.digest() == folded_from_zero(older), "the projections are not what the log says"
+def ledger(ledger: Ledger) -> Iterator[Ledger]:
+    """The plugin's ledger. Whatever a test did with it, its log folded from zero must tell the same at the end."""
+    yield ledger
+    assert ledger.proof.digest() == folded_from_zero(ledger), "the projections are not what the log says"
 
 
 @pytest.fixture

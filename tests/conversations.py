@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import probe
-from old_names import Ledger
+from absence import absent
 
+from ledger import Ledger
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.who import Who
 from ledger.sessions import writing
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
@@ -66,7 +67,7 @@ def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> s
         underlying = tuple(known[each] for each in old.summaries)
         return Sources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, underlying)
 
-    kind = next(each.kind for each in session.summaries() if each.id == id)
+    kind = next(each.kind for each in session.summaries.list() if each.id == id)
     return written(session, sources, Written(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who)
 
 
@@ -83,24 +84,24 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
         made = record(work, state, found, text, replaces=replaces)
         return str(state.id)
 
-    probe.session(session).writer.run("compact", Who(user=session.user, **who), body)
+    probe.session(session).writer.run("compact", probe.who(user=session.user, **who), body)
     return made
 
 
 def standing(session: Any) -> dict[str, str]:
     """How each summary stands, in the order of writing."""
-    return {each.id: each.status for each in session.summaries()}
+    return {each.id: each.status for each in session.summaries.list()[::-1]}
 
 
 def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     """Every message is in the window, hidden, or under exactly one summary of it, and the totals are the sums."""
-    session = ledger.session(name, user=user)
-    info = session.info()
-    if info is None:
+    session = ledger.bind(user=user).session(name)
+    if absent(session.info):
         return
-    messages, window = session.messages(hidden=True), items(session)
+    info = session.info()
+    messages, window = every_message(session, include_hidden=True), items(session)
     visible = {each.position: each for each in messages if not each.hidden}
-    assert [each.position for each in session.messages()] == list(visible)
+    assert [each.position for each in session.messages(limit=1_000)] == list(visible)
     assert (info.messages, info.tokens) == (len(visible), sum(each.tokens for each in visible.values()))
     assert info.hidden == len(messages) - len(visible)
     shown = [item.position for item in window if not item.is_summary]
@@ -114,12 +115,14 @@ def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     assert info.summaries == sum(item.is_summary for item in window)
     places = [item.place for item in window]
     assert places == sorted(set(places)), "the window is not in order of place"
-    for each in session.summaries():
+    for each in session.summaries.list():
         sources = [m for m in messages if any(first <= m.position <= last for first, last in each.ranges)]
         assert len(sources) >= each.messages, "a summary is in force, and a message that it was written from is not"
         assert each.status != "made", "a summary was left half-made"
         assert (each.content is None) == (each.status == "erased")
-    assert {each.id for each in session.summaries("window")} == {item.id for item in window if item.is_summary}
+    assert {each.id for each in session.summaries.list(statuses=("window",))} == {
+        item.id for item in window if item.is_summary
+    }
 
 
 WEATHER = {"type": "tool_use", "id": "call_1", "name": "weather", "arguments": {"city": "Bern", "days": [1, 2]}}
@@ -128,16 +131,24 @@ PICTURE = {"type": "media", "uri": "https://a.example/cat.png", "mime": "image/p
 
 
 def said(session, **options) -> list[str | None]:
-    return [each.content for each in session.messages(**options)]
+    """Return what was said: of all messages, or of the page that a ``limit`` asks for."""
+    found = session.messages(**options) if "limit" in options else every_message(session, **options)
+    return [each.content for each in found]
 
 
 def totals_agree(session) -> None:
     """The sums that are kept are the sums of what they are of."""
     info = session.info()
-    shown, everything = session.messages(), session.messages(hidden=True)
+    shown, everything = every_message(session), every_message(session, include_hidden=True)
     assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
     assert info.hidden == len(everything) - len(shown) == sum(bool(each.hidden) for each in everything)
-    assert [each.position for each in everything] == sorted(each.position for each in everything)
+    page = [each.position for each in session.messages(include_hidden=True, limit=1_000)]
+    assert page == sorted(page)
+
+
+def every_message(session: Any, **options: Any) -> list[Any]:
+    """Return the messages of all pages, oldest first."""
+    return sorted(session.messages(limit=1_000, **options).all(), key=attrgetter("position"))
 
 
 def words(count: int) -> str:
@@ -150,4 +161,4 @@ def talk(session, count: int, tokens: int = 100, start: int = 0) -> None:
     for number in range(start, start + count):
         role = ("user", "assistant")[number % 2]
         session.append(role, f"m {words(tokens - 4 - 1 - (-(-len(str(number)) // 3)))} {number}")
-    assert session.messages(1)[0].tokens == tokens
+    assert session.messages(limit=1)[0].tokens == tokens

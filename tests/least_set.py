@@ -161,20 +161,20 @@ class Hand:
         known, turns = self.memories or [""], self.turns or [""]
         memory, second = known[one % len(known)], known[other % len(known)]
         sources = [*self.turns, *self.memories] or [""]
-        text, ledger = f"Fact {one % 4}.", self.ledger
+        text, ledger = f"Fact {one % 4}.", self.ledger.bind(actor=actor)
         acts: dict[str, Callable[[], Any]] = {
-            "remember": lambda: ledger.remember(text, "fact", actor=actor),
-            "cite": lambda: ledger.remember(text, "fact", source=sources[other % len(sources)], actor=actor),
-            "capture": lambda: ledger.capture(f"Question {one}?", "Yes.", reinforce=False, actor=actor),
-            "propose": lambda: ledger.propose(text, "fact", actor=actor),
-            "promote": lambda: ledger.promote(memory, actor=actor),
-            "retract": lambda: ledger.retract(memory, actor=actor),
-            "restore": lambda: ledger.restore(memory, actor=actor),
-            "reinforce": lambda: ledger.reinforce(memory, source=turns[other % len(turns)], actor=actor),
-            "supersede": lambda: ledger.supersede(memory, f"Fact {other % 4} then.", actor=actor),
-            "relate": lambda: ledger.relate(memory, "user", "owns", f"thing {other % 2}", actor=actor),
-            "revise": lambda: ledger.revise(memory, f"Fact {other % 4} again.", actor=actor),
-            "merge": lambda: ledger.merge([memory, second], actor=actor),
+            "remember": lambda: ledger.remember(text, kind="fact"),
+            "cite": lambda: ledger.remember(text, kind="fact", sources=[sources[other % len(sources)]]),
+            "capture": lambda: ledger.capture(f"Question {one}?", "Yes.", reinforce=False),
+            "propose": lambda: ledger.propose(text, kind="fact"),
+            "promote": lambda: ledger.promote(memory),
+            "retract": lambda: ledger.retract(memory),
+            "restore": lambda: ledger.restore(memory),
+            "reinforce": lambda: ledger.reinforce(memory, source=turns[other % len(turns)]),
+            "supersede": lambda: ledger.supersede(memory, f"Fact {other % 4} then."),
+            "relate": lambda: ledger.graph.relate(memory, "user", "owns", f"thing {other % 2}"),
+            "revise": lambda: ledger.revise(memory, f"Fact {other % 4} again."),
+            "merge": lambda: ledger.merges.combine([memory, second]),
         }
         made = acts[verb]()
         known = self.turns if verb == "capture" else self.memories

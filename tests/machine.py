@@ -6,21 +6,22 @@ import math
 import shutil
 import tempfile
 from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
 
 import probe
 import pytest
+from absence import absent
 from commands import RESPONSES, START, TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from old_names import Ledger
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from oracle_projects import Places
 from places import QUICK
 from project_rules import ProjectRules
 from soundness import problems
 
-from ledger import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 
 ACTORS = ("", "bob", "eve")  # the first is never distrusted
 PROJECTS = (None, "Home", "Work", "casa")  # the last is nobody's until it is an alias
@@ -55,6 +56,14 @@ ERRORS = {"RejectedError": RejectedError, "NotFoundError": NotFoundError, "Confl
 KEEP = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 
 
+METHODS = {"quarantine": "guards.quarantine", "release": "guards.release", "adjust": "memories.set_confidence"}
+
+
+def method(ledger, verb):
+    """The method of a ledger that does what the oracle calls by a verb."""
+    return attrgetter(METHODS.get(verb, verb))(ledger)
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -68,7 +77,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.time = START
         self.ledger = self.opened()
         for user in USERS:
-            self.ledger.adopt_policy(decay="all", expire=True, by={"user": user})
+            self.ledger.bind(user=user).policy.set(decay="all", expire=True)
         self.oracle = Oracle()
         self.past = []  # (position, user -> memories) as they were believed
         self.seen = {}  # id of an event or command -> first position of its command
@@ -82,7 +91,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             self.compare()
             self.look_closer()
             self.look_back(slice(None, None, 5))
-            folded = self.ledger.digest()
+            folded = self.ledger.proof.digest()
             assert probe.rebuild(self.ledger).digest == folded
             self.compare()
             assert problems(self.ledger) == []
@@ -100,18 +109,18 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     def command(self, user, actor, key, asked, call, decide):
         """One command, to the ledger and to the oracle; then once more with its key, which must append nothing."""
-        before, by = self.ledger.position, {"user": user, "actor": actor, "key": key}
+        before, asker = self.ledger.position, self.ledger.bind(user=user, actor=actor)
         try:
             known = self.oracle.known(user, key, asked)
             if known is None:
                 self.oracle.check_actor(user, actor, decide(None))
         except Refused as refused:
             with pytest.raises(ERRORS[refused.kind]) as caught:
-                call(**by)
+                call(asker, idempotency_key=key)
             assert not refused.rule or caught.value.rule == refused.rule
             assert not any(canary in str(caught.value) for canary in TEXTS)
             return None
-        answer = call(**by)
+        answer = call(asker, idempotency_key=key)
         if known is not None:
             assert answer.replayed and answer.id == known and self.ledger.position == before
             return None
@@ -123,7 +132,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.oracle.done(before + 1, user, actor, answer.id, parts, (key, asked) if key is not None else None)
         self.take_policies(user, before)
         if key is not None:
-            position, again = self.ledger.position, call(**by)
+            position, again = self.ledger.position, call(asker, idempotency_key=key)
             assert again.replayed and again.id == answer.id
             assert self.ledger.position == position, "a command repeated with its key appended something"
         return answer
@@ -132,7 +141,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
         probe.writer(self.ledger).write_waiting()
         commands = {}
-        for entry in reversed(self.ledger.audit(user=user, limit=500)):
+        for entry in reversed(self.ledger.bind(user=user).history.audit(limit=500)):
             if entry.position > before and entry.user == user and entry.command_id not in self.seen:
                 commands.setdefault(entry.command_id, []).append(entry)
         for id, entries in commands.items():
@@ -202,13 +211,13 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         place, project = self.place(user, project)
         data = {"kind": kind, "status": "candidate" if candidate else "active", "content": text, "project": place,
                 "confidence": confidence, "sources": sources, "valid_from": self.oracle.now}  # fmt: skip
-        told = {"kind": kind, "project": project, "session_id": session, "confidence": confidence / 1_000_000}
+        told = {"kind": kind, "project": project, "session": session, "confidence": confidence / 1_000_000}
         self.command(
             user,
             actor,
             key,
             (verb, text, kind, project, session, confidence, sources),
-            lambda **by: getattr(self.ledger, verb)(text, source=sources, **told, **by),
+            lambda ledger, **key: getattr(ledger, verb)(text, sources=sources, **told, **key),
             lambda id: self.oracle.remember(user, data, (actor, session, sources), id),
         )
 
@@ -230,7 +239,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 return []
             return self.oracle.remember(user, data | {"supersedes": old}, (actor, None, ()), id) + gone
 
-        call = lambda **by: self.ledger.supersede(old, text, **by)  # noqa: E731
+        call = lambda ledger, **key: ledger.supersede(old, text, **key)  # noqa: E731
         self.command(user, actor, key, ("supersede", old, text), call, decide)
 
     # --- changes -------------------------------------------------------------------------------------------------
@@ -244,7 +253,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def simple(self, user, number, actor, key, fitting, verb):
         statuses = {"promote": ("candidate",), "reject": ("candidate",), "restore": HIDDEN}.get(verb, OPEN)
         if (id := self.some(user, number, *(statuses if fitting else ()))) is not None:
-            self.ask(verb, user, id, actor, key, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
+            self.ask(verb, user, id, actor, key, {}, lambda ledger, **key: method(ledger, verb)(id, **key))
 
     @rule(
         user=users,
@@ -256,8 +265,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def hide_and_restore(self, user, number, actor, other, verb):
         status = {"reject": "candidate", "invalidate": "active"}.get(verb)
         if (id := self.some(user, number, *([status] if status else OPEN))) is not None:
-            self.ask(verb, user, id, actor, None, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
-            self.ask("restore", user, id, other, None, {}, lambda **by: self.ledger.restore(id, **by))
+            self.ask(verb, user, id, actor, None, {}, lambda ledger, **key: method(ledger, verb)(id, **key))
+            self.ask("restore", user, id, other, None, {}, lambda ledger, **key: ledger.restore(id, **key))
 
     @rule(user=users, number=numbers, actor=actors, key=keys, by=confidences, text=texts,
           verb=st.sampled_from(("reinforce", "adjust", "revise")))  # fmt: skip
@@ -271,7 +280,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 "revise": ({"content": text}, (text,)),
             }[verb]
             self.ask(
-                verb, user, id, actor, key, data, lambda **by: getattr(self.ledger, verb)(id, *given, **more, **by)
+                verb, user, id, actor, key, data, lambda ledger, **key: method(ledger, verb)(id, *given, **more, **key)
             )
 
     @rule(user=users, number=numbers, actor=actors, key=keys, add=st.sets(st.sampled_from("abc")),
@@ -279,7 +288,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def retag(self, user, number, actor, key, add, remove):
         add, remove = tuple(sorted(add)), tuple(sorted(remove))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.retag(id, add, remove, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.tag(id, add=add, remove=remove, **key)  # noqa: E731
             self.ask("retag", user, id, actor, key, {"add": add, "remove": remove}, call)
 
     @rule(user=users, number=numbers, actor=actors, key=keys, unset=st.sets(st.sampled_from("abc")),
@@ -287,7 +296,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def describe(self, user, number, actor, key, metadata, unset):
         unset = tuple(sorted(unset))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.describe(id, metadata, unset, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.set_metadata(id, metadata, unset=unset, **key)  # noqa: E731
             asked = {"set": tuple(sorted((name, repr(value)) for name, value in metadata.items())), "unset": unset}
             self.ask("describe", user, id, actor, key, asked, call)
 
@@ -295,7 +304,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
           end=st.sampled_from((None, "2026-02-01T00:00:00.000000Z", "2031-01-01T00:00:00.000000Z")))  # fmt: skip
     def set_validity(self, user, number, actor, key, start, end):
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.set_validity(id, start, end, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.set_validity(id, valid_from=start, valid_to=end, **key)  # noqa: E731
             self.ask("set_validity", user, id, actor, key, {"start": start, "end": end}, call)
 
     @rule(user=users, number=numbers)
@@ -303,24 +312,25 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """Ids of other users, and what does not exist, are not found, and nothing happens."""
         other = USERS[(USERS.index(user) + 1) % len(USERS)]
         id = self.some(other, number) or "m_0000000000000000"
-        for call in (self.ledger.promote, self.ledger.reinforce, self.ledger.retract):
+        asker = self.ledger.bind(user=user)
+        for call in (asker.promote, asker.reinforce, asker.retract):
             with pytest.raises(NotFoundError):
-                call(id, user=user)
-        assert self.ledger.memory(id, user=user) is None
-        assert self.ledger.why(id, user=user) is None
+                call(id)
+        assert absent(asker.memories.get, id)
+        assert absent(asker.why, id)
 
     # --- interactions --------------------------------------------------------------------------------------------
 
     @rule(user=users, actor=actors, response=st.sampled_from(RESPONSES), project=projects, session=sessions, key=keys)
     def capture(self, user, actor, response, project, session, key):
         place, project = self.place(user, project)
-        told = {"project": project, "session_id": session}
+        told = {"project": project, "session": session}
         self.command(
             user,
             actor,
             key,
             ("capture", response, project, session),
-            lambda **by: self.ledger.capture("What?", response, **told, **by),
+            lambda ledger, **key: ledger.capture("What?", response, **told, **key),
             lambda _: [Part("turn", None, {"response": response, "project": place})],
         )
 
@@ -332,17 +342,17 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             return [Part("attach", id, {"response": response})]
 
         if (id := self.some(user, number, kind="i")) is not None:
-            call = lambda **by: self.ledger.attach_response(id, response, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.interactions.add_response(id, response, **key)  # noqa: E731
             self.command(user, actor, key, ("attach", id, response), call, decide)
 
     @rule(user=users, number=numbers)
     def extract(self, user, number):
         if (id := self.some(user, number, kind="i")) is not None:
             before = self.ledger.position
-            self.ledger.extract(id, user=user, actor="extractor")
+            self.ledger.bind(user=user, actor="extractor").extract(id)
             self.take_policies(user, before)
             position = self.ledger.position
-            self.ledger.extract(id, user=user, actor="extractor")
+            self.ledger.bind(user=user, actor="extractor").extract(id)
             assert self.ledger.position == position, "an interaction is extracted once"
 
     # --- the way back --------------------------------------------------------------------------------------------
@@ -363,11 +373,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         falls = self.oracle.undo(command)
         expected = {part.number for part in falls if part not in out and not part.alone}
         with pytest.raises(NotFoundError):
-            self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % len(USERS)])
+            self.ledger.bind(user=USERS[(USERS.index(user) + 1) % len(USERS)]).undo(command)
         if expected - {command} - self.oracle.noes(Act(user, None, falls)):
             with pytest.raises(ConflictError):
-                self.ledger.undo(command, user=user)
-        report = self.ledger.undo(command, user=user, cascade=True)
+                self.ledger.bind(user=user).undo(command)
+        report = self.ledger.bind(user=user).undo(command, cascade=True)
         found = {self.seen[each] for each in report.commands}
         assert {each for each in found if each in standing} == expected
         self.oracle.take(report.command_id, Act(user, None, falls))
@@ -380,7 +390,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         command = standing[number % len(standing)]
         falls = {part for part in self.oracle.parts if part.number == command}
         user = next(iter(falls)).user
-        report = self.ledger.undo(command, user=user)
+        report = self.ledger.bind(user=user).undo(command)
         self.oracle.take(report.command_id, Act(user, None, falls))
         assert command not in self.oracle.noes()
 
@@ -389,7 +399,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def redo(self, number):
         undos = [id for id, act in self.oracle.acts.items() if act.actor is None]
         id = undos[number % len(undos)]
-        self.put_back(id, lambda user: self.ledger.redo(id, user=user))
+        self.put_back(id, lambda user: self.ledger.bind(user=user).redo(id))
 
     def put_back(self, id, call):
         user = self.oracle.acts[id].user
@@ -405,7 +415,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         if self.oracle.distrusted(user, actor):
             return
         before, falls = self.oracle.memories(user), self.oracle.distrust(user, actor)
-        report = self.ledger.distrust(actor, kind="actor", user=user)
+        report = self.ledger.bind(user=user).history.distrust(actor, kind="actor")
         self.oracle.take(report.command_id, Act(user, actor, falls))
         after = self.oracle.memories(user)
         assert {each for each in report.gone if each[0] == "m"} == {id for id in before if id not in after}
@@ -415,14 +425,14 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def trust(self, number):
         distrusts = [id for id, act in self.oracle.acts.items() if act.actor is not None]
         id = distrusts[number % len(distrusts)]
-        self.put_back(id, lambda user: self.ledger.trust(id, user=user))
+        self.put_back(id, lambda user: self.ledger.bind(user=user).history.trust(id))
 
     @precondition(lambda self: self.batch is None and len({id for id in self.oracle.erased if id[0] == "m"}) < 2)
     @rule(user=users, number=numbers)
     def erase(self, user, number):
         id = self.some(user, number)
         if number % 4 == 0 and id is not None and id not in self.oracle.erased:
-            assert self.ledger.erase(id, user=user, **KEEP).state == "completed"
+            assert self.ledger.bind(user=user).erase(id, **KEEP).state == "completed"
             self.oracle.erase(id)
 
     # --- the world -----------------------------------------------------------------------------------------------
@@ -440,23 +450,23 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     @precondition(lambda self: self.batch is None)
     @rule()
     def reopen(self):
-        digest = self.ledger.digest()
+        digest = self.ledger.proof.digest()
         self.ledger.close()
         self.ledger = self.opened()
-        assert self.ledger.digest() == digest
+        assert self.ledger.proof.digest() == digest
         self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule()
     def rebuild(self):
-        digest = self.ledger.digest()
+        digest = self.ledger.proof.digest()
         assert probe.rebuild(self.ledger).digest == digest
         self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule(step=st.integers(1, 60))
     def a_rebuild_is_killed(self, step):
-        store, left, digest = probe.store(self.ledger), [step], self.ledger.digest()
+        store, left, digest = probe.store(self.ledger), [step], self.ledger.proof.digest()
 
         def counting(enter):
             def call(**how):
@@ -479,7 +489,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             del store.transact, store.snapshot
         with store.transact() as transaction:  # the holder of a lease that it left behind would be dead
             transaction.connection.execute("DELETE FROM leases")
-        assert self.ledger.digest() == digest
+        assert self.ledger.proof.digest() == digest
 
     @precondition(lambda self: self.batch is None)
     @rule()
@@ -523,13 +533,13 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def run_policies(self, later):
         self.the_clock_jumps(timedelta(days=later))
         before = self.ledger.position
-        self.ledger.run_policies(only=("reinforcement", "extraction"))
+        self.ledger.jobs.run(jobs=("reinforcement", "extraction"))
         for user in USERS:
             self.take_policies(user, before)
         states = {id: state for user in USERS for id, state in self.oracle.memories(user).items()}
         ends = {id: self.oracle.expires(id, state) for id, state in states.items()}
         before = self.ledger.position
-        self.ledger.run_policies(only="expiry")
+        self.ledger.jobs.run(jobs=("expiry",))
         for user in USERS:
             self.take_policies(user, before)
         gone = {part.subject: part.verb for part in self.oracle.parts if part.number > before}
@@ -545,9 +555,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """What is believed now, by every read; and it is kept, to be asked for again when it is the past."""
         believed = {user: self.oracle.memories(user) for user in USERS}
         left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
-        self.compare_projects(self.ledger, left)
+        self.compare_projects(lambda user: self.ledger.bind(user=user), left)
         for user, expected in believed.items():
-            found = {memory.id: memory for memory in self.ledger.memories(user=user, status="all")}
+            found = {
+                memory.id: memory for memory in self.ledger.bind(user=user).memories.list(statuses=(), limit=1_000)
+            }
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, memory in found.items():
                 self.same(memory, expected[id])
@@ -559,25 +571,27 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         for user in USERS:
             expected = self.oracle.memories(user)
             for id, state in expected.items():
-                steps = self.ledger.why(id, user=user).steps
+                steps = self.ledger.bind(user=user).why(id).steps
                 assert sum(round(step.delta * 1_000_000) for step in steps) == state["confidence"]
                 assert [step.position for step in steps] == sorted(step.position for step in steps)
             for status in ("candidate", "active", "retracted"):
                 ids = {id for id, state in expected.items() if state["status"] == status}
-                assert {memory.id for memory in self.ledger.memories(user=user, status=status)} == ids
+                assert {
+                    memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=(status,), limit=1_000)
+                } == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
-            waiting = {each.memory.id: each.contradicted_by for each in self.ledger.review(user=user)}
+            waiting = {each.memory.id: each.contradicted_by for each in self.ledger.bind(user=user).review()}
             assert {id for id, turns in waiting.items() if turns} == self.oracle.contradicted(user)
             assert sorted(id for id, turns in waiting.items() if not turns) == sorted(candidates)
             self.look_into_projects(user, expected)
-            turns = {turn.id: turn.response or "" for turn in self.ledger.interactions(user=user, limit=500)}
+            turns = {turn.id: turn.response or "" for turn in self.ledger.bind(user=user).interactions.list(limit=500)}
             assert turns == {id: turn["response"] for id, turn in self.oracle.turns(user).items()}
 
     @rule(word=st.sampled_from(WORDS))
     def recall(self, word):
         for user in USERS:
             expected = {id for id, state in self.oracle.memories(user).items() if self.recalled(state, word)}
-            assert {item.memory.id for item in self.ledger.recall(word, user=user, k=500).items} == expected
+            assert {item.memory.id for item in self.ledger.bind(user=user).recall(word, limit=500).items} == expected
 
     @precondition(lambda self: self.past)
     @rule(number=numbers)
@@ -587,10 +601,12 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     def look_back(self, which):
         for position, believed, left in self.past[which]:
-            then = self.ledger.at(position)
-            self.compare_projects(then, left)
+            self.compare_projects(lambda user, position=position: self.ledger.bind(user=user).at(position), left)
             for user, expected in believed.items():
-                found = {memory.id: memory for memory in then.memories(user=user, status="all")}
+                found = {
+                    memory.id: memory
+                    for memory in self.ledger.bind(user=user).at(position).memories.list(statuses=(), limit=1_000)
+                }
                 assert found.keys() == expected.keys()
                 places = Places(left[user], self.oracle.erased)
                 for id, memory in found.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 import probe
 from msgspec.structs import replace
-from old_names import Ledger
 
+from ledger import Ledger
 from ledger.domain.events import Event, Evidence, ObservationFormed
 from ledger.engine.log_reading import first_position
 

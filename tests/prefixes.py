@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from datetime import datetime
 
 import probe
-from old_names import Ledger
 from places import QUICK
 
+from ledger import Ledger
 from ledger.store.event_store import EventStore
 from projections.core import as_of
 from projections.core.rows import CURRENT, Table

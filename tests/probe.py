@@ -7,8 +7,8 @@ from typing import Any
 
 
 def inside(ledger: Any) -> Any:
-    """What is behind a ledger, one of the past, or the older tests' one of these."""
-    return getattr(ledger, "public", ledger)._engine
+    """What is behind a ledger, or one of the past."""
+    return ledger._engine
 
 
 def store(ledger: Any) -> Any:
@@ -42,6 +42,20 @@ def default(ledger: Any) -> Any:
     return inside(ledger).default
 
 
+def who(**given: str) -> Any:
+    """Whoever gives a command: ``user``, ``actor``, ``client``, ``channel``, ``agent``."""
+    from ledger.engine.who import Who
+
+    return Who(**given)  # type: ignore[arg-type]
+
+
+def event_data(connection: Any, position: int) -> Any:
+    """What an event of the log says, on the connection of ``read``."""
+    from ledger.engine.snapshot import event_data
+
+    return event_data(connection, position)
+
+
 def secret(ledger: Any) -> str:
     """The secret of the first event."""
     return str(inside(ledger).created.secret)
@@ -62,7 +76,7 @@ def vectors(ledger: Any) -> Any:
 
 def session(session: Any) -> Any:
     """What is behind a session."""
-    return getattr(session, "public", session)._inner
+    return session._inner
 
 
 def rebuild(ledger: Any, progress: Any = None) -> Any:

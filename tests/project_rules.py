@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from absence import absent
 from commands import TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
@@ -28,7 +29,7 @@ class ProjectRules:
 
     def begin_project(self, user, name):
         before = self.ledger.position
-        found = self.ledger.register_project(name, user=user)
+        found = self.ledger.bind(user=user).projects.add(name)
         assert self.ledger.position == before + 1
         self.oracle.done(before + 1, user, "", found.id, [Part("project", None, {"name": name})], None)
 
@@ -36,9 +37,6 @@ class ProjectRules:
         """The project that a name stands for, and the name; None for both where nobody is called so."""
         found = self.oracle.places(user).named(name)
         return found, name if found is not None else None
-
-    def of(self, user, actor):
-        return self.ledger.public.bind(user=user, actor=actor).projects
 
     def about(self, verb, user, actor, key, asked, call, decide):
         """A command on a project: ``decide`` gets the projects and says what becomes of which."""
@@ -51,7 +49,7 @@ class ProjectRules:
             return [Part("describe", main, {"description": text})] if not places.description(main) else []
 
         if self.place(user, name)[1]:
-            call = lambda **by: self.ledger.register_project(name, text, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.projects.add(name, description=text, **key)  # noqa: E731
             self.about("describe", user, actor, key, (name, text), call, decide)
 
     @rule(user=users, name=names, alias=names, actor=actors, key=keys)
@@ -66,7 +64,7 @@ class ProjectRules:
                 raise Refused("ConflictError")
             return [Part("alias", main, {"alias": alias})] if known is None else []
 
-        call = lambda **by: self.ledger.add_alias(name, alias, **by)  # noqa: E731
+        call = lambda ledger, **key: ledger.projects.add_alias(name, alias, **key)  # noqa: E731
         self.about("alias", user, actor, key, (name, alias), call, decide)
 
     @rule(user=users, first=names, name=names, actor=actors, key=keys)
@@ -77,7 +75,7 @@ class ProjectRules:
                 raise Refused("NotFoundError")
             return [Part("join", main, {"project": other})] if main != other else []
 
-        call = lambda user, actor, key: self.of(user, actor).join(first, name, idempotency_key=key)  # noqa: E731
+        call = lambda ledger, **key: ledger.projects.join(first, name, **key)  # noqa: E731
         self.about("join", user, actor, key, (first, name), call, decide)
 
     @rule(user=users, first=names, name=names, text=st.sampled_from(TEXTS), number=numbers, actor=actors)
@@ -104,7 +102,7 @@ class ProjectRules:
             return [] if places.together(main).get(entry, (0, None))[1] == value else [Part("set", main, told)]
 
         if self.place(user, name)[1]:
-            call = lambda **by: self.ledger.set_state(name, "fact", entry, value, user=by["user"], actor=by["actor"])  # noqa: E731
+            call = lambda ledger, **key: ledger.projects.set_state(name, "fact", entry, value, **key)  # noqa: E731
             self.about("set", user, actor, None, (name, entry, value), call, decide)
 
     @rule(user=users, name=names, entry=st.sampled_from(("x", "y")), actor=actors)
@@ -117,7 +115,7 @@ class ProjectRules:
             return [Part("unset", id, {"entry": entry}) for id in there if entry in places.values[id]]
 
         if self.place(user, name)[1]:
-            call = lambda **by: self.of(by["user"], by["actor"]).remove_state(name, "fact", entry)  # noqa: E731
+            call = lambda ledger, **key: ledger.projects.remove_state(name, "fact", entry, **key)  # noqa: E731
             self.about("unset", user, actor, None, (name, entry), call, decide)
 
     @precondition(lambda self: self.batch is None and not any(id[0] == "p" for id in self.oracle.erased))
@@ -134,18 +132,18 @@ class ProjectRules:
                 within.setdefault(part.subject, set()).add(part.data["project"] in group)
         if any(len(each) > 1 for each in within.values()):
             return  # said again while it was found elsewhere: its texts are of both
-        assert self.ledger.erase(Project(name), user=user, **WAYS).state == "completed"
+        assert self.ledger.bind(user=user).erase(Project(name), **WAYS).state == "completed"
         for id in (*group, *(id for id, inside in within.items() if True in inside)):
             self.oracle.erase(id)
         self.begin_project(user, name)
 
     # --- what must hold ------------------------------------------------------------------------------------------
 
-    def compare_projects(self, ledger, left):
+    def compare_projects(self, ledger_of, left):
         """By the parts in effect: an erasure applies to all earlier moments."""
         for user, parts in left.items():
             expected = Places(parts, self.oracle.erased).shown()
-            found = {each.id: each for each in ledger.projects(user=user) if each.name is not None}
+            found = {each.id: each for each in ledger_of(user).projects.list() if each.name is not None}
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, (name, aliases, description, values) in expected.items():
                 each = found[id]
@@ -155,25 +153,25 @@ class ProjectRules:
     def look_into_projects(self, user, expected):
         """Under each of its names, all that is found in a project; and for a prompt what is of it or of none."""
         places, now = self.oracle.places(user), self.oracle.now
-        turns = self.oracle.turns(user)
+        turns, asker = self.oracle.turns(user), self.ledger.bind(user=user)
         for name in (*NAMES, *ALIASES):
             main = places.named(name)
             inside = {id for id, state in expected.items() if main is not None and state["project"] == main}
-            found = self.ledger.memories(user=user, project=name, status="all")
+            found = asker.memories.list(project=name, statuses=(), limit=1_000)
             assert {each.id for each in found} == inside
-            heard = self.ledger.interactions(user=user, project=name, limit=500)
+            heard = asker.interactions.list(project=name, limit=500)
             assert {each.id for each in heard} == {id for id, turn in turns.items() if main and turn["project"] == main}
             if main is None:
-                assert self.ledger.project(name, user=user) is None
+                assert absent(asker.projects.get, name)
                 continue
-            listed = {each.id: each for each in self.ledger.projects(user=user)}
-            assert self.ledger.project(name, user=user) == listed[main]
+            listed = {each.id: each for each in asker.projects.list()}
+            assert asker.projects.get(name) == listed[main]
             known = [id for id, state in expected.items() if self.is_context(state, main, now)]
             known.sort(key=self.oracle.rows.__getitem__, reverse=True)
-            pack = self.ledger.project_context(name, user=user)
+            pack = asker.projects.context(name)
             assert [item.id for item in pack.items if item.source == "memory"] == known[:10]
             values = [value for _, value in sorted(places.together(main).values())]
-            assert [entry.value for entry in self.ledger.state(name, user=user)] == values
+            assert [entry.value for entry in asker.projects.state(name)] == values
             first = [item.content for item in pack.items[: len(values)]]
             assert all(value in content for value, content in zip(values, first, strict=True))
 

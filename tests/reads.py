@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from old_names import Ledger
 from places import log_of
 
-from ledger import LedgerError, Page
+from ledger import Ledger, LedgerError, Page
 from ledger.answers import Stats
 from ledger.cli.methods import AREAS, of_area, of_ledger
 from ledger.types import Event
@@ -39,26 +38,26 @@ def prepared():
 
 def _fill(ledger):
     _fill_rarer(ledger)
-    ledger.register_project("Boat")
-    ledger.set_state("boat", "status", "mast", "up")
+    ledger.projects.add("Boat")
+    ledger.projects.set_state("boat", "status", "mast", "up")
     for often in ("", " often"):
         ledger.remember(f"Before noon the user{often} varnishes the long oars of the old boat.", project="boat")
-    ledger.find_merges()
+    ledger.merges.find()
     homes = [ledger.remember(f"Ben lives in {city}.", confidence=0.9) for city in ("Oslo", "Bergen")]
-    ledger.find_conflicts()
-    ledger.hold(homes[0].id, reason="case 12")
-    ledger.distrust("mallory", kind="actor")
+    ledger.conflicts.find()
+    ledger.holds.add(homes[0].id, reason="case 12")
+    ledger.history.distrust("mallory", kind="actor")
     ledger.erase(ledger.remember("The cellar floods.").id)
-    ledger.propose("The user owns a boat.", source=ledger.interactions()[0].id)
+    ledger.propose("The user owns a boat.", sources=(ledger.interactions.list()[0].id,))
     chat = ledger.session("quay")
     for number in range(60):
         chat.append("user", f"The tide turned {number} times, and I prefer to wait for it.")
     made = chat.compact(summarizer=lambda request: "They waited for the tide.").created
-    chat.set_summary("They sail.")
+    chat.set_abstract("They sail.")
     chat.append(
         "user", "The lantern hangs astern.", metadata={"deck": "upper"}, occurred_at="2026-05-02T10:00:00+02:00"
     )
-    assert made and ledger.merges() and ledger.conflicts() and ledger.review() and ledger.interactions()
+    assert made and ledger.merges.list() and ledger.conflicts.list() and ledger.review() and ledger.interactions.list()
     return {
         "project": "boat",
         "session": "quay",
@@ -69,17 +68,17 @@ def _fill(ledger):
         "free": homes[1].id,
         "given": homes[0].position,
         "place": homes[0].position,
-        "turn": ledger.interactions()[0].id,
-        "document": ledger.documents()[0].id,
-        "chunk": ledger.document(ledger.documents()[0].id).chunks[0].id,
-        "observation": ledger.observations()[0].id,
-        "conflict": ledger.conflicts()[0].id,
-        "merge": ledger.merges()[0].id,
+        "turn": ledger.interactions.list()[0].id,
+        "document": ledger.documents.list()[0].id,
+        "chunk": ledger.documents.get(ledger.documents.list()[0].id).chunks[0].id,
+        "observation": ledger.observations.list()[0].id,
+        "conflict": ledger.conflicts.list()[0].id,
+        "merge": ledger.merges.list()[0].id,
         "summary": made[0].id,
-        "message": chat.messages()[0].position,
-        "last": chat.messages()[-1].position,
+        "message": chat.messages(limit=1_000)[0].position,
+        "last": chat.messages(limit=1_000)[-1].position,
         "recall": ledger.recall("tide", receipt=True).receipt,
-        "window": chat.assemble(2_000, record=True).receipt,
+        "window": chat.window(2_000, receipt=True).receipt,
         "position": ledger.position,
     }
 
@@ -87,10 +86,12 @@ def _fill(ledger):
 def _fill_rarer(ledger):
     """What fills the columns and tables that an everyday ledger leaves empty."""
     pairs = {"metadata": {"berth": 7}, "tags": ["harbour"]}
-    pier = ledger.remember("The ketch is moored at the north pier.", entities=["ketch", "pier"], key="pier", **pairs)
+    pier = ledger.remember(
+        "The ketch is moored at the north pier.", entities=["ketch", "pier"], idempotency_key="pier", **pairs
+    )
     dory = ledger.remember("The dory is painted green.", valid_from="2026-01-01", valid_to="2027-01-01", **pairs)
-    ledger.ingest("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
-    when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "key": "asked"}
+    ledger.documents.add("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
+    when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "idempotency_key": "asked"}
     ledger.capture(
         "Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when
     )
@@ -100,8 +101,8 @@ def _fill_rarer(ledger):
     ledger.undo(undone.position)
     ledger.redo(undone.position)
     ledger.undo(ledger.remember("The heron left the harbour.").position)
-    ledger.distrust("stranger", kind="client")
-    ledger.trust("stranger", kind="client")
+    ledger.history.distrust("stranger", kind="client")
+    ledger.history.trust("stranger", kind="client")
     for wrong in (lambda: ledger.reject(pier.id), lambda: ledger.remember("x" * 300_000)):
         with suppress(LedgerError):
             wrong()
@@ -274,4 +275,4 @@ READERS = {  # on the command line: words, and arguments
 def answers():
     """What each read answers where nothing is damaged."""
     with tempfile.TemporaryDirectory() as folder, opened(put(Path(folder, "memory.db"))) as ledger:
-        return {name: repr(ask(ledger.public, prepared()[1])) for name, ask in READS.items()}
+        return {name: repr(ask(ledger, prepared()[1])) for name, ask in READS.items()}

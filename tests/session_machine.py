@@ -14,14 +14,14 @@ from typing import Any
 import probe
 import pytest
 import window_laws
+from absence import absent
 from conftest import Clock, folded_from_zero
 from conversations import RAIN, WEATHER
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from old_names import Ledger
 from window_laws import Said
 
-from ledger import LedgerError, RejectedError
+from ledger import Ledger, LedgerError, RejectedError
 from ledger.sessions.transcripts import as_chat
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -61,11 +61,13 @@ def words(asked: Any) -> str:
 
 def picture(session: Any) -> tuple:
     """All that a session tells of itself, to be compared with what it tells later of now."""
-    found = session.assemble(10**9, tail=10**6)
+    found = session.window(10**9, tail=10**6)
     items = [(item.kind, item.place, item.tokens, item.id, item.ranges) for item in found.items]
-    messages = [(each.position, each.content, each.hidden) for each in session.messages(hidden=True)]
-    windows = [shown(session.assemble(budget, query=QUERY)) for budget in SMALL]
-    return items, messages, [(each.id, each.status) for each in session.summaries()], session.summary, windows
+    messages = [
+        (each.position, each.content, each.hidden) for each in session.messages(include_hidden=True, limit=1_000)
+    ]
+    windows = [shown(session.window(budget, query=QUERY)) for budget in SMALL]
+    return items, messages, [(each.id, each.status) for each in session.summaries.list()], session.abstract, windows
 
 
 class Sessions(RuleBasedStateMachine):
@@ -193,12 +195,12 @@ class Sessions(RuleBasedStateMachine):
     def compact(self, name: str, budget: int | None, force: bool, model: bool) -> None:
         if self.known(name):
             session, told = self.session(name), self.told[name]
-            before, items = session.info().window_tokens, session.window()
+            before, items = session.info().window_tokens, session.items()
             found = session.compact(budget, force=force, summarizer=words if model else None)
             assert (found.tokens_before, found.tokens_after) == (before, session.info().window_tokens)
             assert found.tokens_after <= before and bool(found.created) == (found.tokens_after < before)
             asked = max((at for at in told.shown() if told.messages[at].asks), default=0)
-            after = {item.place for item in session.window() if not item.is_summary}
+            after = {item.place for item in session.items() if not item.is_summary}
             assert asked in after or asked not in {item.place for item in items if not item.is_summary}
             tail = [item for item in items[-32:] if not item.is_summary]
             if not force and (budget is None or sum(item.tokens for item in items[-32:]) * 4 <= budget * 3):
@@ -211,7 +213,7 @@ class Sessions(RuleBasedStateMachine):
     def nothing_older_is_left(self, session: Any, asked: int) -> None:
         """Before the turn under way is summarized, all that is older is, as far as that makes it shorter."""
         stretch = 0
-        for item in session.window():
+        for item in session.items():
             if item.place >= asked:
                 break
             stretch = 0 if item.is_summary else stretch + item.tokens
@@ -221,7 +223,7 @@ class Sessions(RuleBasedStateMachine):
           asks=st.booleans(), tail=st.sampled_from([1, 32, 200]))  # fmt: skip
     def look_through_a_window_that_is_nearly_enough(self, name: str, of: str, part: int, asks: bool, tail: int) -> None:
         """For all that the session's window holds, or for the turn under way alone."""
-        items = self.session(name).window()
+        items = self.session(name).items()
         asked = max((at for at in self.told[name].shown() if self.told[name].messages[at].asks), default=0)
         tokens = sum(item.tokens for item in items if of == "all" or item.place >= asked)
         if tokens:
@@ -230,10 +232,10 @@ class Sessions(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), budget=st.sampled_from(BUDGETS), unit=st.sampled_from(["tokens", "tokens", "chars"]),
           asks=st.booleans(), tail=st.sampled_from([1, 32, 200]), records=st.booleans())  # fmt: skip
     def look_through_a_window(self, name: str, budget: int, unit: str, asks: bool, tail: int, records: bool) -> None:
-        session, told = self.ledger.public.session(name), self.told[name]
+        session, told = self.ledger.session(name), self.told[name]
         budget *= 4 if unit == "chars" else 1
         window = session.window(budget, unit=unit, query=QUERY if asks else None, tail=tail, receipt=records)
-        standing = {each.id: each for each in self.session(name).summaries("window")}
+        standing = {each.id: each for each in self.session(name).summaries.list(statuses=("window",))}
         window_laws.check(window, told.messages, told.hidden, standing, tail)
         without = session.window(budget, unit=unit, tail=tail)
         assert window.over_budget == without.over_budget, "memories never push it over"
@@ -253,7 +255,7 @@ class Sessions(RuleBasedStateMachine):
         if undone.command_id is None:
             return  # it is so already
         for name in NAMES:
-            self.session(name).assemble(1_000)
+            self.session(name).window(1_000)
         self.ledger.redo(undone.command_id)
         assert {name: picture(self.session(name)) for name in NAMES} == before
 
@@ -261,36 +263,36 @@ class Sessions(RuleBasedStateMachine):
     def shrink(self, name: str, budget: int, model: bool) -> None:
         if self.known(name):
             summarizer = (lambda asked: f"Sum of {len(asked.texts)}") if model else None
-            found = self.session(name).compact_until_under(budget, summarizer=summarizer)
+            found = self.session(name).compact(budget, summarizer=summarizer, until_under=True)
             assert found.under == (self.session(name).info().window_tokens <= budget)
 
     @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99), subtree=st.booleans())
     def invalidate(self, name: str, which: int, subtree: bool) -> None:
-        standing = [each for each in self.session(name).summaries() if each.status in ("window", "under")]
+        standing = [each for each in self.session(name).summaries.list() if each.status in ("window", "under")]
         if standing:
-            found = self.session(name).invalidate_summary(standing[which % len(standing)].id, subtree=subtree)
+            found = self.session(name).summaries.invalidate(standing[which % len(standing)].id, subtree=subtree)
             assert standing[which % len(standing)].id in found.invalidated
 
     @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99))
     def restore(self, name: str, which: int) -> None:
-        gone = self.session(name).summaries("invalid")
+        gone = self.session(name).summaries.list(statuses=("invalid",))
         if gone:
             try:
-                self.session(name).restore_summary(gone[which % len(gone)].id)
+                self.session(name).summaries.restore(gone[which % len(gone)].id)
             except LedgerError as refused:
                 assert "restored" in str(refused) or "restore that first" in str(refused) or "not all" in str(refused)
 
     @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99))
     def rebuild_summary(self, name: str, which: int) -> None:
-        standing = [each for each in self.session(name).summaries() if each.status in ("window", "under")]
+        standing = [each for each in self.session(name).summaries.list() if each.status in ("window", "under")]
         if standing:
             chosen = standing[which % len(standing)]
-            made = self.session(name).rebuild_summary(chosen.id, summarizer=lambda asked: "Anew")
+            made = self.session(name).summaries.rewrite(chosen.id, summarizer=lambda asked: "Anew")
             assert (made.ranges, made.status, made.replaces) == (chosen.ranges, "window", chosen.id)
 
     @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["", "So far.", "More."]))
     def set_summary(self, name: str, text: str) -> None:
-        assert self.session(name).set_summary(text) == self.session(name).summary == text
+        assert self.session(name).set_abstract(text) == self.session(name).abstract == text
 
     @rule()
     def reopen(self) -> None:
@@ -308,10 +310,10 @@ class Sessions(RuleBasedStateMachine):
     def every_message_is_reachable_once_or_hidden(self) -> None:
         for name, told in self.told.items():
             session = self.session(name)
-            everything = session.messages(hidden=True)
+            everything = session.messages(include_hidden=True, limit=1_000)
             assert {each.position: said(each) for each in everything} == told.messages
             assert {each.position for each in everything if each.hidden} == told.hidden
-            found, shown = session.assemble(10**9, tail=10**6), told.shown()
+            found, shown = session.window(10**9, tail=10**6), told.shown()
             reached = Counter[int](item.position for item in found.items if not item.is_summary)
             reached.update(position for position, why in found.left_out)
             for item in found.items:
@@ -327,10 +329,10 @@ class Sessions(RuleBasedStateMachine):
     def totals_are_the_sums_of_their_parts(self) -> None:
         for name in NAMES:
             session = self.session(name)
-            info = session.info()
-            if info is None:
+            if absent(session.info):
                 continue
-            shown, summaries = session.messages(), {each.id: each for each in session.summaries()}
+            info = session.info()
+            shown, summaries = session.messages(limit=1_000), {each.id: each for each in session.summaries.list()}
             assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
             standing = [each for each in summaries.values() if each.status == "window"]
             covered = [m.tokens for m in shown if any(a <= m.position <= b for s in standing for a, b in s.ranges)]
@@ -362,11 +364,11 @@ class Sessions(RuleBasedStateMachine):
         for each in self.past[:: 1 if LONG else max(1, len(self.past) // 4)]:
             self.check(*each)
         for name, receipt, window in self.receipts:
-            assert shown(self.ledger.public.session(name).reopen(receipt)) == window, "as it was delivered"
-        digest = self.ledger.digest()
+            assert shown(self.ledger.session(name).reopen(receipt)) == window, "as it was delivered"
+        digest = self.ledger.proof.digest()
         assert digest == folded_from_zero(self.ledger)
         now = {name: picture(self.session(name)) for name in NAMES}
-        assert probe.rebuild(self.ledger).digest == digest == self.ledger.digest()
+        assert probe.rebuild(self.ledger).digest == digest == self.ledger.proof.digest()
         assert {name: picture(self.session(name)) for name in NAMES} == now
         self.ledger.close()
         self.directory.cleanup()

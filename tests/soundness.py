@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import probe
 from conftest import folded_from_zero
-from old_names import Ledger
 
+from ledger import Ledger
 from ledger.store.integrity import check_chain
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
@@ -30,7 +30,7 @@ def problems(ledger) -> list[str]:
 
 def assert_sound(ledger) -> None:
     assert problems(ledger) == []
-    folded = ledger.digest()
+    folded = ledger.proof.digest()
     report = probe.rebuild(ledger)
     assert report.suspended == ()
     assert report.digest == folded, "the rows that commands folded differ from the rows that a rebuild folds"
@@ -48,7 +48,7 @@ def types(ledger) -> list[str]:
 
 
 def contents(ledger, **filters) -> set[str | None]:
-    return {memory.content for memory in ledger.memories(**filters)}
+    return {memory.content for memory in ledger.memories.list(limit=1_000, **filters).all()}
 
 
 def events_of(ledger: Ledger, type_: str) -> list[dict]:
@@ -59,5 +59,5 @@ def events_of(ledger: Ledger, type_: str) -> list[dict]:
 
 
 def agrees(ledger: Ledger) -> None:
-    assert ledger.digest() == folded_from_zero(ledger)
-    assert ledger.verify().ok
+    assert ledger.proof.digest() == folded_from_zero(ledger)
+    assert ledger.proof.verify().ok

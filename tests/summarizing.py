@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import probe
-from old_names import Ledger
 
+from ledger import Ledger
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.engine.work import Work

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 import probe
 
 from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
-from ledger.engine.who import Who
 from ledger.proof.merkle import Tree
 from ledger.store.integrity import GENESIS, digest, leaf, link
 from ledger.store.sqlite_files import SCHEMA
@@ -88,7 +87,7 @@ def erase(ledger, *positions, blobs=(), after=redacted, targets=None):
         return LEDGER_STREAM
 
     with probe.store(ledger).transact() as transaction:
-        (event,) = probe.writer(ledger).run("erase", Who(), body).events
+        (event,) = probe.writer(ledger).run("erase", probe.who(), body).events
         for position, new, _ in body.found:
             sql = "UPDATE events SET state = ?, erased_by = ? WHERE position = ?"
             transaction.connection.execute(sql, (new, event.position, position))

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from old_names import Ledger
-
+from ledger import Ledger
 from ledger.language.port import ModelRequest
 
 Given = dict[str, Any] | str | Exception | Callable[[ModelRequest], Any]
@@ -64,5 +63,5 @@ def say(ledger: Ledger, user: str, assistant: str = "Noted.", session: str = "s1
     return found
 
 
-def contents(ledger: Ledger, status: str = "active", **of: Any) -> list[str]:
-    return sorted(each.content or "" for each in ledger.memories(status=status, **of))
+def contents(ledger: Ledger, **filters: Any) -> list[str]:
+    return sorted(each.content or "" for each in ledger.memories.list(**filters))

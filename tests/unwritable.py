@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import traceback
 
-from old_names import Ledger
+from ledger import Ledger
 
 NOBODY = 65534
 
 
 def filled(path):
     with Ledger.open(path) as ledger:
-        ledger.add_alias(ledger.register_project("Kitchen").name, "galley")
+        ledger.projects.add_alias(ledger.projects.add("Kitchen").name, "galley")
         coffee = ledger.remember("The user prefers dark roast coffee.", kind="preference", confidence=0.5)
-        turn = ledger.capture("Coffee?", "The user prefers dark roast coffee.", project="galley", session_id="s")
-        ledger.propose("The user trains for a marathon.", source=turn.id)
+        turn = ledger.capture("Coffee?", "The user prefers dark roast coffee.", project="galley", session="s")
+        ledger.propose("The user trains for a marathon.", sources=(turn.id,))
         tea = ledger.supersede(coffee.id, "The user prefers tea.")
-        ledger.adjust(tea.id, 0.25)
+        ledger.memories.set_confidence(tea.id, 0.25)
         ledger.undo(ledger.position)
-        return coffee.id, tea.id, turn.id, ledger.digest()
+        return coffee.id, tea.id, turn.id, ledger.proof.digest()
 
 
 def as_nobody(work):

@@ -89,7 +89,7 @@ def bench(rest: list[str]) -> int:
     ``--peers`` one-line facts beside other products, which are installed into an environment that is thrown away."""
     given = {word.partition("=")[0] for word in rest}
     program = next((f"benchmark_{each}.py" for each in ("against", "peers") if f"--{each}" in given), "benchmark.py")
-    return run(set_up(""), f"tools/{program}", *rest)
+    return run(set_up(""), f"tools/bench/{program}", *rest)
 
 
 def set_up(extra: str, version: str | None = None) -> Path:

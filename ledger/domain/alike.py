@@ -15,7 +15,10 @@ ALIKE_CHARS = 200
 """A longer text is no single statement, and is like no other."""
 
 SHARED = 0.5
-"""The least part of the shorter statement's stems that both have. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
+"""The least part of the shorter statement's stems that both have.
+
+Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``.
+"""
 
 COMMON = 2
 """The least stems in common: of two words a shared topic is one ("the vault is in Geneva", "the coins are in the vault")."""

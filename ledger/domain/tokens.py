@@ -7,7 +7,7 @@ Japanese and Korean (99 of traditional Chinese), 117 to 433 % of Hindi, 114 to 2
 Spanish and Turkish (a sentence up to 15 % under), 94 to 586 % in scripts that only the newer vocabularies know. Claude 2's,
 of 65,000, takes more: 84 to 95 % of French, German, Spanish, Arabic, Thai and Vietnamese. Too low are Polish (92, there 72),
 Finnish (81, 74), Ethiopic (62), emoji (65) and made-up words (38): what must fit whatever it is needs a real tokenizer.
-``tools/token_error.py`` measures it.
+``tools/evaluate/token_error.py`` measures it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the guards look for, read from ``patterns.json``, which ``tools/guard_patterns.py`` makes of files that people write."""
+"""What the guards look for: ``patterns.json``, which ``tools/pages/guard_patterns.py`` makes of files that people write."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ A pattern finds the noun ("password", "PIN", "door code", "API key"), and three 
    words with hyphens and quotations beside a password.
 3. A clause that begins with a little word or an adjective is talk, unless a sentence follows, which is a passphrase.
 
-The words are data: ``tools/patterns/secrets.txt``. Each noun looks at a bounded stretch of text, so that the time is that of
+The words are data: ``tools/pages/patterns/secrets.txt``. Each noun looks at a bounded stretch of text, so that the time is that of
 the text's length.
 """
 

@@ -48,7 +48,7 @@ from projections.views import erasures
 
 FAULTS = (  # faults of SQLite: the first and the last version with the fault, a level, the fault, the remedy
     # Sources: sqlite.org/wal.html for the first; the makers withdrew the second a week after its release; the third is
-    # shown by tests/projections/test_integrity.py on each version that tools/sqlite_versions.py tries.
+    # shown by tests/projections/test_integrity.py on each version that tools/crash/sqlite_versions.py tries.
     (
         (3, 7, 0), (3, 51, 2), "note",
         "two checkpoints at once can lose a commit; this product holds a lock of its own at each, so it is not exposed",

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from ledger.domain import passages as pieces
 from ledger.domain import question as questions
-from ledger.domain.alike import share_stems, content_stems
+from ledger.domain.alike import content_stems, share_stems
 from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory, since
 from ledger.domain.salience import stated_spans

@@ -29,7 +29,12 @@ from ledger.sessions.counting import check_tokens
 
 ERASED = "(erased)"  # in the place of an erased text
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
-_OTHERS = {"occurred_at": "created_at", "reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_OTHERS = {
+    "occurred_at": "created_at",
+    "reasoning_content": "reasoning",
+    "model_name": "model",
+    "tokens": "token_count",
+}
 _TIMES = ("timestamp", "date", "time")
 """Other names of ``created_at``, read where they hold a text that is a time with its day."""
 

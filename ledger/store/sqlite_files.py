@@ -26,7 +26,7 @@ from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Alone, Place
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
-OLDEST = (3, 37, 0)  # the oldest version of SQLite on which the tests pass (tools/sqlite_versions.py)
+OLDEST = (3, 37, 0)  # the oldest version of SQLite on which the tests pass (tools/crash/sqlite_versions.py)
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same while many large commits follow each other
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a larger -wal is checkpointed after a commit

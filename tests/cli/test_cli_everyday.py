@@ -262,7 +262,9 @@ def test_a_tab_without_a_ledger_offers_nothing_and_makes_none(db: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_installs(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_completion_command_installs_a_script_that_knows_the_commands(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     result = run("completion", shell)
     assert result.exit_code == 0, result.output

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import Result
 from command_line import run as run_command
-from old_names import Ledger
 
-from ledger import Ledger as Public
+from ledger import Ledger
 from ledger.demo import play
 
 
@@ -66,7 +65,7 @@ def test_one_undo_brings_the_former_fact_back_and_a_redo_the_new_one(kept: tuple
     undone, redone = told.partition("undo(")[2].split("redo(")
     assert undone.rstrip().endswith("2 Mar 2026: Flour comes from the Hollbeck mill every Tuesday.")
     assert "24 Mar 2026: Flour comes from the Dunmere mill every Thursday. An undo takes back" in redone
-    with Public.open(path, readonly=True) as ledger:
+    with Ledger.open(path, readonly=True) as ledger:
         assert [entry.command for entry in ledger.history.audit(limit=2)] == ["redo", "undo"]
         assert ledger.recall("flour mill").items[0].content == "Flour comes from the Dunmere mill every Thursday."
 
@@ -83,13 +82,13 @@ def test_the_rest_is_shown_on_demand(tmp_path: Path) -> None:
 
 def test_the_ledger_it_keeps_holds_what_was_told(kept: tuple[str, Result]) -> None:
     with Ledger.open(kept[0], readonly=True) as ledger:
-        changed = {each.content for each in ledger.memories(status="superseded")}
+        changed = {each.content for each in ledger.memories.list(statuses=("superseded",))}
         assert len(changed) == 4 and "The user drinks black coffee before every run." in changed
-        assert len(ledger.interactions(limit=500)) == 70
-        first = ledger.interactions(limit=500)[-1]
+        assert len(ledger.interactions.list(limit=500)) == 70
+        first = ledger.interactions.list(limit=500)[-1]
         assert first.recorded_at[:16] == "2026-03-02T17:42"  # the clock follows the conversation
-        assert [each.name for each in reversed(ledger.projects())] == ["bakery-app", "marathon", "home"]
-        assert ledger.project("shop") == ledger.project("bakery-app")
+        assert [each.name for each in reversed(ledger.projects.list())] == ["bakery-app", "marathon", "home"]
+        assert ledger.projects.get("shop") == ledger.projects.get("bakery-app")
 
 
 def test_it_says_where_a_ledger_that_stays_is(kept: tuple[str, Result]) -> None:

@@ -12,8 +12,8 @@ from places import ROOT
 from ledger.cli.derive import understood
 from ledger.cli.output import Usage
 from ledger.engine.settings import FIELDS, PREFIX
-from tools.page_examples import as_run, blocks
-from tools.reference import known_calls, surface
+from tools.pages.page_examples import as_run, blocks
+from tools.pages.reference import known_calls, surface
 
 README = ROOT / "README.md"
 DOCS = ROOT / "ledger" / "docs"
@@ -31,7 +31,7 @@ def read(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(read(page))], ids=lambda page: page.stem)
 def test_the_examples_of_a_page_print_what_stands_below_them(page: Path) -> None:
-    """What differs is written by ``python tools/page_examples.py --update``; read it before you commit it."""
+    """What differs is written by ``python tools/pages/page_examples.py --update``; read it before you commit it."""
     assert as_run(read(page)) == read(page)
 
 

@@ -57,7 +57,7 @@ def test_a_listing_is_read_page_by_page_newest_first(ledger: Ledger) -> None:
     assert ledger.bind(user="bob").documents.list() == []
 
 
-def test_filters(ledger: Ledger) -> None:
+def test_documents_are_filtered_by_tags_project_and_status(ledger: Ledger) -> None:
     one = ledger.documents.add("One.", tags=["a", "b"], project="kitchen")
     two = ledger.documents.add("Two.", tags=["a"])
     shown = lambda **filters: [each.id for each in ledger.documents.list(**filters)]  # noqa: E731

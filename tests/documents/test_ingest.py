@@ -10,28 +10,28 @@ from pathlib import Path
 
 import probe
 import pytest
+from absence import absent
 from command_line import run
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 
-from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain.document import TEXT_BYTES
+from ledger.types import EVERYTHING, DocumentPath, Event, Project
 
 NOTES = "# Coffee\n\nDark roasts are roasted longest.\n\n## Water\n\nSoft, at 93 degrees.\n\n# Tea\n\nGreen.\n"
 RARE = "Zanzibarquux lives at 12 Harbour Row."
 
 
 def text_of(ledger: Ledger, id: str) -> str:
-    found = ledger.document(id, text=True)
-    assert found is not None
+    found = ledger.documents.get(id, text=True)
     return "".join(chunk.content or "" for chunk in found.chunks)
 
 
 def agrees(ledger: Ledger) -> None:
-    assert ledger.digest() == folded_from_zero(ledger)
-    assert ledger.verify().ok
+    assert ledger.proof.digest() == folded_from_zero(ledger)
+    assert ledger.proof.verify().ok
 
 
 @pytest.fixture
@@ -45,116 +45,130 @@ def notes(tmp_path: Path) -> Path:
 
 
 def test_a_file_becomes_chunks_with_their_headings_and_lines(ledger: Ledger, notes: Path) -> None:
-    found = ledger.ingest(notes, tags=["Drinks"], project="kitchen", actor="ann", agent="helper")
+    found = ledger.bind(actor="ann").documents.add(notes, tags=["Drinks"], project="kitchen", agent="helper")
     assert (found.title, found.path, found.tags, found.project) == ("Coffee", str(notes), ("drinks",), "kitchen")
     assert (found.size, found.chunk_count, found.added, found.absorbed) == (len(NOTES), 3, 3, False)
     assert [(each.index, each.line, each.heading_path, each.content) for each in found.chunks] == [
         (0, 1, ("Coffee",), None), (1, 5, ("Coffee", "Water"), None), (2, 9, ("Tea",), None)
     ]  # fmt: skip
     assert text_of(ledger, found.id[:8]) == NOTES
-    water = ledger.chunk(found.chunks[1].id[:8])
-    assert water is not None and (water.content, water.line, water.status) == (
+    water = ledger.documents.get_chunk(found.chunks[1].id[:8])
+    assert (water.content, water.line, water.status) == (
         "## Water\n\nSoft, at 93 degrees.\n\n", 5, "active"
     )  # fmt: skip
-    assert [each.id for each in ledger.documents(project="kitchen", tag="drinks")] == [found.id]
+    assert [each.id for each in ledger.documents.list(project="kitchen", tags=("drinks",))] == [found.id]
     assert (
-        ledger.documents(tag="other") == ledger.documents(project="other") == ledger.documents(status="removed") == []
+        ledger.documents.list(tags=("other",))
+        == ledger.documents.list(project="other")
+        == ledger.documents.list(statuses=("removed",))
+        == []
     )
-    assert ledger.document("d_0000000000000000") is ledger.chunk("c_0000000000000000") is ledger.chunk("") is None
+    assert (
+        absent(ledger.documents.get, "d_0000000000000000")
+        and absent(ledger.documents.get_chunk, "c_0000000000000000")
+        and absent(ledger.documents.get_chunk, "")
+    )
 
 
 def test_a_text_is_no_path_and_a_path_is_no_text(ledger: Ledger, notes: Path) -> None:
-    found = ledger.ingest(str(notes))
+    found = ledger.documents.add(str(notes))
     assert (found.path, text_of(ledger, found.id), found.title[:79]) == (None, str(notes), str(notes)[:79])
     with pytest.raises(RejectedError, match=r"pathlib\.Path"):
-        ledger.ingest(NOTES.encode())  # type: ignore[arg-type]
+        ledger.documents.add(NOTES.encode())  # type: ignore[arg-type]
 
 
 def test_the_same_again_is_absorbed_and_appends_nothing(ledger: Ledger, notes: Path) -> None:
-    first, text = ledger.ingest(notes), ledger.ingest("A text.")
+    first, text = ledger.documents.add(notes), ledger.documents.add("A text.")
     position = ledger.position
-    assert ledger.ingest(notes).absorbed and ledger.ingest("A text.").id == text.id
-    assert ledger.ingest(notes, tags=first.tags, title="Coffee").absorbed
+    assert ledger.documents.add(notes).absorbed and ledger.documents.add("A text.").id == text.id
+    assert ledger.documents.add(notes, tags=first.tags, title="Coffee").absorbed
     assert ledger.position == position
-    assert ledger.ingest("A text.", path="a.txt").id != text.id, "a path is what a document is known by"
-    assert ledger.ingest(notes, user="bob").id != first.id
+    assert ledger.documents.add("A text.", path="a.txt").id != text.id, "a path is what a document is known by"
+    assert ledger.bind(user="bob").documents.add(notes).id != first.id
 
 
 def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(ledger: Ledger, notes: Path) -> None:
-    first = ledger.ingest(notes, tags=["drinks"])
+    first = ledger.documents.add(notes, tags=["drinks"])
     tea, coffee, water = "# Tea\n\nGreen.\n", *NOTES.split("# Tea")[0].split("## Water")
     newer = tea + "# Coffee\n\nLight.\n\n## Water" + water
     notes.write_text(newer)
-    again = ledger.ingest(notes)
+    again = ledger.documents.add(notes)
     assert (again.id, again.added, again.dropped, again.chunk_count, again.tags) == (first.id, 1, 1, 3, ("drinks",))
     assert [each.id for each in again.chunks][::2] == [first.chunks[2].id, first.chunks[1].id]
     assert [each.line for each in again.chunks] == [1, 4, 8] and text_of(ledger, first.id) == newer
-    gone = ledger.chunk(first.chunks[0].id)
-    assert gone is not None and (gone.status, gone.content, gone.line) == ("replaced", coffee, None)
-    assert [each.line for each in ledger.at(first.position).document(first.id).chunks] == [1, 5, 9]  # type: ignore[union-attr]
-    assert ledger.at(first.position).chunk(gone.id).status == "active"  # type: ignore[union-attr]
+    gone = ledger.documents.get_chunk(first.chunks[0].id)
+    assert (gone.status, gone.content, gone.line) == ("replaced", coffee, None)
+    assert [each.line for each in ledger.at(first.position).documents.get(first.id).chunks] == [1, 5, 9]
+    assert ledger.at(first.position).documents.get_chunk(gone.id).status == "active"  # type: ignore[union-attr]
 
 
 def test_what_is_not_given_stays(ledger: Ledger) -> None:
-    first = ledger.ingest("One.", path="a.md", title="A", tags=["x"], project="home")
+    first = ledger.documents.add("One.", path="a.md", title="A", tags=["x"], project="home")
     position = ledger.position
-    changed = ledger.ingest("One.", path="a.md", title="B")
+    changed = ledger.documents.add("One.", path="a.md", title="B")
     assert (changed.title, changed.tags, changed.project, changed.added, changed.dropped) == ("B", ("x",), "home", 0, 0)
     assert changed.chunks[0].id == first.chunks[0].id and ledger.position == position + 1
-    moved = ledger.ingest("Two.", path="a.md", tags=(), project="work")
+    moved = ledger.documents.add("Two.", path="a.md", tags=(), project="work")
     assert (moved.title, moved.tags, moved.project) == ("B", (), "work")
 
 
 def test_a_removed_document_is_restored_by_taking_it_in_again(ledger: Ledger) -> None:
-    first = ledger.ingest(NOTES, path="a.md")
-    assert ledger.remove_document(first.id[:9], "old").status == "removed"
-    assert ledger.documents() == [] and ledger.chunk(first.chunks[0].id).status == "removed"  # type: ignore[union-attr]
+    first = ledger.documents.add(NOTES, path="a.md")
+    assert ledger.documents.remove(first.id[:9], reason="old").status == "removed"
+    assert ledger.documents.list() == [] and ledger.documents.get_chunk(first.chunks[0].id).status == "removed"  # type: ignore[union-attr]
     position = ledger.position
-    ledger.remove_document(first.id)
+    ledger.documents.remove(first.id)
     assert ledger.position == position, "as it was"
-    back = ledger.ingest(NOTES, path="a.md")
+    back = ledger.documents.add(NOTES, path="a.md")
     assert (back.id, back.status, back.absorbed, back.added) == (first.id, "active", False, 0)
-    ledger.remove_document(first.id)
-    assert ledger.ingest("# Tea\n\nGreen.\n", path="a.md").chunks[0].id == first.chunks[2].id
-    ledger.remove_document(first.id)
-    assert ledger.restore_document(first.id, "right").status == ledger.restore_document(first.id).status == "active"
+    ledger.documents.remove(first.id)
+    assert ledger.documents.add("# Tea\n\nGreen.\n", path="a.md").chunks[0].id == first.chunks[2].id
+    ledger.documents.remove(first.id)
+    assert (
+        ledger.documents.restore(first.id, reason="right").status
+        == ledger.documents.restore(first.id).status
+        == "active"
+    )
 
 
 def test_a_key_makes_it_idempotent(ledger: Ledger) -> None:
-    first = ledger.ingest(NOTES, key="k")
-    again = ledger.ingest(NOTES, key="k")
+    first = ledger.documents.add(NOTES, idempotency_key="k")
+    again = ledger.documents.add(NOTES, idempotency_key="k")
     assert (again.id, again.replayed) == (first.id, True)
     with pytest.raises(ConflictError):
-        ledger.ingest("Other.", key="k")
-    assert ledger.ingest(NOTES, key="l").absorbed and ledger.ingest(NOTES, key="l").replayed
+        ledger.documents.add("Other.", idempotency_key="k")
+    assert (
+        ledger.documents.add(NOTES, idempotency_key="l").absorbed
+        and ledger.documents.add(NOTES, idempotency_key="l").replayed
+    )
 
 
 def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "log.TXT"
     path.write_text("# no heading\nline\n")
-    found = ledger.ingest(path)
+    found = ledger.documents.add(path)
     assert (found.type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
     path.write_text("# none\n# either\n")
-    assert ledger.ingest(path).chunk_count == 1
+    assert ledger.documents.add(path).chunk_count == 1
     with pytest.raises(RejectedError, match="cannot change to"):
-        ledger.ingest(path, doc_type="markdown")
+        ledger.documents.add(path, type="markdown")
     with pytest.raises(RejectedError, match="markdown, text"):
-        ledger.ingest("x", doc_type="pdf")
+        ledger.documents.add("x", type="pdf")
 
 
 def test_in_a_batch_and_in_another_users_name(ledger: Ledger) -> None:
     with ledger.batch():
-        first = ledger.ingest(NOTES, user="ann")
-        assert ledger.ingest(NOTES, user="ann").absorbed
-    assert ledger.document(first.id) is ledger.chunk(first.chunks[0].id) is None
+        first = ledger.bind(user="ann").documents.add(NOTES)
+        assert ledger.bind(user="ann").documents.add(NOTES).absorbed
+    assert absent(ledger.documents.get, first.id) and absent(ledger.documents.get_chunk, first.chunks[0].id)
     for command in (
-        lambda: ledger.remember("x", source=first.chunks[0].id),
-        lambda: ledger.propose("x", source=first.id),
+        lambda: ledger.remember("x", sources=(first.chunks[0].id,)),
+        lambda: ledger.propose("x", sources=(first.id,)),
     ):
         with pytest.raises(NotFoundError, match="of this user"):
             command()
     with pytest.raises(NotFoundError):
-        ledger.remove_document(first.id)
+        ledger.documents.remove(first.id)
     named = (first.chunks[0].id, "c_0000000000000000", "elsewhere#3")
     assert ledger.capture("x", chunks_used=named).chunks_used == named, "capture asks nothing of what is nobody's"
 
@@ -176,7 +190,7 @@ def test_a_file_that_is_no_text_is_refused_and_leaves_no_trace(
     path = tmp_path / "bad.md"
     path.write_bytes(data)
     with pytest.raises(RejectedError, match=why):
-        ledger.ingest(path)
+        ledger.documents.add(path)
     assert ledger.position == 1
 
 
@@ -185,7 +199,7 @@ def test_a_file_that_is_no_text_is_refused_and_leaves_no_trace(
 )
 def test_a_text_that_is_none_is_refused(ledger: Ledger, text: str) -> None:
     with pytest.raises(RejectedError):
-        ledger.ingest(text)
+        ledger.documents.add(text)
     assert ledger.position == 1
 
 
@@ -204,9 +218,9 @@ def test_what_is_no_regular_file_is_refused(ledger: Ledger, tmp_path: Path) -> N
         (Path(os.fsdecode(b"\xff.md")), "not UTF-8"), (outside / "x.md", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(LedgerError, match=why):
-            ledger.ingest(path)
+            ledger.documents.add(path)
     with pytest.raises(NotFoundError):
-        ledger.ingest(tmp_path / "none.md")
+        ledger.documents.add(tmp_path / "none.md")
     assert ledger.position == 1
 
 
@@ -214,7 +228,7 @@ def test_a_link_within_its_directory_is_followed_and_a_mark_left_out(ledger: Led
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "real.md").write_bytes(b"\xef\xbb\xbf# A\r\n\r\ntext\r\n")
     (tmp_path / "link.md").symlink_to(tmp_path / "deep" / "real.md")
-    found = ledger.ingest(tmp_path / "link.md")
+    found = ledger.documents.add(tmp_path / "link.md")
     assert (found.title, found.path, text_of(ledger, found.id)) == (
         "A",
         str(tmp_path / "link.md"),
@@ -225,9 +239,9 @@ def test_a_link_within_its_directory_is_followed_and_a_mark_left_out(ledger: Led
 @pytest.mark.slow
 def test_a_huge_text_is_one_append_of_at_most_9000_chunks(ledger: Ledger) -> None:
     text = "".join(f"# H{each}\n\nSay {each}.\n\n" for each in range(12_000))
-    found = ledger.ingest(text, path="huge")
+    found = ledger.documents.add(text, path="huge")
     assert 4_000 < found.chunk_count <= 9_000 and ledger.position == found.chunk_count + 2
-    again = ledger.ingest("# New\n\nx\n\n" + text, path="huge")
+    again = ledger.documents.add("# New\n\nx\n\n" + text, path="huge")
     assert again.added + again.dropped < 20 and text_of(ledger, found.id).endswith(text)
     ledger.undo(again.position)
     assert text_of(ledger, found.id) == text
@@ -237,100 +251,103 @@ def test_a_huge_text_is_one_append_of_at_most_9000_chunks(ledger: Ledger) -> Non
 
 
 def test_a_memory_says_which_chunk_it_came_from_even_when_it_is_gone(ledger: Ledger) -> None:
-    first = ledger.ingest(NOTES, path="a.md")
-    fact = ledger.propose("Use soft water.", source=[first.chunks[1].id[:9], first.id[:9]])
+    first = ledger.documents.add(NOTES, path="a.md")
+    fact = ledger.propose("Use soft water.", sources=[first.chunks[1].id[:9], first.id[:9]])
     assert fact.sources == (first.chunks[1].id, first.id)
-    ledger.ingest("# Tea\n\nGreen.\n", path="a.md")
-    late = ledger.remember("Soft water.", source=first.chunks[1].id)
+    ledger.documents.add("# Tea\n\nGreen.\n", path="a.md")
+    late = ledger.remember("Soft water.", sources=(first.chunks[1].id,))
     for id in (fact.id, late.id):
         why = ledger.why(id)
-        assert why is not None
         (cited,) = why.chunks
         assert (cited.heading_path, cited.status, "93 degrees" in (cited.content or "")) == (
             ("Coffee", "Water"),
             "replaced",
             True,
         )
-    assert [each.id for each in ledger.why(fact.id).documents] == [first.id]  # type: ignore[union-attr]
+    assert [each.id for each in ledger.why(fact.id).documents] == [first.id]
     with pytest.raises(NotFoundError, match="no chunk"):
-        ledger.remember("x", source="c_0000000000000000")
+        ledger.remember("x", sources=("c_0000000000000000",))
 
 
 # --- the way back ----------------------------------------------------------------------------------------------------
 
 
 def test_undo_of_a_newer_text_brings_the_old_one_back_and_takes_what_was_read_in_it(ledger: Ledger) -> None:
-    first = ledger.ingest(NOTES, path="a.md")
-    kept = ledger.remember("Soft.", source=first.chunks[1].id)
-    newer = ledger.ingest(NOTES + "\n# Milk\n\nNone.\n", path="a.md")
-    read = ledger.remember("No milk.", source=newer.chunks[3].id)
+    first = ledger.documents.add(NOTES, path="a.md")
+    kept = ledger.remember("Soft.", sources=(first.chunks[1].id,))
+    newer = ledger.documents.add(NOTES + "\n# Milk\n\nNone.\n", path="a.md")
+    read = ledger.remember("No milk.", sources=(newer.chunks[3].id,))
     with pytest.raises(ConflictError, match="1 later command"):
         ledger.undo(newer.position)
     undone = ledger.undo(newer.position, cascade=True)
-    assert text_of(ledger, first.id) == NOTES and ledger.memory(read.id) is None and ledger.memory(kept.id) is not None
-    assert ledger.chunk(newer.chunks[3].id).status == "replaced"  # type: ignore[union-attr]
+    assert text_of(ledger, first.id) == NOTES and absent(ledger.memories.get, read.id) and ledger.memories.get(kept.id)
+    assert ledger.documents.get_chunk(newer.chunks[3].id).status == "replaced"  # type: ignore[union-attr]
     ledger.redo(undone.command_id or "")
-    assert text_of(ledger, first.id).endswith("None.\n") and ledger.memory(read.id) is not None
+    assert text_of(ledger, first.id).endswith("None.\n") and ledger.memories.get(read.id)
     ledger.undo(first.position, cascade=True)
-    assert ledger.document(first.id) is None and ledger.memories() == [] and ledger.documents(status="all") == []
-    other = ledger.ingest("Another.", path="a.md")
+    assert (
+        absent(ledger.documents.get, first.id)
+        and ledger.memories.list() == []
+        and ledger.documents.list(statuses=()) == []
+    )
+    other = ledger.documents.add("Another.", path="a.md")
     with pytest.raises(ConflictError, match="added again since"):
         ledger.redo(first.position)
     ledger.undo(other.position)
     ledger.redo(first.position)
-    assert ledger.document(first.id) is not None
+    assert ledger.documents.get(first.id)
     agrees(ledger)
 
 
 def test_a_text_that_replaced_one_that_is_undone_goes_with_it(ledger: Ledger) -> None:
-    ledger.ingest("One.", path="a.md")
-    second = ledger.ingest("Two.", path="a.md")
-    ledger.ingest("Three.", path="a.md")
+    ledger.documents.add("One.", path="a.md")
+    second = ledger.documents.add("Two.", path="a.md")
+    ledger.documents.add("Three.", path="a.md")
     assert len(ledger.undo(second.position, cascade=True).commands) == 2
     assert text_of(ledger, second.id) == "One."
-    between = ledger.ingest("Four.", path="a.md")
+    between = ledger.documents.add("Four.", path="a.md")
     with pytest.raises(ConflictError, match="does not fit"):
         ledger.redo(second.position)
     assert text_of(ledger, between.id) == "Four."
 
 
 def test_a_distrusted_document_takes_what_was_read_in_it_and_is_not_taken_in_again(ledger: Ledger) -> None:
-    paper = ledger.ingest(NOTES, path="a.md", actor="eve")
-    whole = ledger.remember("All of it.", source=paper.id)
-    part = ledger.remember("Soft.", source=paper.chunks[1].id)
+    paper = ledger.bind(actor="eve").documents.add(NOTES, path="a.md")
+    whole = ledger.remember("All of it.", sources=(paper.id,))
+    part = ledger.remember("Soft.", sources=(paper.chunks[1].id,))
     turn = ledger.capture("Water?", "Soft.")
-    both = ledger.remember("Both say so.", source=[paper.chunks[0].id, turn.id])
-    assert {each.id for each in ledger.what_if(without=paper.id).lost} == {whole.id, part.id}
-    report = ledger.distrust(paper.id[:9], reason="forged")
+    both = ledger.remember("Both say so.", sources=[paper.chunks[0].id, turn.id])
+    assert {each.id for each in ledger.history.what_if(without=paper.id).lost} == {whole.id, part.id}
+    report = ledger.history.distrust(paper.id[:9], reason="forged")
     assert (report.kind, set(report.gone)) == ("document", {paper.id, whole.id, part.id})
-    assert [each.id for each in ledger.memories()] == [both.id] and ledger.documents() == []
+    assert [each.id for each in ledger.memories.list()] == [both.id] and ledger.documents.list() == []
     for text, path in ((NOTES, None), ("Other.", "a.md")):
         with pytest.raises(RejectedError, match="distrusted") as refusal:
-            ledger.ingest(text, path=path)
+            ledger.documents.add(text, path=path)
         assert refusal.value.rule == "trust"
-    ledger.trust(paper.id)
-    assert len(ledger.memories()) == 3 and text_of(ledger, paper.id) == NOTES
+    ledger.history.trust(paper.id)
+    assert len(ledger.memories.list()) == 3 and text_of(ledger, paper.id) == NOTES
     agrees(ledger)
 
 
 def test_what_another_took_in_over_a_distrusted_text_goes_with_it(ledger: Ledger) -> None:
-    paper = ledger.ingest(NOTES, path="a.md", actor="eve")
-    newer = ledger.ingest(NOTES + "More.\n", path="a.md", actor="ann")
-    ledger.distrust("eve", kind="actor")
-    assert ledger.document(paper.id) is None
-    ledger.trust("eve", kind="actor")
-    report = ledger.distrust("ann", kind="actor")
+    paper = ledger.bind(actor="eve").documents.add(NOTES, path="a.md")
+    newer = ledger.bind(actor="ann").documents.add(NOTES + "More.\n", path="a.md")
+    ledger.history.distrust("eve", kind="actor")
+    assert absent(ledger.documents.get, paper.id)
+    ledger.history.trust("eve", kind="actor")
+    report = ledger.history.distrust("ann", kind="actor")
     assert (report.gone, text_of(ledger, paper.id)) == ((), NOTES)
-    assert ledger.chunk(newer.chunks[2].id).status == "replaced"  # type: ignore[union-attr]
+    assert ledger.documents.get_chunk(newer.chunks[2].id).status == "replaced"  # type: ignore[union-attr]
     agrees(ledger)
 
 
 def test_what_a_crawler_took_in_from_the_middle_of_an_ingestion_on_leaves_a_sound_ledger(ledger: Ledger) -> None:
-    ledger.ingest(NOTES, path="a.md", actor="eve")
-    ledger.distrust("eve", kind="actor", since=4)
-    found = ledger.documents()[0]
-    assert (found.chunk_count, len(ledger.document(found.id).chunks)) == (3, 1)  # type: ignore[union-attr]
-    assert ledger.ingest(NOTES + "x", path="a.md").added == 2
+    ledger.bind(actor="eve").documents.add(NOTES, path="a.md")
+    ledger.history.distrust("eve", kind="actor", since=4)
+    found = ledger.documents.list()[0]
+    assert (found.chunk_count, len(ledger.documents.get(found.id).chunks)) == (3, 1)
+    assert ledger.documents.add(NOTES + "x", path="a.md").added == 2
     assert text_of(ledger, found.id) == NOTES + "x"
     agrees(ledger)
 
@@ -340,66 +357,66 @@ def test_what_a_crawler_took_in_from_the_middle_of_an_ingestion_on_leaves_a_soun
 
 def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        paper = ledger.ingest(f"# Zanzibarquux\n\n{RARE}\n", path="zanzibarquux.md", tags=["zanzibarquux"])
-        ledger.ingest(f"# Zanzibarquux\n\nAnother. {RARE}\n", path="zanzibarquux.md")
-        fact = ledger.remember("He has a house.", source=paper.chunks[0].id)
+        paper = ledger.documents.add(f"# Zanzibarquux\n\n{RARE}\n", path="zanzibarquux.md", tags=["zanzibarquux"])
+        ledger.documents.add(f"# Zanzibarquux\n\nAnother. {RARE}\n", path="zanzibarquux.md")
+        fact = ledger.remember("He has a house.", sources=(paper.chunks[0].id,))
         plan = ledger.erase(paper.id, dry_run=True)
         assert [each.subject for each in plan.derived] == [fact.id] and plan.quotes == ()
-        held = ledger.hold(paper.id, "case 12")
+        held = ledger.holds.add(paper.id, reason="case 12")
         with pytest.raises(RejectedError, match="on hold"):
-            ledger.erase(document="zanzibarquux.md", derived="keep")
-        ledger.lift_hold(held.id)
+            ledger.erase(DocumentPath("zanzibarquux.md"), derived="keep")
+        ledger.holds.remove(held.id)
         with pytest.raises(RejectedError, match="derived"):
-            ledger.erase(document="zanzibarquux.md")
-        report = ledger.erase(document="zanzibarquux.md", derived="keep")
+            ledger.erase(DocumentPath("zanzibarquux.md"))
+        report = ledger.erase(DocumentPath("zanzibarquux.md"), derived="keep")
         assert (report.state, report.kind, report.subject) == ("completed", "document", paper.id)
-        gone = ledger.document(paper.id, text=True)
-        assert gone is not None and (gone.status, gone.title, gone.path, gone.tags) == ("erased", None, None, ())
+        gone = ledger.documents.get(paper.id, text=True)
+        assert (gone.status, gone.title, gone.path, gone.tags) == ("erased", None, None, ())
         assert [(each.content, each.heading_path, each.status) for each in gone.chunks] == [(None, None, "erased")]
-        assert [each.id for each in ledger.documents(status="erased")] == [paper.id]
-        assert ledger.why(fact.id).chunks[0].content is None  # type: ignore[union-attr]
-        assert ledger.at(paper.position).chunk(paper.chunks[0].id).content is None  # type: ignore[union-attr]
-        for command in (ledger.remove_document, ledger.restore_document, ledger.erase):
+        assert [each.id for each in ledger.documents.list(statuses=("erased",))] == [paper.id]
+        assert ledger.why(fact.id).chunks[0].content is None
+        assert ledger.at(paper.position).documents.get_chunk(paper.chunks[0].id).content is None  # type: ignore[union-attr]
+        for command in (ledger.documents.remove, ledger.documents.restore, ledger.erase):
             with pytest.raises(RejectedError, match="erased"):
                 command(paper.id)
-        assert len(ledger.certificates()) == 1
+        assert len(ledger.erasures.certificates()) == 1
         agrees(ledger)
-        assert ledger.ingest("A new one.", path="zanzibarquux-2.md").id != paper.id
+        assert ledger.documents.add("A new one.", path="zanzibarquux-2.md").id != paper.id
     for path in tmp_path.iterdir():
         assert b"harbour row" not in path.read_bytes().lower()
 
 
 def test_an_erased_title_or_tag_of_a_newer_text_brings_none_before_it_back(ledger: Ledger) -> None:
-    first = ledger.ingest("# A\n\none", path="a.md", title="Old", tags=["old"])
-    newer = ledger.ingest("# A\n\ntwo", path="a.md", title="New", tags=["new"])
-    ledger.erase(newer.position - 1, fields=["data.tags"], quotes="keep")
-    found = ledger.document(first.id)
-    assert found is not None and (found.title, found.tags) == ("New", ())
-    ledger.erase(newer.position - 1, fields=["data.title"], quotes="keep")
-    found = ledger.document(first.id)
-    assert found is not None and (found.title, found.status) == (None, "erased")
+    first = ledger.documents.add("# A\n\none", path="a.md", title="Old", tags=["old"])
+    newer = ledger.documents.add("# A\n\ntwo", path="a.md", title="New", tags=["new"])
+    ledger.erase(Event(newer.position - 1, fields=["data.tags"]), quotes="keep")
+    found = ledger.documents.get(first.id)
+    assert (found.title, found.tags) == ("New", ())
+    ledger.erase(Event(newer.position - 1, fields=["data.title"]), quotes="keep")
+    found = ledger.documents.get(first.id)
+    assert (found.title, found.status) == (None, "erased")
     agrees(ledger)
 
 
 def test_a_chunk_that_a_memory_came_from_is_cut_and_the_rest_stays(ledger: Ledger) -> None:
-    paper = ledger.ingest(f"# Who\n\n{RARE} And more.\n\n# Else\n\nNothing. {RARE}\n")
-    fact = ledger.remember(RARE, source=paper.chunks[0].id)
+    paper = ledger.documents.add(f"# Who\n\n{RARE} And more.\n\n# Else\n\nNothing. {RARE}\n")
+    fact = ledger.remember(RARE, sources=(paper.chunks[0].id,))
     plan = ledger.erase(fact.id, dry_run=True)
     assert [each.position for each in plan.sources] == [paper.chunks[0].position]
     assert [each.position for each in plan.quotes] == [paper.chunks[1].position], "another chunk says it too"
     ledger.erase(fact.id, sources="cut", quotes="cut")
     assert text_of(ledger, paper.id).count("█" * len(RARE)) == 2 and "And more." in text_of(ledger, paper.id)
-    assert ledger.documents()[0].status == "active"
+    assert ledger.documents.list()[0].status == "active"
     agrees(ledger)
 
 
 def test_the_erasure_of_a_project_and_of_a_user_reaches_documents(ledger: Ledger) -> None:
-    home = ledger.ingest(f"# Home\n\n{RARE}\n", project="home")
-    ada = ledger.ingest(f"# Ada\n\n{RARE}\n", user="ada")
-    ledger.erase(project="home")
-    assert ledger.document(home.id).status == "erased"  # type: ignore[union-attr]
-    ledger.erase(user="ada")
-    assert ledger.document(ada.id, user="ada") is None
+    home = ledger.documents.add(f"# Home\n\n{RARE}\n", project="home")
+    ada = ledger.bind(user="ada").documents.add(f"# Ada\n\n{RARE}\n")
+    ledger.erase(Project("home"))
+    assert ledger.documents.get(home.id).status == "erased"
+    ledger.bind(user="ada").erase(EVERYTHING)
+    assert absent(ledger.bind(user="ada").documents.get, ada.id)
     assert not any("Harbour" in row.state for row in probe.store(ledger).rows(limit=1_000))
     agrees(ledger)
 
@@ -423,34 +440,36 @@ def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(
     where = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=where) as folder, Ledger.open(f"{folder}/m.db", clock=Clock()) as ledger:
         for action, said, number in steps:
-            found = ledger.documents(status="all")
+            found = ledger.documents.list(statuses=())
             id = found[number % len(found)].id if found else "d_0000000000000000"
             text, path = "".join(f"# {each}\n\nAbout {each}.\n" for each in said), "ab"[number % 2]
             calls = {
-                "ingest": lambda text=text, path=path: ledger.ingest(text, path=path),
-                "remove": lambda id=id: ledger.remove_document(id),
-                "restore": lambda id=id: ledger.restore_document(id),
+                "ingest": lambda text=text, path=path: ledger.documents.add(text, path=path),
+                "remove": lambda id=id: ledger.documents.remove(id),
+                "restore": lambda id=id: ledger.documents.restore(id),
                 "undo": lambda number=number: ledger.undo(1 + number % ledger.position, cascade=True),
                 "redo": lambda number=number: ledger.redo(1 + number % ledger.position),
                 "cite": lambda id=id, number=number: ledger.remember(
-                    f"{number}", source=ledger.document(id).chunks[-1].id
+                    f"{number}", sources=(ledger.documents.get(id).chunks[-1].id,)
                 ),  # type: ignore[union-attr]
-                "distrust": lambda id=id: ledger.distrust(id, kind="document"),
+                "distrust": lambda id=id: ledger.history.distrust(id, kind="document"),
                 "trust": lambda number=number: (
-                    ledger.trust(ledger.distrusted()[0].command_id) if ledger.distrusted() else 0
+                    ledger.history.trust(ledger.history.distrusted()[-1].command_id)
+                    if ledger.history.distrusted()
+                    else 0
                 ),
                 "erase": lambda id=id: ledger.erase(id, derived="keep", quotes="keep") if number % 3 == 0 else 0,  # noqa: B023
             }
-            with suppress(LedgerError, AttributeError if action == "cite" else LedgerError, IndexError):
+            with suppress(LedgerError, IndexError):
                 answer = calls[action]()
                 if action == "ingest":
                     assert text_of(ledger, answer.id) == text  # type: ignore[union-attr]
                     position = ledger.position
-                    assert ledger.ingest(text, path=path).absorbed and ledger.position == position
-            for each in ledger.documents(status="all"):
-                whole = ledger.document(each.id)
-                assert whole is not None and [chunk.index for chunk in whole.chunks] == list(range(each.chunk_count))
-        assert ledger.digest() == folded_from_zero(ledger) == probe.rebuild(ledger).digest
+                    assert ledger.documents.add(text, path=path).absorbed and ledger.position == position
+            for each in ledger.documents.list(statuses=()):
+                whole = ledger.documents.get(each.id)
+                assert [chunk.index for chunk in whole.chunks] == list(range(each.chunk_count))
+        assert ledger.proof.digest() == folded_from_zero(ledger) == probe.rebuild(ledger).digest
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
@@ -466,7 +485,7 @@ def test_several_files_go_on_past_a_bad_one(tmp_path: Path, notes: Path) -> None
     again = run("documents", "add", str(notes), db=db)
     assert again.exit_code == 0 and "known already" in " ".join(again.stdout.split())
     with Ledger.open(db) as ledger:
-        (found,) = ledger.documents()
+        (found,) = ledger.documents.list()
     assert run("documents", "list", "-q", db=db).stdout == found.id + "\n"
     shown = run("documents", "get", found.id[:9], "--text", db=db).stdout
     assert "Coffee › Water" in shown and "93 degrees" in shown
@@ -506,7 +525,7 @@ def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Pat
         "documents", "add", "-", "--title", "Piped", "--path", "pipe.md", "--json", db=db, stdin="\ufeff" + NOTES
     )
     with Ledger.open(db) as ledger:
-        (found,) = ledger.documents()
+        (found,) = ledger.documents.list()
         assert (found.title, found.path, text_of(ledger, found.id)) == ("Piped", "pipe.md", NOTES)
     assert done.exit_code == 0 and json.loads(done.stdout)["documents"][0]["id"] == found.id
     assert "known already" in run("documents", "add", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
@@ -519,11 +538,11 @@ def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Pat
 
 
 def test_after_a_chunk_is_erased_nothing_left_of_its_document_could_confirm_a_guess_at_it(ledger: Ledger) -> None:
-    notes = ledger.ingest("# One\n\nNothing.\n\n# Two\n\nphone 555-0123\n", path="notes.md")
-    report = ledger.erase(notes.chunks[1].position, derived="erase", sources="erase", quotes="erase")
-    assert report.state == "completed" and ledger.verify(full=True).problems == ()
+    notes = ledger.documents.add("# One\n\nNothing.\n\n# Two\n\nphone 555-0123\n", path="notes.md")
+    report = ledger.erase(Event(notes.chunks[1].position), derived="erase", sources="erase", quotes="erase")
+    assert report.state == "completed" and ledger.proof.verify(full=True).problems == ()
     with probe.store(ledger).snapshot() as connection:
         states = [state for (state,) in connection.execute("SELECT state FROM events WHERE stream = ?", (notes.id,))]
     assert [json.loads(state)["data"].get("digest") for state in states] == [None, None, None]
-    kept = ledger.document(notes.id, text=True)
-    assert kept is not None and [each.content for each in kept.chunks] == ["# One\n\nNothing.\n\n", None]
+    kept = ledger.documents.get(notes.id, text=True)
+    assert [each.content for each in kept.chunks] == ["# One\n\nNothing.\n\n", None]

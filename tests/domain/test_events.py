@@ -11,10 +11,9 @@ import msgspec
 import probe
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
-from old_names import Ledger
 from places import TESTS
 
-from ledger import DamagedError
+from ledger import DamagedError, Ledger
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.domain.events.registry import _hints
@@ -78,7 +77,7 @@ def test_a_command_goes_by_its_first_event_which_does_not_repeat_its_id() -> Non
 
 def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        ledger.capture("Which coffee?", "Dark roast.", session_id="s", append=True)
+        ledger.capture("Which coffee?", "Dark roast.", session="s", append=True)
         ledger.session("s").append("user", "Thanks.")
         ledger.remember("The user prefers dark roast coffee.")
         with probe.store(ledger).snapshot() as connection:

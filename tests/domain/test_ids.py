@@ -5,13 +5,12 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from old_names import Ledger
 
-from ledger import AmbiguousIdError, NotFoundError
+from ledger import AmbiguousIdError, Ledger, NotFoundError
 from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 
-def test_the_form() -> None:
+def test_an_id_is_a_letter_and_sixteen_characters_of_an_alphabet() -> None:
     assert subject_id("m", bytes(10)) == "m_" + "0" * 16
     assert subject_id("m", b"\xff" * 10) == "m_" + "z" * 16
     assert subject_id("i", bytes(9) + b"\x21") == "i_" + "0" * 14 + "11"
@@ -49,11 +48,11 @@ def test_a_prefix_finds_one_and_an_ambiguous_one_names_the_candidates(ledger: Le
     made = [ledger.remember(f"Fact number {number}.").id for number in range(40)]
     first = min(made)
     shared = next(n for n in range(3, LENGTH) if sum(each.startswith(first[:n]) for each in made) == 1)
-    found = ledger.memory(first[:shared])
-    assert found is not None and found.id == first
+    found = ledger.memories.get(first[:shared])
+    assert found.id == first
     twins = next(each[:3] for each in made if sum(other.startswith(each[:3]) for other in made) > 1)
     with pytest.raises(AmbiguousIdError, match="give more characters") as asked:
-        ledger.memory(twins)
+        ledger.memories.get(twins)
     assert 2 <= len(asked.value.candidates) <= 5
     assert all(each in made and f"{each} (Fact number " in str(asked.value) for each in asked.value.candidates)
     with pytest.raises(NotFoundError):

@@ -157,7 +157,7 @@ def test_its_scope_is_its_tags_sorted() -> None:
     assert (folded(tagged).scope, STATES["active"].scope) == ("a|b", "")
 
 
-def test_a_revision_by_hand_leaves_confidence_and_rule_as_they_are_whatever_is_undone_before_it() -> None:
+def test_a_revision_by_hand_changes_neither_confidence_nor_rule() -> None:
     by_hand = domain.Revise("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
     (event,) = domain.decide(by_hand, STATES["active"], BORNE)
     assert isinstance(event, ObservationRevised) and (event.confidence, event.rule) == (None, None)

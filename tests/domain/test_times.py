@@ -45,7 +45,7 @@ from ledger.domain.times import days_between, moment, since, until, with_offset
         ("2026-W09-7", "2026-03-01T00:00:00.000000Z", "2026-03-01T00:00:00.000000Z"),
     ],
 )
-def test_every_form(given: Any, stored: str, kept: str) -> None:
+def test_a_time_may_be_written_in_every_iso_form(given: Any, stored: str, kept: str) -> None:
     assert moment("time", given) == stored
     assert with_offset("time", given) == kept
     assert len(stored) == 27
@@ -61,7 +61,7 @@ def test_every_form(given: Any, stored: str, kept: str) -> None:
         *["0001-01-01T00:00+01:00", "9999-12-31T23:59-01:00", "x" * 100_000, None, 5, 5.0, b"2026-03-01"],
     ],
 )
-def test_no_time(given: Any) -> None:
+def test_what_is_no_time_is_refused_in_a_short_message(given: Any) -> None:
     for read in (moment, with_offset, until):
         with pytest.raises(RejectedError) as refusal:
             read("time", given)

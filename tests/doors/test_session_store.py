@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from conversations import PICTURE
-from old_names import Ledger
 from soundness import events_of
 
-from ledger import LedgerError, RejectedError
+from ledger import Ledger, LedgerError, RejectedError
 from ledger.doors.picoclaw import SessionStore
+from ledger.types import SessionPatterns
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
 TURN = [
@@ -23,7 +23,7 @@ TURN = [
 
 
 def store_of(ledger: Ledger, user: str = "", project: str | None = None) -> SessionStore:
-    return SessionStore(ledger.public.bind(user=user), project=project)
+    return SessionStore(ledger.bind(user=user), project=project)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_history_is_set_and_set_back_to_itself_changes_nothing(ledger: Ledger,
     assert ledger.position == position and not store.failures
     store.set_history("chat", [{"role": "user", "content": "anew"}])
     assert texts(store, "chat") == ["anew"]
-    assert len(ledger.session("chat").messages(hidden=True)) == 5, "what was is in the log"
+    assert len(ledger.session("chat").messages(include_hidden=True)) == 5, "what was is in the log"
     store.set_history("chat", [])
     assert store.get_history("chat") == []
 
@@ -107,7 +107,7 @@ def test_a_store_is_of_one_user_and_project(ledger: Ledger) -> None:
     ann, ben = (store_of(ledger, user, "home") for user in ("ann", "ben"))
     ann.add_message("chat", "user", "CANARY")
     assert ben.get_history("chat") == ben.list_sessions() == [] and ann.list_sessions() == ["chat"]
-    assert ledger.sessions(user="ann")[0].project == "home"
+    assert ledger.bind(user="ann").sessions.list()[0].project == "home"
 
 
 def test_a_store_keeps_who_spoke_and_which_text_was_the_content(ledger: Ledger, store: SessionStore) -> None:
@@ -183,7 +183,7 @@ def test_close_leaves_the_ledger_open_and_a_closed_ledger_is_a_failure(tmp_path:
 
 
 def test_a_session_that_is_kept_out_takes_nothing_and_fails_nothing(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "memory.db", ignored_sessions=["cron:**"]) as ledger:
+    with Ledger.open(tmp_path / "memory.db", sessions=SessionPatterns(ignore=("cron:**",))) as ledger:
         store = store_of(ledger)
         for key in ("heartbeat", "cron:a:b"):
             store.add_message(key, "user", "x")

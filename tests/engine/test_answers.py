@@ -11,9 +11,8 @@ import reads
 import writes
 from full import full
 from msgspec import Struct
-from old_names import Ledger
 
-from ledger import LedgerError, Page, answers
+from ledger import Ledger, LedgerError, Page, answers
 from ledger.domain import confidence
 from ledger.engine.answer import Answer, answer_of
 
@@ -101,7 +100,7 @@ def test_an_answer_shows_in_one_line_which_it_is_its_state_and_how_many(ledger: 
 def test_an_answer_of_any_read_or_command_is_one_short_line(tmp_path: Path) -> None:
     with reads.opened(reads.put(tmp_path / "memory.db")) as ledger:
         for name in reads.PUBLIC:
-            for answer in reads.given(name, ledger.public, reads.prepared()[1]):
+            for answer in reads.given(name, ledger, reads.prepared()[1]):
                 for each in (answer, *(answer if isinstance(answer, list | tuple | Page) else ())):
                     assert not isinstance(each, Answer | Page) or one_short_line(each), (name, repr(each))
     with writes.opened(tmp_path / "other.db") as written:

@@ -6,10 +6,10 @@ import threading
 
 import probe
 import pytest
-from old_names import Ledger
+from absence import absent
 from soundness import assert_sound, contents, types
 
-from ledger import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
 from ledger.engine import batch as writing
 
 
@@ -36,16 +36,16 @@ def test_others_see_nothing_of_a_batch_before_it_ends(ledger, path):
 def test_a_batch_reads_what_it_wrote(ledger):
     with ledger.batch():
         fact = ledger.remember("The cat sleeps on the stove.", project="house", tags=["cat"])
-        assert ledger.memory(fact.id) == fact
-        assert ledger.memory(fact.id[:12]).id == fact.id
+        assert ledger.memories.get(fact.id) == fact
+        assert ledger.memories.get(fact.id[:12]).id == fact.id
         assert contents(ledger, project="house") == {fact.content}
         assert [hit.memory.id for hit in ledger.recall("stove").items] == [fact.id]
-        assert ledger.adjust(fact.id, 0.5).confidence == 0.5
+        assert ledger.memories.set_confidence(fact.id, 0.5).confidence == 0.5
         assert [step.delta for step in ledger.why(fact.id).steps] == [1.0, -0.5]
         assert ledger.position == fact.position + 1
         assert ledger.remember("The cat sleeps on the stove.", project="house").id == fact.id
-        inside = ledger.digest()
-    assert ledger.digest() == inside
+        inside = ledger.proof.digest()
+    assert ledger.proof.digest() == inside
     assert_sound(ledger)
 
 
@@ -63,16 +63,16 @@ def test_a_batch_after_somebody_elses_commit_loses_no_rows(ledger, path):
 
 def test_an_exception_that_leaves_the_batch_takes_back_everything(ledger):
     kept = ledger.remember("kept", project="p", confidence=0.5)
-    position, digest = ledger.position, ledger.digest()
+    position, digest = ledger.position, ledger.proof.digest()
     with pytest.raises(ZeroDivisionError), ledger.batch():
-        ledger.adjust(kept.id, 0.9)
-        lost = ledger.remember("lost", project="new project", key="k")
+        ledger.memories.set_confidence(kept.id, 0.9)
+        lost = ledger.remember("lost", project="new project", idempotency_key="k")
         raise ZeroDivisionError
-    assert (ledger.position, ledger.digest()) == (position, digest)
-    assert ledger.memory(lost.id) is None
+    assert (ledger.position, ledger.proof.digest()) == (position, digest)
+    assert absent(ledger.memories.get, lost.id)
     # Names, states and versions that were cached inside are forgotten too.
-    assert ledger.adjust(kept.id, 0.9).position == position + 1
-    again = ledger.remember("lost", project="new project", key="k")
+    assert ledger.memories.set_confidence(kept.id, 0.9).position == position + 1
+    again = ledger.remember("lost", project="new project", idempotency_key="k")
     assert (again.replayed, again.absorbed, again.project) == (False, False, "new project")
     assert_sound(ledger)
 
@@ -85,8 +85,8 @@ def test_a_refusal_inside_is_recorded_and_the_rest_stays(ledger):
             ledger.reinforce(before.id)
         ledger.remember("after")
     assert types(ledger)[1:] == ["MemoryCaptured", "MemoryRetracted", "WriteRefused", "MemoryCaptured"]
-    assert contents(ledger, status="all") == {"before", "after"}
-    assert [refusal.rule for refusal in ledger.refusals()] == ["transition"]
+    assert contents(ledger, statuses=()) == {"before", "after"}
+    assert [refusal.rule for refusal in ledger.guards.refusals()] == ["transition"]
     assert_sound(ledger)
 
 
@@ -94,7 +94,7 @@ def test_a_refusal_inside_is_recorded_and_the_rest_stays(ledger):
     ("call", "error"),
     [
         (lambda ledger, id: ledger.promote("m_0000000000000000"), NotFoundError),
-        (lambda ledger, id: ledger.remember("another", key="used"), ConflictError),
+        (lambda ledger, id: ledger.remember("another", idempotency_key="used"), ConflictError),
         (lambda ledger, id: ledger.remember(" "), RejectedError),
         (lambda ledger, id: ledger.remember("no", nobody="knows"), TypeError),
         (lambda ledger, id: ledger.undo(2), ConflictError),
@@ -102,7 +102,7 @@ def test_a_refusal_inside_is_recorded_and_the_rest_stays(ledger):
 )
 def test_a_command_that_fails_inside_leaves_the_others(ledger, call, error):
     with ledger.batch():
-        first = ledger.remember("first", key="used")
+        first = ledger.remember("first", idempotency_key="used")
         assert first.position == 2
         built = ledger.supersede(first.id, "built on it")
         with pytest.raises(error):
@@ -138,10 +138,10 @@ def test_a_batch_commits_at_its_bound_of_events_and_goes_on(ledger, path, monkey
         with pytest.raises(ZeroDivisionError), ledger.batch():
             for number in range(25):
                 ledger.remember(f"fact {number}")
-                seen.append(len(other.memories()))
+                seen.append(len(other.memories.list()))
             raise ZeroDivisionError
         assert seen == [0] * 10 + [10] * 10 + [20] * 5
-        assert len(other.memories()) == len(ledger.memories()) == 20
+        assert len(other.memories.list()) == len(ledger.memories.list()) == 20
     assert_sound(ledger)
 
 
@@ -160,12 +160,12 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
         ledger.remember("early")
         ledger.reinforce(known.id)
         probe.batch(ledger).began -= writing.BATCH_SECONDS
-        late = ledger.remember("late", key="k")
+        late = ledger.remember("late", idempotency_key="k")
         ledger.reinforce(known.id)
         raise ZeroDivisionError
     assert (contents(ledger), ledger.position) == ({"known", "early"}, late.position - 1)
-    assert (ledger.memory(known.id).confidence, ledger.memory(known.id).reference_count) == (0.52, 1)
-    assert not ledger.remember("late", key="k").replayed
+    assert (ledger.memories.get(known.id).confidence, ledger.memories.get(known.id).reference_count) == (0.52, 1)
+    assert not ledger.remember("late", idempotency_key="k").replayed
     assert_sound(ledger)
 
 
@@ -206,21 +206,21 @@ def test_a_batch_inside_a_batch_is_the_same_batch(ledger, path):
 
 def test_keys_count_inside_a_batch(ledger):
     with ledger.batch():
-        first = ledger.remember("once", key="k")
-        again = ledger.remember("once", key="k")
+        first = ledger.remember("once", idempotency_key="k")
+        again = ledger.remember("once", idempotency_key="k")
         assert (again.id, again.replayed, again.position) == (first.id, True, first.position)
-    assert ledger.remember("once", key="k").replayed
+    assert ledger.remember("once", idempotency_key="k").replayed
     assert ledger.position == first.position
 
 
 def test_undo_works_inside_a_batch(ledger):
     with ledger.batch():
         fact = ledger.remember("fact", confidence=0.5)
-        ledger.adjust(fact.id, 0.7)
+        ledger.memories.set_confidence(fact.id, 0.7)
         ledger.undo(ledger.position)
-        assert ledger.memory(fact.id).confidence == 0.5
+        assert ledger.memories.get(fact.id).confidence == 0.5
         ledger.redo(ledger.position)
-        assert ledger.memory(fact.id).confidence == 0.7
+        assert ledger.memories.get(fact.id).confidence == 0.7
     assert_sound(ledger)
 
 
@@ -228,9 +228,9 @@ def test_captures_in_a_batch_are_reinforced_by_run_policies(ledger):
     fact = ledger.remember("The user prefers dark roast coffee.", kind="preference", confidence=0.5)
     with ledger.batch():
         turn = ledger.capture("Which coffee?", "The user prefers dark roast coffee.")
-    assert (turn.reinforcement, ledger.memory(fact.id).confidence) == ("pending", 0.5)
-    assert ledger.run_policies().reinforced_memories == 1
-    assert ledger.memory(fact.id).confidence == 0.52
+    assert (turn.reinforcement, ledger.memories.get(fact.id).confidence) == ("pending", 0.5)
+    assert ledger.jobs.run().reinforced_memories == 1
+    assert ledger.memories.get(fact.id).confidence == 0.52
     assert_sound(ledger)
 
 
@@ -241,7 +241,7 @@ def test_no_rebuild_and_no_close_inside_a_batch(ledger):
             probe.rebuild(ledger)
         with pytest.raises(RejectedError):
             ledger.close()
-    assert ledger.memory(fact.id) is not None
+    assert ledger.memories.get(fact.id)
 
 
 def test_another_thread_waits_for_the_batch_and_reads_only_what_is_committed(ledger):

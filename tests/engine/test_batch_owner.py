@@ -11,8 +11,7 @@ from typing import Any
 
 import probe
 import pytest
-from old_names import Ledger as Named
-from soundness import assert_sound as sound
+from soundness import assert_sound
 
 from ledger import BusyError, ConflictError, Ledger, RejectedError
 from ledger.engine import batch as bounds
@@ -27,14 +26,6 @@ def path(tmp_path: Path) -> Path:
 def ledger(path: Path) -> Iterator[Ledger]:
     with Ledger.open(path) as ledger:
         yield ledger
-
-
-def assert_sound(ledger: Ledger) -> None:
-    sound(Named(ledger))
-
-
-def digest(ledger: Ledger) -> str:
-    return Named(ledger).digest()
 
 
 def contents(ledger: Ledger) -> set[str]:
@@ -385,14 +376,14 @@ def test_an_exception_around_the_inner_block_takes_back_only_the_inner_blocks_co
     with ledger.batch():
         ledger.remember("before", project="the kitchen")
         ledger.memories.set_confidence(known.id, 0.6)
-        before = ledger.position, digest(ledger)
+        before = ledger.position, ledger.proof.digest()
         with pytest.raises(ZeroDivisionError), ledger.batch():
             ledger.remember("lost", project="a new room", idempotency_key="k")
             ledger.memories.set_confidence(known.id, 0.9)
             with pytest.raises(RejectedError):
                 ledger.reject(known.id)
             raise ZeroDivisionError
-        assert (ledger.position, digest(ledger)) == before
+        assert (ledger.position, ledger.proof.digest()) == before
         # Names, keys, states and refusals that were known inside are forgotten.
         again = ledger.remember("lost", project="a new room", idempotency_key="k")
         assert (again.replayed, again.absorbed, again.project) == (False, False, "a new room")

@@ -16,7 +16,7 @@ from ledger import ConflictError, RejectedError
 from ledger.answers import AuditEntry
 from ledger.api import Ledger
 from ledger.types import EVERYTHING, Event
-from tools.public_surface import writes
+from tools.pages.public_surface import writes
 
 LEDGER = "ledger"
 

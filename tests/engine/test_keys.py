@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pytest
+from absence import absent
 from conftest import folded_from_zero
-from old_names import Ledger
 
-from ledger import ConflictError, KeyReusedError, RejectedError
+from ledger import ConflictError, KeyReusedError, Ledger, RejectedError
 from ledger.policies import reinforcement
 
 
@@ -18,14 +19,14 @@ class Given:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.fact = ledger.remember("The user prefers dark roast coffee.", "preference", tags=["drinks"])
+        self.fact = ledger.remember("The user prefers dark roast coffee.", kind="preference", tags=["drinks"])
         self.idea = ledger.propose("The user is training for a marathon.")
         self.gone = ledger.remember("The user lives in Oslo.")
         ledger.retract(self.gone.id)
         self.odd = ledger.remember("The user is a lighthouse.")
-        ledger.quarantine(self.odd.id)
-        self.project = ledger.register_project("assistant")
-        ledger.set_state("assistant", "status", "phase", "one")
+        ledger.guards.quarantine(self.odd.id)
+        self.project = ledger.projects.add("assistant")
+        ledger.projects.set_state("assistant", "status", "phase", "one")
         self.waiting = ledger.capture("What do I drink?")
         self.said = ledger.capture("And?", "Decision: the user prefers dark roast coffee.", reinforce=False)
         self.undone = ledger.remember("The user owns a boat.")
@@ -34,62 +35,86 @@ class Given:
 
 WRITES: dict[str, Callable[[Given, str], Any]] = {
     "capture": lambda g, key: g.ledger.capture(
-        "Hello?", "You prefer dark roast coffee.", project="new", session_id="s", key=key
+        "Hello?", "You prefer dark roast coffee.", project="new", session="s", idempotency_key=key
     ),
-    "attach_response": lambda g, key: g.ledger.attach_response(
-        g.waiting.id, "Dark roast coffee, you prefer it.", key=key
+    "interactions.add_response": lambda g, key: g.ledger.interactions.add_response(
+        g.waiting.id, "Dark roast coffee, you prefer it.", idempotency_key=key
     ),
-    "remember": lambda g, key: g.ledger.remember("Tea is in the tin.", project="new", session_id="s9", key=key),
-    "remember absorbed": lambda g, key: g.ledger.remember(
-        "the user prefers DARK roast coffee.", "preference", actor="b", key=key
+    "remember": lambda g, key: g.ledger.remember(
+        "Tea is in the tin.", project="new", session="s9", idempotency_key=key
     ),
-    "propose": lambda g, key: g.ledger.propose("Tea is in the tin.", key=key),
-    "promote": lambda g, key: g.ledger.promote(g.idea.id, "yes", key=key),
-    "promote edited": lambda g, key: g.ledger.promote(g.idea.id, content="The user runs marathons.", key=key),
-    "reject": lambda g, key: g.ledger.reject(g.idea.id, "no", key=key),
-    "reinforce a memory": lambda g, key: g.ledger.reinforce(g.fact.id, 0.01, key=key),
-    "reinforce by a turn": lambda g, key: g.ledger.reinforce(g.said.id, key=key),
-    "revise": lambda g, key: g.ledger.revise(g.fact.id, "The user prefers a dark roast.", key=key),
-    "retag": lambda g, key: g.ledger.retag(g.fact.id, ["roast"], ["drinks"], key=key),
-    "set_validity": lambda g, key: g.ledger.set_validity(g.fact.id, "2020-01-01", "2030-01-01", key=key),
-    "adjust": lambda g, key: g.ledger.adjust(g.fact.id, 0.3, "hearsay", key=key),
-    "supersede": lambda g, key: g.ledger.supersede(g.fact.id, "The user prefers tea.", tags={"b", "a"}, key=key),
-    "invalidate": lambda g, key: g.ledger.invalidate(g.fact.id, key=key),
-    "retract": lambda g, key: g.ledger.retract(g.fact.id, key=key),
-    "restore": lambda g, key: g.ledger.restore(g.gone.id, key=key),
-    "quarantine": lambda g, key: g.ledger.quarantine(g.fact.id, key=key),
-    "release": lambda g, key: g.ledger.release(g.odd.id, key=key),
-    "register_project": lambda g, key: g.ledger.register_project("boats", key=key),
-    "add_alias": lambda g, key: g.ledger.add_alias("assistant", "helper", key=key),
-    "set_state": lambda g, key: g.ledger.set_state("assistant", "status", "phase", "two", key=key),
-    "set_state of a new project": lambda g, key: g.ledger.set_state("boats", "status", "phase", "two", key=key),
-    "invalidate_state": lambda g, key: g.ledger.invalidate_state("assistant", "status", "phase", key=key),
-    "extract": lambda g, key: g.ledger.extract(g.said.id, key=key),
-    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.05, by={"key": key}),
-    "undo": lambda g, key: g.ledger.undo(g.fact.position, "wrong", key=key),
-    "redo": lambda g, key: g.ledger.redo(g.undone.position, key=key),
+    "remember absorbed": lambda g, key: g.ledger.bind(actor="b").remember(
+        "the user prefers DARK roast coffee.", kind="preference", idempotency_key=key
+    ),
+    "propose": lambda g, key: g.ledger.propose("Tea is in the tin.", idempotency_key=key),
+    "promote": lambda g, key: g.ledger.promote(g.idea.id, reason="yes", idempotency_key=key),
+    "promote edited": lambda g, key: g.ledger.promote(
+        g.idea.id, content="The user runs marathons.", idempotency_key=key
+    ),
+    "reject": lambda g, key: g.ledger.reject(g.idea.id, reason="no", idempotency_key=key),
+    "reinforce a memory": lambda g, key: g.ledger.reinforce(g.fact.id, amount=0.01, idempotency_key=key),
+    "interactions.reinforce": lambda g, key: g.ledger.interactions.reinforce(g.said.id, idempotency_key=key),
+    "revise": lambda g, key: g.ledger.revise(g.fact.id, "The user prefers a dark roast.", idempotency_key=key),
+    "memories.tag": lambda g, key: g.ledger.memories.tag(
+        g.fact.id, add=["roast"], remove=["drinks"], idempotency_key=key
+    ),
+    "memories.set_validity": lambda g, key: g.ledger.memories.set_validity(
+        g.fact.id, valid_from="2020-01-01", valid_to="2030-01-01", idempotency_key=key
+    ),
+    "memories.set_confidence": lambda g, key: g.ledger.memories.set_confidence(
+        g.fact.id, 0.3, reason="hearsay", idempotency_key=key
+    ),
+    "supersede": lambda g, key: g.ledger.supersede(
+        g.fact.id, "The user prefers tea.", tags={"b", "a"}, idempotency_key=key
+    ),
+    "invalidate": lambda g, key: g.ledger.invalidate(g.fact.id, idempotency_key=key),
+    "retract": lambda g, key: g.ledger.retract(g.fact.id, idempotency_key=key),
+    "restore": lambda g, key: g.ledger.restore(g.gone.id, idempotency_key=key),
+    "guards.quarantine": lambda g, key: g.ledger.guards.quarantine(g.fact.id, idempotency_key=key),
+    "guards.release": lambda g, key: g.ledger.guards.release(g.odd.id, idempotency_key=key),
+    "projects.add": lambda g, key: g.ledger.projects.add("boats", idempotency_key=key),
+    "projects.add_alias": lambda g, key: g.ledger.projects.add_alias("assistant", "helper", idempotency_key=key),
+    "projects.set_state": lambda g, key: g.ledger.projects.set_state(
+        "assistant", "status", "phase", "two", idempotency_key=key
+    ),
+    "projects.set_state of a new project": lambda g, key: g.ledger.projects.set_state(
+        "boats", "status", "phase", "two", idempotency_key=key
+    ),
+    "projects.remove_state": lambda g, key: g.ledger.projects.remove_state(
+        "assistant", "status", "phase", idempotency_key=key
+    ),
+    "extract": lambda g, key: g.ledger.extract(g.said.id, idempotency_key=key),
+    "policy.set": lambda g, key: g.ledger.policy.set(gain=0.05, idempotency_key=key),
+    "undo": lambda g, key: g.ledger.undo(g.fact.position, reason="wrong", idempotency_key=key),
+    "redo": lambda g, key: g.ledger.redo(g.undone.position, idempotency_key=key),
 }
 # asks for what is already so: nothing to append but the answer itself
 NOTHING_TO_DO: dict[str, Callable[[Given, str], Any]] = {
-    "promote": lambda g, key: g.ledger.promote(g.fact.id, key=key),
-    "revise": lambda g, key: g.ledger.revise(g.fact.id, "The user prefers dark roast coffee.", key=key),
-    "retag": lambda g, key: g.ledger.retag(g.fact.id, ["drinks"], key=key),
-    "adjust": lambda g, key: g.ledger.adjust(g.fact.id, 1, key=key),
-    "retract": lambda g, key: g.ledger.retract(g.gone.id, key=key),
-    "restore": lambda g, key: g.ledger.restore(g.fact.id, key=key),
-    "quarantine": lambda g, key: g.ledger.quarantine(g.odd.id, key=key),
-    "release": lambda g, key: g.ledger.release(g.fact.id, key=key),
-    "supersede": lambda g, key: g.ledger.supersede(g.fact.id, "The user prefers DARK  roast coffee.", key=key),
-    "remember": lambda g, key: g.ledger.remember(
-        "The user prefers dark roast coffee.", "preference", actor="b", key=key
+    "promote": lambda g, key: g.ledger.promote(g.fact.id, idempotency_key=key),
+    "revise": lambda g, key: g.ledger.revise(g.fact.id, "The user prefers dark roast coffee.", idempotency_key=key),
+    "memories.tag": lambda g, key: g.ledger.memories.tag(g.fact.id, add=["drinks"], idempotency_key=key),
+    "memories.set_confidence": lambda g, key: g.ledger.memories.set_confidence(g.fact.id, 1, idempotency_key=key),
+    "retract": lambda g, key: g.ledger.retract(g.gone.id, idempotency_key=key),
+    "restore": lambda g, key: g.ledger.restore(g.fact.id, idempotency_key=key),
+    "guards.quarantine": lambda g, key: g.ledger.guards.quarantine(g.odd.id, idempotency_key=key),
+    "guards.release": lambda g, key: g.ledger.guards.release(g.fact.id, idempotency_key=key),
+    "supersede": lambda g, key: g.ledger.supersede(
+        g.fact.id, "The user prefers DARK  roast coffee.", idempotency_key=key
     ),
-    "register_project": lambda g, key: g.ledger.register_project(" Assistant", key=key),
-    "add_alias": lambda g, key: g.ledger.add_alias("assistant", "ASSISTANT", key=key),
-    "set_state": lambda g, key: g.ledger.set_state("assistant", "status", "phase", "one", key=key),
-    "invalidate_state": lambda g, key: g.ledger.invalidate_state("assistant", "fact", "none", key=key),
-    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.05, by={"key": key}),
-    "undo": lambda g, key: g.ledger.undo(g.undone.position, key=key),
-    "redo": lambda g, key: g.ledger.redo(g.fact.position, key=key),
+    "remember": lambda g, key: g.ledger.bind(actor="b").remember(
+        "The user prefers dark roast coffee.", kind="preference", idempotency_key=key
+    ),
+    "projects.add": lambda g, key: g.ledger.projects.add(" Assistant", idempotency_key=key),
+    "projects.add_alias": lambda g, key: g.ledger.projects.add_alias("assistant", "ASSISTANT", idempotency_key=key),
+    "projects.set_state": lambda g, key: g.ledger.projects.set_state(
+        "assistant", "status", "phase", "one", idempotency_key=key
+    ),
+    "projects.remove_state": lambda g, key: g.ledger.projects.remove_state(
+        "assistant", "fact", "none", idempotency_key=key
+    ),
+    "policy.set": lambda g, key: g.ledger.policy.set(gain=0.05, idempotency_key=key),
+    "undo": lambda g, key: g.ledger.undo(g.undone.position, idempotency_key=key),
+    "redo": lambda g, key: g.ledger.redo(g.fact.position, idempotency_key=key),
 }
 
 
@@ -107,44 +132,45 @@ def test_the_same_again_gives_the_first_answer_and_appends_nothing(ledger: Ledge
     before = ledger.position
     first = write(given, "k")
     assert ledger.position > before
-    after, digest = ledger.position, ledger.digest()
+    after, digest = ledger.position, ledger.proof.digest()
     again = write(given, "k")
     assert as_told(again) == as_told(first)
     if not isinstance(first, dict):
         assert (first.replayed, again.replayed) == (False, True)
-    assert (ledger.position, ledger.digest()) == (after, digest)
+    assert (ledger.position, ledger.proof.digest()) == (after, digest)
 
 
 @pytest.mark.parametrize("verb", NOTHING_TO_DO)
 def test_a_command_with_nothing_to_do_leaves_its_answer(ledger: Ledger, verb: str) -> None:
     given, write = Given(ledger), NOTHING_TO_DO[verb]
-    if verb in ("remember", "adopt_policy"):
+    if verb in ("remember", "policy.set"):
         write(given, "before")
     before = ledger.position
     first = write(given, "k")
-    assert [each.type for each in ledger.audit(before=before + 2, limit=1)] == ["CommandAnswered"]
+    assert [each.type for each in ledger.history.audit(until=before + 2, limit=1)] == ["CommandAnswered"]
     assert ledger.position == before + 1
     again = write(given, "k")
     assert as_told(again) == as_told(first)
     assert ledger.position == before + 1
     with pytest.raises(ConflictError, match="with other arguments"):
-        ledger.remember("Something else.", key="k")
+        ledger.remember("Something else.", idempotency_key="k")
 
 
-def test_every_write_of_the_door_is_tried() -> None:
+def test_every_write_of_the_door_is_tried(ledger: Ledger) -> None:
     tried = {name.split()[0] for name in WRITES}
-    without = {"batch", "import_file", "run_policies"}  # many commands, each its own
-    named = """capture attach_response remember propose promote reject reinforce revise supersede invalidate retract restore
-        retag set_validity adjust quarantine release set_state invalidate_state register_project add_alias extract
-        run_policies adopt_policy undo redo import_file batch"""
+    without = {"batch", "interactions.import_file", "jobs.run"}  # many commands, each its own
+    named = """capture remember propose promote reject reinforce revise supersede invalidate retract restore extract undo redo
+        batch interactions.add_response interactions.reinforce interactions.import_file memories.tag memories.set_validity
+        memories.set_confidence guards.quarantine guards.release projects.add projects.add_alias projects.set_state
+        projects.remove_state policy.set jobs.run"""
     assert tried | without == set(named.split())
-    assert all(hasattr(Ledger, name) for name in tried)
+    assert all(callable(attrgetter(name)(ledger)) for name in tried | without)
 
 
 @pytest.mark.parametrize("verb", WRITES)
 def test_a_key_used_for_something_else_is_a_conflict(ledger: Ledger, verb: str) -> None:
     given = Given(ledger)
-    ledger.remember("The first use.", key="k")
+    ledger.remember("The first use.", idempotency_key="k")
     position = ledger.position
     with pytest.raises(ConflictError, match="use another key"):
         WRITES[verb](given, "k")
@@ -152,50 +178,50 @@ def test_a_key_used_for_something_else_is_a_conflict(ledger: Ledger, verb: str) 
 
 
 def test_the_same_command_with_other_arguments_is_a_conflict(ledger: Ledger) -> None:
-    ledger.remember("Tea is in the tin.", key="k")
+    ledger.remember("Tea is in the tin.", idempotency_key="k")
     for different in (
-        lambda: ledger.remember("Tea is in the box.", key="k"),
-        lambda: ledger.remember("Tea is in the tin.", kind="fact", key="k"),
-        lambda: ledger.remember("Tea is in the tin.", project="p", key="k"),
-        lambda: ledger.remember("Tea is in the tin.", tags=["t"], key="k"),
-        lambda: ledger.remember("Tea is in the tin.", confidence=0.5, key="k"),
-        lambda: ledger.propose("Tea is in the tin.", key="k"),
+        lambda: ledger.remember("Tea is in the box.", idempotency_key="k"),
+        lambda: ledger.remember("Tea is in the tin.", kind="fact", idempotency_key="k"),
+        lambda: ledger.remember("Tea is in the tin.", project="p", idempotency_key="k"),
+        lambda: ledger.remember("Tea is in the tin.", tags=["t"], idempotency_key="k"),
+        lambda: ledger.remember("Tea is in the tin.", confidence=0.5, idempotency_key="k"),
+        lambda: ledger.propose("Tea is in the tin.", idempotency_key="k"),
     ):
         with pytest.raises(ConflictError):
             different()
 
 
 def test_keys_belong_to_a_user(ledger: Ledger) -> None:
-    mine = ledger.remember("Tea is in the tin.", user="ada", key="k")
-    theirs = ledger.remember("Something else.", user="bob", key="k")
+    mine = ledger.bind(user="ada").remember("Tea is in the tin.", idempotency_key="k")
+    theirs = ledger.bind(user="bob").remember("Something else.", idempotency_key="k")
     assert (mine.replayed, theirs.replayed) == (False, False)
-    assert ledger.remember("Tea is in the tin.", user="ada", key="k").replayed
+    assert ledger.bind(user="ada").remember("Tea is in the tin.", idempotency_key="k").replayed
 
 
 def test_the_first_answer_is_the_memory_as_it_stood_then(ledger: Ledger) -> None:
-    first = ledger.remember("Tea is in the tin.", key="k")
+    first = ledger.remember("Tea is in the tin.", idempotency_key="k")
     ledger.revise(first.id, "Tea is in the box.")
     ledger.retract(first.id)
-    again = ledger.remember("Tea is in the tin.", key="k")
+    again = ledger.remember("Tea is in the tin.", idempotency_key="k")
     assert (again.content, again.status, again.position) == ("Tea is in the tin.", "active", first.position)
 
 
 def test_a_refusal_is_not_kept(ledger: Ledger) -> None:
     idea = ledger.propose("Tea is in the tin.")
     with pytest.raises(RejectedError):
-        ledger.reinforce(idea.id, key="k")
+        ledger.reinforce(idea.id, idempotency_key="k")
     ledger.promote(idea.id)
-    reinforced = ledger.reinforce(idea.id, key="k")
+    reinforced = ledger.reinforce(idea.id, idempotency_key="k")
     assert not reinforced.replayed and reinforced.reference_count == 1  # type: ignore[union-attr]
 
 
 def test_an_undone_command_releases_its_key_and_a_redo_takes_it_again(ledger: Ledger) -> None:
-    first = ledger.remember("Tea is in the tin.", key="k")
+    first = ledger.remember("Tea is in the tin.", idempotency_key="k")
     ledger.undo(first.position)
     ledger.redo(first.position)
-    assert ledger.remember("Tea is in the tin.", key="k").replayed
+    assert ledger.remember("Tea is in the tin.", idempotency_key="k").replayed
     ledger.undo(first.position)
-    second = ledger.remember("Something else.", key="k")
+    second = ledger.remember("Something else.", idempotency_key="k")
     assert not second.replayed
     with pytest.raises(ConflictError, match="used again since"):
         ledger.redo(first.position)
@@ -203,57 +229,57 @@ def test_an_undone_command_releases_its_key_and_a_redo_takes_it_again(ledger: Le
 
 def test_a_redo_takes_its_key_again_that_another_command_had_meanwhile(ledger: Ledger) -> None:
     """Undone, used for something else, that undone too, and the first redone: the first has it again."""
-    undone = ledger.undo(ledger.remember("Tea is in the tin.", key="k").position)
-    ledger.undo(ledger.remember("Something else.", key="k").position)
+    undone = ledger.undo(ledger.remember("Tea is in the tin.", idempotency_key="k").position)
+    ledger.undo(ledger.remember("Something else.", idempotency_key="k").position)
     ledger.redo(undone.position)
-    assert ledger.remember("Tea is in the tin.", key="k").replayed
+    assert ledger.remember("Tea is in the tin.", idempotency_key="k").replayed
     with pytest.raises(KeyReusedError):
-        ledger.remember("Something else.", key="k")
-    assert folded_from_zero(ledger) == ledger.digest()
+        ledger.remember("Something else.", idempotency_key="k")
+    assert folded_from_zero(ledger) == ledger.proof.digest()
 
 
 def test_a_key_whose_answer_was_undone_still_gives_the_first_answer(ledger: Ledger) -> None:
     first = ledger.remember("Tea is in the tin.")
-    ledger.promote(first.id, key="k")
+    ledger.promote(first.id, idempotency_key="k")
     ledger.undo(first.position)
-    assert ledger.memory(first.id) is None
-    again = ledger.promote(first.id, key="k")
+    assert absent(ledger.memories.get, first.id)
+    again = ledger.promote(first.id, idempotency_key="k")
     assert (again.replayed, again.id, again.status) == (True, first.id, "active")
-    project = ledger.register_project("assistant")
-    ledger.register_project("assistant", key="p")
+    project = ledger.projects.add("assistant")
+    ledger.projects.add("assistant", idempotency_key="p")
     ledger.undo(project.position)
     with pytest.raises(ConflictError, match="was undone since"):
-        ledger.register_project("assistant", key="p")
+        ledger.projects.add("assistant", idempotency_key="p")
 
 
 def test_a_dry_run_answers_for_nothing(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is in the tin.")
     position = ledger.position
-    planned = ledger.undo(fact.position, key="k", dry_run=True)
+    planned = ledger.undo(fact.position, idempotency_key="k", dry_run=True)
     assert (planned.events, ledger.position) == (1, position)
-    done = ledger.undo(fact.position, key="k")
-    assert not done.replayed and ledger.memory(fact.id) is None
+    done = ledger.undo(fact.position, idempotency_key="k")
+    assert not done.replayed and absent(ledger.memories.get, fact.id)
 
 
 def test_a_repeated_capture_does_not_react_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     with ledger.batch():
-        turn = ledger.capture("Hello?", "You prefer dark roast coffee.", key="k")
+        turn = ledger.capture("Hello?", "You prefer dark roast coffee.", idempotency_key="k")
     position = ledger.position
     assert (
-        ledger.capture("Hello?", "You prefer dark roast coffee.", key="k").reinforcement
+        ledger.capture("Hello?", "You prefer dark roast coffee.", idempotency_key="k").reinforcement
         == turn.reinforcement
         == "pending"
     )
     assert ledger.position == position
     monkeypatch.setattr(reinforcement, "evaluate", None)
-    ledger.run_policies()
+    ledger.jobs.run()
     failed = ledger.position
-    ledger.capture("Hello?", "You prefer dark roast coffee.", key="k")
+    ledger.capture("Hello?", "You prefer dark roast coffee.", idempotency_key="k")
     assert ledger.position == failed
 
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 1025, "\ud800", 5, b"k", ["k"]])
 def test_a_key_is_a_text(ledger: Ledger, key: Any) -> None:
     with pytest.raises(RejectedError, match="key"):
-        ledger.remember("Tea is in the tin.", key=key)
-    assert ledger.memories() == []
+        ledger.remember("Tea is in the tin.", idempotency_key=key)
+    assert ledger.memories.list() == []

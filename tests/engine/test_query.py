@@ -14,7 +14,6 @@ from commands import START, TEXTS, USERS, act
 from conftest import LONG, Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger as Old
 from own import Counts
 from places import QUICK
 
@@ -76,7 +75,7 @@ actions = st.lists(
 
 
 def do(ledger, clock, action, text, number, user):
-    asked = ledger.public.bind(user=user)
+    asked = ledger.bind(user=user)
     some = [each.id for each in (*asked.memories.list(statuses=()), *asked.interactions.list())]
     seen = [each.id for each in asked.observations.list(statuses=())]
     chat = asked.session("talk", project="Home")
@@ -193,13 +192,13 @@ def compare(everybody, ledger, users=USERS):
 def test_the_views_say_what_the_library_answers_now_and_at_every_position(actions, seed):
     clock = Clock()
     clock.time = START
-    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Old.open(f"{folder}/memory.db", clock=clock) as ledger:
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for action in actions:
             do(ledger, clock, *action)
-        compare(ledger.public, lambda user: ledger.public.bind(user=user))
+        compare(ledger, lambda user: ledger.bind(user=user))
         everywhere = range(1, ledger.position + 1)
         for position in random.Random(seed).sample(everywhere, min(60 if LONG else 6, len(everywhere))):
-            compare(ledger.public.at(position), lambda user, at=position: ledger.public.bind(user=user).at(at))
+            compare(ledger.at(position), lambda user, at=position: ledger.bind(user=user).at(at))
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from command_line import run as run_command
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
-from old_names import Ledger
 
-from ledger import LedgerError, NotFoundError, RejectedError, Settings
+from ledger import Ledger, LedgerError, NotFoundError, RejectedError, Settings
 from ledger.engine.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"
@@ -240,10 +239,10 @@ def test_a_ledger_falls_back_on_them(db: Path) -> None:
     found = Settings.load(db, user="ann", actor="bot", client="desk", agent="helper")
     with Ledger.open(db, settings=found) as ledger:
         fact = ledger.remember("The user drinks tea.")
-        (entry,) = ledger.audit(subject=fact.id)
+        (entry,) = ledger.history.audit(subject=fact.id)
         assert (entry.user, entry.actor, entry.client, entry.agent) == ("ann", "bot", "desk", "helper")
     with Ledger.open(db, settings=found, user="bob") as ledger:
-        assert ledger.memories() == [] and ledger.memories(user="ann") != []
+        assert ledger.memories.list() == [] and ledger.bind(user="ann").memories.list() != []
 
 
 def test_without_settings_a_ledger_looks_at_no_environment(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,8 +281,8 @@ def test_every_command_falls_back_on_the_settings(db: Path) -> None:
     assert run("remember", "The user drinks milk.", "--actor", "eve", "--project", "home", env=env).exit_code == 0
     assert run("capture", "Tea?", "--client", "desk", env=env).exit_code == 0
     with Ledger.open(db, user="ann") as ledger:
-        assert {each.project for each in ledger.memories()} == {"shop", "home"}
-        entries = ledger.audit(type="MemoryCaptured") + ledger.audit(type="InteractionCaptured")
+        assert {each.project for each in ledger.memories.list()} == {"shop", "home"}
+        entries = [*ledger.history.audit(type="MemoryCaptured"), *ledger.history.audit(type="InteractionCaptured")]
         assert [(each.actor, each.client) for each in entries] == [("eve", "cli"), ("bot", "cli"), ("bot", "desk")]
     assert len(json.loads(run("memories", "list", "--json", env=env).stdout)["items"]) == 2, (
         "a read is bounded by no project"

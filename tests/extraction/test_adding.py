@@ -376,7 +376,7 @@ def test_however_a_conversation_is_given_the_same_again_adds_nothing(steps: list
             assert known_of(session, listed).count == len(listed)
 
 
-def test_a_list_is_known_by_its_beginning_where_its_first_words_are_also_the_last_of_the_session() -> None:
+def test_a_list_that_begins_as_the_session_ends_is_known_by_its_beginning() -> None:
     session = list("abWTOUhdcBjkAb")  # with another branch, "Bj", that the list leaves out
     assert known_of(session, list("abWTOUhdckAb")).count == 12
 

@@ -11,10 +11,9 @@ import pytest
 from conftest import folded_from_zero
 from hypothesis import given
 from hypothesis import strategies as st
-from old_names import Ledger
 from turns import Scripted, adds, contents, say
 
-from ledger import LedgerError
+from ledger import Ledger, LedgerError
 from ledger.domain.turns import Line, piece, turns
 
 FACTS = (
@@ -56,29 +55,29 @@ answers = st.one_of(
 
 
 @pytest.mark.slow
-@given(st.lists(answers, min_size=1, max_size=3), st.sampled_from(("active", "candidate")), st.sampled_from((0, 60)))
-def test_no_answer_loses_a_memory_or_raises_what_is_no_error_of_ours(given: list[Any], status: str, chars: int) -> None:
+@given(st.lists(answers, min_size=1, max_size=3), st.sampled_from(("by_source", "review")), st.sampled_from((0, 60)))
+def test_no_answer_loses_a_memory_or_raises_what_is_no_error_of_ours(given: list[Any], admit: str, chars: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(f"{folder}/memory.db") as ledger:
-        ledger.adopt_policy(extracted=status)
+        ledger.policy.set(admit=admit)
         before = [ledger.remember(each).id for each in FACTS[:3]]
-        other = ledger.remember("The user is somebody else.", user="ben")
-        ledger.adopt_policy(memory_chars=chars)
+        other = ledger.bind(user="ben").remember("The user is somebody else.")
+        ledger.policy.set(memory_chars=chars)
         for answer in given:
             session = say(ledger, "I prefer green tea, and I have moved to Lisbon.")
             with suppress(LedgerError):
                 session.extract(model=Scripted(json.dumps(answer)))
-        known = {each.id: each for each in ledger.memories(status="all")}
+        known = {each.id: each for each in ledger.memories.list(statuses=())}
         for id in before:
             memory, seen = known[id], set[str]()
             while memory.status != "active":  # each is believed still, or leads to what took its place
                 assert (
-                    status == "active" and memory.status == "superseded" and memory.superseded_by not in (None, *seen)
+                    admit == "by_source" and memory.status == "superseded" and memory.superseded_by not in (None, *seen)
                 )
                 seen.add(memory.id)
                 memory = known[str(memory.superseded_by)]
-        assert ledger.memories(user="ben") == [other]
+        assert ledger.bind(user="ben").memories.list() == [other]
         assert all(0 <= each.confidence <= 1 for each in known.values())
-        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+        assert ledger.proof.digest() == folded_from_zero(ledger) and ledger.proof.verify().ok
 
 
 lines = st.lists(
@@ -106,11 +105,11 @@ def test_earlier_moments_know_where_the_cursor_was_and_what_waited(ledger: Ledge
     moments: list[tuple[int, int, list[str]]] = []
     for number in range(4):
         session = say(ledger, f"I prefer harbour number {number}.")
-        moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
+        moments.append((ledger.position, session.info().cursor, contents(ledger, statuses=("candidate",))))
         session.extract(model=Scripted(adds(f"The user prefers harbour number {number}.")))
-        moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
-    ledger.undo(ledger.audit(command="session.extract")[0].command_id)
+        moments.append((ledger.position, session.info().cursor, contents(ledger, statuses=("candidate",))))
+    ledger.undo(ledger.history.audit(command="session.extract")[0].command_id)
     for position, cursor, waiting in moments:
         then: Any = ledger.at(position)
-        assert (then.session("s1").info().cursor, contents(then, "candidate")) == (cursor, waiting)
+        assert (then.session("s1").info().cursor, contents(then, statuses=("candidate",))) == (cursor, waiting)
         assert all(each.provenance.quote for each in then.review())

@@ -40,7 +40,9 @@ def test_the_command_since_which_it_is_believed_is_named_and_explained(ledger: L
     assert [each.type for each in answer.explanation.events] == ["MemoryCaptured"]
     asked = [(found.position, None), (None, found.position - 1)]
     for good, bad in asked:
-        with pytest.raises(RejectedError, match=r"no change to find: the condition (holds|does not hold) both at position"):
+        with pytest.raises(
+            RejectedError, match=r"no change to find: the condition (holds|does not hold) both at position"
+        ):
             ledger.history.bisect(lambda past: "The user lives in Rome." in contents(past), good=good, bad=bad)
 
 
@@ -160,6 +162,7 @@ def test_a_moment_inside_of_what_a_command_recorded_is_refused(ledger: Ledger) -
     for ends in ({"bad": inside}, {"good": inside, "bad": end}):
         name = next(iter(ends))
         with pytest.raises(
-            RejectedError, match=rf"position {inside} lies inside of a command.*{name} has to be the end of a command.* or {end}"
+            RejectedError,
+            match=rf"position {inside} lies inside of a command.*{name} has to be the end of a command.* or {end}",
         ):
             ledger.history.bisect(lambda past: len(past.memories.list()) > 1, **ends)

@@ -11,7 +11,6 @@ from commands import TEXTS
 from conftest import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from old_names import Ledger as Old
 from places import QUICK
 
 from ledger import Ledger, LedgerError, NotFoundError, answers
@@ -156,8 +155,7 @@ def test_the_words_are_the_text_whatever_it_is(versions: list[str]) -> None:
                           st.sampled_from(TEXTS), st.integers(0, 99)), min_size=3, max_size=14))  # fmt: skip
 @settings(deadline=None)
 def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, str, int]]) -> None:
-    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Old.open(f"{folder}/memory.db", clock=Clock()) as old:
-        ledger = old.public
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=Clock()) as ledger:
         for act, text, number in acts:
             found = ledger.memories.list(statuses=())
             id = found[number % len(found)].id if found else ""
@@ -188,9 +186,7 @@ def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, st
                     assert blamed.confidence[-1].confidence == memory.confidence
 
 
-def test_of_very_many_wordings_the_last_are_compared_and_the_words_of_older_ones_are_of_the_oldest_of_them(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blame_compares_only_the_last_wordings(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blaming, "WORDINGS", 3)
     first = ledger.remember("zero one two")
     for number, text in enumerate(("zero one two three", "zero one two three four", "zero one two three four five")):

@@ -12,26 +12,26 @@ import probe
 import pytest
 from conftest import folded_from_zero
 from counting import steps
-from old_names import Ledger
 from places import ROOT
 
-from ledger import RejectedError
+from ledger import Ledger, RejectedError
 from ledger.engine.log_reading import read_event
 from ledger.erasure import completing, erasing
 from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
 from ledger.history.undo_plan import UndoPlan
 from ledger.policies import bulk
+from ledger.types import EVERYTHING, SessionName
 
 RARE = "The heron keeps the brass key of the harbour office."
 Act = Callable[..., Any]
 ACTS: dict[str, Act] = {
-    "undo": lambda ledger, **how: ledger.undo(command="remember", **how),
+    "undo": lambda ledger, **how: ledger.history.undo_all(command="remember", **how),
     "redo": lambda ledger, **how: ledger.redo(last_act(ledger, "CommandUndone"), **how),
-    "distrust": lambda ledger, **how: ledger.distrust("eve", kind="actor", **how),
-    "trust": lambda ledger, **how: ledger.trust("eve", kind="actor", **how),
-    "withdraw_source": lambda ledger, **how: ledger.withdraw_source(ledger.memories()[-1].id, **how),
-    "erase": lambda ledger, **how: ledger.erase(session="monday", **how),
+    "distrust": lambda ledger, **how: ledger.history.distrust("eve", kind="actor", **how),
+    "trust": lambda ledger, **how: ledger.history.trust("eve", kind="actor", **how),
+    "withdraw_source": lambda ledger, **how: ledger.observations.withdraw((ledger.memories.list()[-1].id,), **how),
+    "erase": lambda ledger, **how: ledger.erase(SessionName("monday"), **how),
 }
 
 
@@ -44,30 +44,30 @@ def path(tmp_path: Path) -> Path:
 def ledger(path: Path) -> Iterator[Ledger]:
     with Ledger.open(path, actor="ann") as opened:
         yield opened
-        assert opened.digest() == folded_from_zero(opened)
-        assert opened.verify().ok
+        assert opened.proof.digest() == folded_from_zero(opened)
+        assert opened.proof.verify().ok
 
 
 def last_act(ledger: Ledger, type_: str) -> str:
-    return ledger.audit(type=type_, limit=1)[0].command_id
+    return ledger.history.audit(type=type_, limit=1)[0].command_id
 
 
 def facts(ledger: Ledger, count: int, **by: Any) -> None:
     with ledger.batch():
         for number in range(count):
-            ledger.remember(f"Fact number {number}.", key=f"key {number}", **by)
+            ledger.remember(f"Fact number {number}.", idempotency_key=f"key {number}", **by)
 
 
 def prepared(ledger: Ledger, act: str) -> None:
     """A ledger in which ``act`` concerns some more than four events."""
-    facts(ledger, 6, actor="eve", session_id="monday")
+    facts(ledger.bind(actor="eve"), 6, session="monday")
     if act == "withdraw_source":
         for number in range(6):
-            ledger.observe(f"Many facts, in words of kind {number}.", ledger.memories()[-1].id)
+            ledger.observations.add(f"Many facts, in words of kind {number}.", (ledger.memories.list()[-1].id,))
     elif act == "redo":
-        ledger.undo(command="remember")
+        ledger.history.undo_all(command="remember")
     elif act == "trust":
-        ledger.distrust("eve", kind="actor")
+        ledger.history.distrust("eve", kind="actor")
 
 
 def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -93,37 +93,37 @@ def test_an_undo_of_very_many_events_is_one_append(path: Path, monkeypatch: pyte
     with Ledger.open(path) as ledger:
         facts(ledger, 3_000)
         found = commits(ledger, monkeypatch)
-        assert ledger.undo(command="remember").events == 3_000
-        assert len(found) == 1 and ledger.memories() == []
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.history.undo_all(command="remember").events == 3_000
+        assert len(found) == 1 and ledger.memories.list() == []
+        assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "LIST_ITEMS", 4)
     for number in range(20):  # every second one, so that each is a range of its own
-        ledger.remember(f"Fact number {number}.", actor="eve" if number % 2 else "ann")
+        ledger.bind(actor="eve" if number % 2 else "ann").remember(f"Fact number {number}.")
     found = commits(ledger, monkeypatch)
-    report = ledger.distrust("eve", kind="actor")
-    entries = ledger.audit(limit=3)
+    report = ledger.history.distrust("eve", kind="actor")
+    entries = ledger.history.audit(limit=3)
     assert report.events == 10 and len(found) == 1
     assert {(each.type, each.command_id) for each in entries} == {("OriginDistrusted", report.command_id)}
     with probe.store(ledger).snapshot() as connection:
         events = [read_event(connection, each.position) for each in reversed(entries)]
     assert [len(event.data.ranges) for event in events if event is not None] == [4, 4, 2]
-    ledger.trust("eve", kind="actor")
-    assert len(found) == 2 and len(ledger.memories()) == 20 and ledger.distrusted() == []
+    ledger.history.trust("eve", kind="actor")
+    assert len(found) == 2 and len(ledger.memories.list()) == 20 and ledger.history.distrusted() == []
 
 
 def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
     for number in range(4):
-        turn = ledger.capture(f"Question {number}?", "An answer.", actor="eve")
-        fact = ledger.remember(f"Fact number {number}.", source=turn.id, actor="eve")
-        ledger.observe(f"A fact in words of kind {number}.", fact.id, actor="eve")
+        turn = ledger.bind(actor="eve").capture(f"Question {number}?", "An answer.")
+        fact = ledger.bind(actor="eve").remember(f"Fact number {number}.", sources=(turn.id,))
+        ledger.bind(actor="eve").observations.add(f"A fact in words of kind {number}.", (fact.id,))
     asked: list[str] = []
     with probe.store(ledger).snapshot() as connection:
         connection.set_trace_callback(asked.append)
         try:
-            plan = SourcePlan(Reader(connection), [each.position for each in ledger.audit(actor="eve")])
+            plan = SourcePlan(Reader(connection), [each.position for each in ledger.history.audit(actor="eve")])
         finally:
             connection.set_trace_callback(None)
         found = [row[3] for sql in set(asked) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
@@ -135,7 +135,7 @@ def test_a_plan_asks_few_questions_of_each_event(ledger: Ledger) -> None:
     def questions(count: int) -> int:
         asked: list[str] = []
         with probe.store(ledger).snapshot() as connection:
-            positions = [each.position for each in ledger.audit(actor="eve")][:count]
+            positions = [each.position for each in ledger.history.audit(actor="eve")][:count]
             connection.set_trace_callback(asked.append)
             try:
                 UndoPlan(Reader(connection), positions)
@@ -143,7 +143,7 @@ def test_a_plan_asks_few_questions_of_each_event(ledger: Ledger) -> None:
                 connection.set_trace_callback(None)
         return len(asked)
 
-    facts(ledger, 40, actor="eve")
+    facts(ledger.bind(actor="eve"), 40)
     assert questions(40) - questions(20) <= 15 * 20
 
 
@@ -152,12 +152,12 @@ def test_a_trust_that_takes_much_along_takes_steps_in_proportion(path: Path) -> 
     def trusted(count: int) -> int:
         with Ledger.open(path.with_name(f"{count}.db"), actor="ann") as ledger:
             facts(ledger, count)
-            ledger.undo(command="remember", actor="eve")
-            ledger.distrust("eve", kind="actor")
+            ledger.bind(actor="eve").history.undo_all(command="remember")
+            ledger.history.distrust("eve", kind="actor")
             with ledger.batch():
-                for each in ledger.memories():
+                for each in ledger.memories.list(limit=1_000):
                     ledger.revise(each.id, f"{each.content} It is so.")
-            return steps(lambda: ledger.trust("eve", kind="actor", cascade=True, dry_run=True))
+            return steps(lambda: ledger.history.trust("eve", kind="actor", cascade=True, dry_run=True))
 
     assert trusted(80) < 2.5 * trusted(40)
 
@@ -170,7 +170,7 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
     found, before = commits(ledger, monkeypatch), ledger.position
     if act == "erase":  # and another one for its completion, for the files are not part of the log
         ACTS[act](ledger)
-        assert len(found) == 2 and ledger.audit(limit=1)[0].type == "ErasureCompleted"
+        assert len(found) == 2 and ledger.history.audit(limit=1)[0].type == "ErasureCompleted"
         return
     with ledger.batch():
         ACTS[act](ledger)
@@ -192,10 +192,10 @@ with Ledger.open(sys.argv[1], actor="ann") as ledger:
 def test_an_act_that_is_killed_leaves_nothing(path: Path) -> None:
     with Ledger.open(path) as ledger:
         facts(ledger, 30)
-        before = ledger.position, ledger.digest()
+        before = ledger.position, ledger.proof.digest()
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=ROOT).returncode == 9
     with Ledger.open(path) as ledger:
-        assert (ledger.position, ledger.digest()) == before and len(ledger.memories()) == 30
+        assert (ledger.position, ledger.proof.digest()) == before and len(ledger.memories.list()) == 30
 
 
 # --- the limit -------------------------------------------------------------------------------------------------------
@@ -207,54 +207,54 @@ def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
 ) -> None:
     prepared(ledger, act)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
-    before = {each.id: each.status for each in ledger.memories(status="all")}
+    before = {each.id: each.status for each in ledger.memories.list(statuses=())}
     with pytest.raises(RejectedError, match=r"more than 4 .*exclusive=True") as refused:
         ACTS[act](ledger)
     assert (refused.value.rule, refused.value.limit) == ("size", 4)
     assert (refused.value.requested or 0) > 4
-    assert {each.id: each.status for each in ledger.memories(status="all")} == before
-    assert ledger.audit(limit=1)[0].type == "WriteRefused"
+    assert {each.id: each.status for each in ledger.memories.list(statuses=())} == before
+    assert ledger.history.audit(limit=1)[0].type == "WriteRefused"
     ACTS[act](ledger, exclusive=True)
-    assert {each.type for each in ledger.audit(limit=2)} != {"WriteRefused"}
+    assert {each.type for each in ledger.history.audit(limit=2)} != {"WriteRefused"}
 
 
 def test_at_the_limit_nothing_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(ledger, 5)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 5)
-    assert ledger.undo(command="remember").events == 5
+    assert ledger.history.undo_all(command="remember").events == 5
     assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5, "a dry run lists whatever it is"
 
 
 def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts(ledger, 6, actor="eve")
+    facts(ledger.bind(actor="eve"), 6)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     with pytest.raises(
         RejectedError, match=f"since={ledger.position + 1} only refuses what the source writes from now on"
     ):
-        ledger.distrust("eve", kind="actor")
-    assert ledger.distrust("eve", kind="actor", since=ledger.position + 1).events == 0
+        ledger.history.distrust("eve", kind="actor")
+    assert ledger.history.distrust("eve", kind="actor", since=ledger.position + 1).events == 0
     with pytest.raises(RejectedError, match="distrusted"):
-        ledger.remember("A lie told meanwhile.", actor="eve")
-    assert len(ledger.memories()) == 6
-    assert ledger.distrust("eve", kind="actor", exclusive=True).events == 6 and ledger.memories() == []
-    ledger.trust("eve", kind="actor", exclusive=True)
-    assert ledger.distrusted() == [] and len(ledger.memories()) == 6
-    ledger.remember("The jar is blue.", actor="eve")
+        ledger.bind(actor="eve").remember("A lie told meanwhile.")
+    assert len(ledger.memories.list()) == 6
+    assert ledger.history.distrust("eve", kind="actor", exclusive=True).events == 6 and ledger.memories.list() == []
+    ledger.history.trust("eve", kind="actor", exclusive=True)
+    assert ledger.history.distrusted() == [] and len(ledger.memories.list()) == 6
+    ledger.bind(actor="eve").remember("The jar is blue.")
 
 
 def test_a_restore_of_a_source_above_the_limit_names_the_undo_that_does_it(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared(ledger, "withdraw_source")
-    source = ledger.memories()[-1].id
-    withdrawn = ledger.withdraw_source(source)
+    source = ledger.memories.list()[-1].id
+    withdrawn = ledger.observations.withdraw((source,))
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     with pytest.raises(RejectedError, match="undo the withdrawal of the source with exclusive=True"):
         ledger.restore(source)
     ledger.undo(withdrawn.command_id, exclusive=True)
-    assert len(ledger.observations(freshness="fresh")) == 6
+    assert len(ledger.observations.list(freshness="fresh")) == 6
 
 
 # --- a whole user ----------------------------------------------------------------------------------------------------
@@ -268,18 +268,18 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("user", ["ada", ""])
 def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, user: str) -> None:
-    facts(ledger, 8, user=user)
-    ledger.remember("Theirs.", user="ben")
-    report = ledger.erase(user=user, reason="asked for")
+    facts(ledger.bind(user=user), 8)
+    ledger.bind(user="ben").remember("Theirs.")
+    report = ledger.bind(user=user).erase(EVERYTHING, reason="asked for")
     done = [*report.earlier, report]
     assert [each.state for each in done] == ["completed"] * len(done)
     assert [len(each.erased) for each in done] == ([3, 3, 2] if user else [3, 3, 3]), "the first event is nobody's"
-    assert {each.content for each in ledger.memories(user=user, status="all")} <= {None}
-    assert len(ledger.memories(user="ben")) == 1
-    assert [each.certificate for each in done] == ledger.certificates()
+    assert {each.content for each in ledger.bind(user=user).memories.list(statuses=())} <= {None}
+    assert len(ledger.bind(user="ben").memories.list()) == 1
+    assert tuple(each.certificate for each in done) == ledger.erasures.certificates()
     if user:
         with pytest.raises(RejectedError, match="nothing is left"):
-            ledger.erase(user=user)
+            ledger.bind(user=user).erase(EVERYTHING)
 
 
 ERASING = """
@@ -302,45 +302,47 @@ Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
 @pytest.mark.parametrize("whole", [0, 2])
 def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: None, whole: int) -> None:
     with Ledger.open(path) as ledger:
-        facts(ledger, 8, user="ada")
+        facts(ledger.bind(user="ada"), 8)
     assert subprocess.run([sys.executable, "-c", ERASING, str(path), str(whole)], cwd=ROOT).returncode == 9
     with Ledger.open(path) as ledger:
-        assert [each.state for each in ledger.erasures()] == ["completed"] * (whole + 1), "the open purges the files"
+        assert [each.state for each in ledger.erasures.list()] == ["completed"] * (whole + 1), (
+            "the open purges the files"
+        )
         gone = 3 * (whole + 1)
-        assert len(ledger.memories(user="ada")) == max(8 - gone, 0), "what is not erased yet is as it was"
-        ledger.remember("Written in between.", user="ada")
-        report = ledger.erase(user="ada")
+        assert len(ledger.bind(user="ada").memories.list()) == max(8 - gone, 0), "what is not erased yet is as it was"
+        ledger.bind(user="ada").remember("Written in between.")
+        report = ledger.bind(user="ada").erase(EVERYTHING)
         assert [len(each.erased) for each in (*report.earlier, report)] == ([3, 3] if whole == 0 else [1])
-        assert ledger.memories(user="ada", status="all") == []
-        assert ledger.digest() == folded_from_zero(ledger)
-        assert ledger.verify().ok
+        assert ledger.bind(user="ada").memories.list(statuses=()) == []
+        assert ledger.proof.digest() == folded_from_zero(ledger)
+        assert ledger.proof.verify().ok
 
 
 @pytest.mark.slow
 def test_what_a_user_writes_while_all_is_erased_goes_too(
     ledger: Ledger, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts(ledger, 8, user="ada")
+    facts(ledger.bind(user="ada"), 8)
     writing = iter(["Written in between."])
     complete = completing._complete
 
     def completed(*given: Any) -> Any:
         for text in writing:
-            ledger.remember(text, user="ada")
+            ledger.bind(user="ada").remember(text)
         return complete(*given)
 
     monkeypatch.setattr(completing, "_complete", completed)
-    report = ledger.erase(user="ada")
+    report = ledger.bind(user="ada").erase(EVERYTHING)
     assert [len(each.erased) for each in (*report.earlier, report)] == [3, 3, 3]
-    assert ledger.memories(user="ada") == []
+    assert ledger.bind(user="ada").memories.list() == []
 
 
 @pytest.mark.parametrize("what", ["hold", "reason"])
 def test_what_stands_in_the_way_of_one_erasure_of_a_user_stops_all(ledger: Ledger, small: None, what: str) -> None:
-    facts(ledger, 8, user="ada")
-    last = ledger.remember(RARE, user="ada")
+    facts(ledger.bind(user="ada"), 8)
+    last = ledger.bind(user="ada").remember(RARE)
     if what == "hold":
-        ledger.hold(last.id, user="ada")
+        ledger.bind(user="ada").holds.add(last.id)
     with pytest.raises(RejectedError, match="nothing was erased"):
-        ledger.erase(user="ada", reason=RARE if what == "reason" else "")
-    assert ledger.erasures() == [] and len(ledger.memories(user="ada")) == 9
+        ledger.bind(user="ada").erase(EVERYTHING, reason=RARE if what == "reason" else "")
+    assert ledger.erasures.list() == [] and len(ledger.bind(user="ada").memories.list()) == 9

@@ -64,9 +64,9 @@ def test_the_reads_of_history_name_the_position_of_an_event_that_cannot_be_read(
     for _, position, stream in some if EVERY else Random(way).sample(some, 6):
         damaged(path, WAYS[way], position)
         with opened(path, readonly=True) as ledger:
-            reads = [lambda: list(ledger.public.history.audit(limit=500))]
+            reads = [lambda: list(ledger.history.audit(limit=500))]
             if stream[0] in "moidps" and stream[1] == "_":
-                reads.append(lambda stream=stream: list(ledger.public.history.events(stream, limit=500)))
+                reads.append(lambda stream=stream: list(ledger.history.events(stream, limit=500)))
             for read in reads:
                 with pytest.raises(DamagedError, match=f"the log is damaged: position {position} ") as told:
                     read()
@@ -83,7 +83,7 @@ def test_whatever_is_wrong_with_an_event_no_other_error_reaches_the_caller(path,
         with opened(path, readonly=True) as ledger:
             for name, read in READS.items():
                 try:
-                    read(ledger.public, prepared()[1])
+                    read(ledger, prepared()[1])
                 except LedgerError:
                     continue
                 except Exception as error:
@@ -99,7 +99,7 @@ TEXT = {
 
 
 @pytest.mark.parametrize("how", [*TEXT, "not there"])
-def test_a_text_outside_the_log_that_is_not_as_it_was_recorded_is_told_by_the_event_that_names_it(tmp_path, how):
+def test_a_damaged_text_outside_the_log_is_reported_with_the_event_that_names_it(tmp_path, how):
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
         turn = ledger.capture("Tell me all of it.", "long " * 80_000)
@@ -128,10 +128,10 @@ def test_an_event_that_no_version_wrote_is_listed_as_unknown_and_not_read_as_ano
         ).fetchone()
     damaged(path, "type = 'Nothing'", position)
     with opened(path, readonly=True) as ledger:
-        listed = {each.position: each.data for each in ledger.public.history.audit(limit=500)}
+        listed = {each.position: each.data for each in ledger.history.audit(limit=500)}
         assert listed[position] == {"unknown": "Nothing", "schema": 1}
         with pytest.raises(DamagedError, match=f"position {position} holds a Nothing that no known version") as told:
-            ledger.public.interactions.get(turn)
+            ledger.interactions.get(turn)
         assert told.value.row == position
 
 

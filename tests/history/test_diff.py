@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from old_names import Ledger
 
-from ledger import NotFoundError, RejectedError
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.answers import Memory
 
 PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
@@ -36,16 +35,19 @@ CHANGES = {
     "reject": (lambda ledger, tea, idea: ledger.reject(idea), {"hidden": "idea"}),
     "retract": (lambda ledger, tea, idea: ledger.retract(tea), {"hidden": "tea"}),
     "invalidate": (lambda ledger, tea, idea: ledger.invalidate(tea), {"hidden": "tea"}),
-    "quarantine": (lambda ledger, tea, idea: ledger.quarantine(tea), {"hidden": "tea"}),
-    "adjust": (lambda ledger, tea, idea: ledger.adjust(tea, 0.25), {"moved": "tea"}),
+    "quarantine": (lambda ledger, tea, idea: ledger.guards.quarantine(tea), {"hidden": "tea"}),
+    "adjust": (lambda ledger, tea, idea: ledger.memories.set_confidence(tea, 0.25), {"moved": "tea"}),
     "reinforce": (lambda ledger, tea, idea: ledger.reinforce(tea), {"moved": "tea"}),
     "revise": (lambda ledger, tea, idea: ledger.revise(tea, "Green tea."), {"revised": "tea"}),
-    "retag": (lambda ledger, tea, idea: ledger.retag(tea, ("drinks",)), {"revised": "tea"}),
-    "set_validity": (lambda ledger, tea, idea: ledger.set_validity(tea, None, "2027-01-01"), {"revised": "tea"}),
+    "retag": (lambda ledger, tea, idea: ledger.memories.tag(tea, add=("drinks",)), {"revised": "tea"}),
+    "set_validity": (
+        lambda ledger, tea, idea: ledger.memories.set_validity(tea, valid_from=None, valid_to="2027-01-01"),
+        {"revised": "tea"},
+    ),
     "supersede": (lambda ledger, tea, idea: ledger.supersede(tea, "Coffee."), {"superseded": "tea", "added": None}),
     "remember": (lambda ledger, tea, idea: ledger.remember("The user swims."), {"added": None}),
     "undo what made it": (lambda ledger, tea, idea: ledger.undo(2), {"hidden": "tea"}),
-    "nothing": (lambda ledger, tea, idea: ledger.adopt_policy(gain=0.5), {}),
+    "nothing": (lambda ledger, tea, idea: ledger.policy.set(gain=0.5), {}),
 }
 
 
@@ -54,7 +56,7 @@ def test_each_change_is_in_its_part(ledger, tea, idea, name):
     change, expected = CHANGES[name]
     start, ids = ledger.position, {"tea": tea.id, "idea": idea.id}
     change(ledger, tea.id, idea.id)
-    diff = ledger.diff(start)
+    diff = ledger.history.diff(start)
     found = parts(diff)
     assert set(found) == set(expected)
     for part, whose in expected.items():
@@ -65,11 +67,11 @@ def test_each_change_is_in_its_part(ledger, tea, idea, name):
 
 @pytest.mark.parametrize("verb", ["retract", "invalidate", "quarantine"])
 def test_what_comes_back_is_restored(ledger, tea, verb):
-    getattr(ledger, verb)(tea.id)
+    getattr(ledger.guards if verb == "quarantine" else ledger, verb)(tea.id)
     hidden = ledger.position
-    (ledger.release if verb == "quarantine" else ledger.restore)(tea.id)
-    assert parts(ledger.diff(hidden)) == {"restored": [tea.id]}
-    assert parts(ledger.diff(tea.position)) == {}, "there and back is no change"
+    (ledger.guards.release if verb == "quarantine" else ledger.restore)(tea.id)
+    assert parts(ledger.history.diff(hidden)) == {"restored": [tea.id]}
+    assert parts(ledger.history.diff(tea.position)) == {}, "there and back is no change"
 
 
 def test_a_superseded_fact_comes_back_and_goes_again_with_undo(ledger, tea):
@@ -77,10 +79,10 @@ def test_a_superseded_fact_comes_back_and_goes_again_with_undo(ledger, tea):
     coffee = ledger.supersede(tea.id, "The user drinks coffee.")
     between = ledger.position
     ledger.undo(between)
-    assert parts(ledger.diff(before, between)) == {"superseded": [tea.id], "added": [coffee.id]}
-    assert parts(ledger.diff(between)) == {"restored": [tea.id], "hidden": [coffee.id]}
-    assert parts(ledger.diff(before)) == {}
-    (gone,) = ledger.diff(between).hidden
+    assert parts(ledger.history.diff(before, between)) == {"superseded": [tea.id], "added": [coffee.id]}
+    assert parts(ledger.history.diff(between)) == {"restored": [tea.id], "hidden": [coffee.id]}
+    assert parts(ledger.history.diff(before)) == {}
+    (gone,) = ledger.history.diff(between).hidden
     assert isinstance(gone.before, Memory) and gone.after is None
 
 
@@ -88,58 +90,58 @@ def test_what_came_and_went_in_between_is_not_told(ledger, tea):
     start = ledger.position
     ledger.remember("A passing thought.")
     ledger.undo(ledger.position)
-    assert parts(ledger.diff(start)) == {}
+    assert parts(ledger.history.diff(start)) == {}
 
 
 def test_a_promotion_that_is_undone_is_hidden(ledger, idea):
     ledger.promote(idea.id)
     promoted = ledger.position
     ledger.undo(promoted)
-    assert parts(ledger.diff(promoted)) == {"hidden": [idea.id]}
-    (pair,) = ledger.diff(promoted).hidden
+    assert parts(ledger.history.diff(promoted)) == {"hidden": [idea.id]}
+    (pair,) = ledger.history.diff(promoted).hidden
     assert (pair.before.status, pair.after.status) == ("active", "candidate")
 
 
 def test_one_memory_may_have_moved_and_been_revised_and_promoted(ledger, idea):
     start = ledger.position
     ledger.revise(idea.id, "The user runs daily.")
-    ledger.adjust(idea.id, 0.75)
+    ledger.memories.set_confidence(idea.id, 0.75)
     ledger.promote(idea.id)
-    assert parts(ledger.diff(start)) == {name: [idea.id] for name in ("promoted", "moved", "revised")}
+    assert parts(ledger.history.diff(start)) == {name: [idea.id] for name in ("promoted", "moved", "revised")}
 
 
 def test_the_two_ends_are_any_moments(ledger, tea, clock):
     clock.advance(days=1)
-    ledger.adjust(tea.id, 0.75)
+    ledger.memories.set_confidence(tea.id, 0.75)
     clock.advance(days=1)
-    ledger.adjust(tea.id, 1.0)
-    diff = ledger.diff("2026-01-01T12:00:00Z", datetime(2026, 1, 2, 12, tzinfo=UTC))
+    ledger.memories.set_confidence(tea.id, 1.0)
+    diff = ledger.history.diff("2026-01-01T12:00:00Z", datetime(2026, 1, 2, 12, tzinfo=UTC))
     assert (diff.from_position, diff.to_position) == (2, 3)
     assert (diff.start, diff.end) == ("2026-01-01T12:00:00.000000Z", "2026-01-02T12:00:00.000000Z")
     (moved,) = diff.moved
     assert (moved.before.confidence, moved.after.confidence) == (0.5, 0.75)
-    assert parts(ledger.diff(2, 2)) == {}
+    assert parts(ledger.history.diff(2, 2)) == {}
 
 
 def test_a_diff_is_of_one_user_and_may_be_of_one_project(ledger, tea):
     start = ledger.position
     home = ledger.remember("The house is blue.", project="Home")
-    ledger.add_alias("Home", "casa")
+    ledger.projects.add_alias("Home", "casa")
     everywhere = ledger.remember("The user is tall.")
-    theirs = ledger.remember("The sky is red.", user="ann")
-    assert parts(ledger.diff(start)) == {"added": [home.id, everywhere.id]}
-    assert parts(ledger.diff(start, project="casa")) == {"added": [home.id]}
-    assert parts(ledger.diff(start, project="")) == {"added": [everywhere.id]}
-    assert parts(ledger.diff(start, user="ann")) == {"added": [theirs.id]}
+    theirs = ledger.bind(user="ann").remember("The sky is red.")
+    assert parts(ledger.history.diff(start)) == {"added": [home.id, everywhere.id]}
+    assert parts(ledger.history.diff(start, project="casa")) == {"added": [home.id]}
+    assert parts(ledger.history.diff(start, project="")) == {"added": [everywhere.id]}
+    assert parts(ledger.bind(user="ann").history.diff(start)) == {"added": [theirs.id]}
     with pytest.raises(NotFoundError):
-        ledger.diff(start, project="nowhere")
+        ledger.history.diff(start, project="nowhere")
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (0, 2), (1, 99), (99, None), ("2026-01-01T12:00", None), (None, 2)])
 def test_what_is_no_span_is_refused(ledger, tea, start, end):
-    ledger.adjust(tea.id, 0.75)
+    ledger.memories.set_confidence(tea.id, 0.75)
     with pytest.raises(RejectedError):
-        ledger.diff(start, end)
+        ledger.history.diff(start, end)
 
 
 def test_the_command_line_shows_what_changed(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_the_command_line_shows_what_changed(tmp_path: Path) -> None:
         tea = ledger.remember("The user drinks tea.", confidence=0.5)
         idea = ledger.propose("The user runs.")
         start = ledger.position
-        ledger.adjust(tea.id, 0.75)
+        ledger.memories.set_confidence(tea.id, 0.75)
         ledger.promote(idea.id)
         ledger.supersede(tea.id, "The user drinks coffee.")
         ledger.revise(idea.id, "The user runs daily.")

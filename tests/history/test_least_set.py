@@ -14,9 +14,8 @@ from conftest import Clock, folded_from_zero
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from least_set import ACTORS, VERBS, Hand, Log, Step, rows_of
-from old_names import Ledger
 
-from ledger import LedgerError
+from ledger import Ledger, LedgerError
 from ledger.history.closure import Closure
 
 step = st.tuples(st.sampled_from(ACTORS), st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9))
@@ -56,10 +55,14 @@ def test_what_falls_is_the_least_set_that_follows_from_the_log(how: str, steps: 
         else:
             seeds = frozenset(row.position for row in log.rows if row.actor == "eve")
         assume(len(log.rows) - len(seeds) <= MOST)
-        _ = ledger.distrust("eve", kind="actor") if how == "distrust" else ledger.undo(named.position, cascade=True)
-        out = frozenset(entry.position for entry in ledger.audit(limit=1_000) if not entry.in_effect)
+        _ = (
+            ledger.history.distrust("eve", kind="actor")
+            if how == "distrust"
+            else ledger.undo(named.position, cascade=True)
+        )
+        out = frozenset(entry.position for entry in ledger.history.audit(limit=1_000) if not entry.in_effect)
         assert [out] == list(log.least(seeds))
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 @pytest.mark.slow
@@ -72,7 +75,7 @@ def test_what_falls_does_not_depend_on_what_is_looked_at_first(
 ) -> None:
     def lists(ledger: Ledger) -> object:
         if how == "distrust":
-            return ledger.distrust("eve", kind="actor", dry_run=True)
+            return ledger.history.distrust("eve", kind="actor", dry_run=True)
         return ledger.undo(2 + which % (ledger.position - 1), dry_run=True)
 
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:

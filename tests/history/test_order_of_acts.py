@@ -7,23 +7,23 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from absence import absent, perhaps
 from command_line import run
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 
-from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
 
 
 def held(ledger: Ledger, id: str) -> bool:
-    return ledger.memory(id) is not None
+    return not absent(ledger.memories.get, id)
 
 
 def counted(ledger: Ledger, id: str) -> int:
-    found = ledger.memory(id)
+    found = perhaps(ledger.memories.get, id)
     return found.reference_count if found is not None else -1
 
 
@@ -31,12 +31,12 @@ def counted(ledger: Ledger, id: str) -> int:
 
 
 def test_a_redo_brings_back_no_reinforcement_by_an_answer_that_was_undone_meanwhile(ledger: Ledger) -> None:
-    fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5)
+    fact = ledger.remember("The cabin has a red wooden door.", kind="identity", confidence=0.5)
     turn = ledger.capture("Which door?")
-    answer = ledger.attach_response(turn.id, "The cabin has a red wooden door.")
+    answer = ledger.interactions.add_response(turn.id, "The cabin has a red wooden door.")
     assert answer.id == turn.id and counted(ledger, fact.id) == 1
-    (reinforced,) = ledger.audit(type="MemoryReinforced")
-    (attached,) = ledger.audit(type="ResponseAttached")
+    (reinforced,) = ledger.history.audit(type="MemoryReinforced")
+    (attached,) = ledger.history.audit(type="ResponseAttached")
     looked_at = ledger.undo(reinforced.position)
     undone = ledger.undo(attached.position)
     with pytest.raises(ConflictError, match=f"caused by position {attached.position}"):
@@ -51,55 +51,55 @@ def test_a_redo_brings_back_no_reinforcement_by_an_answer_that_was_undone_meanwh
 
 
 def test_a_redo_brings_back_no_memory_whose_only_source_is_distrusted_by_now(ledger: Ledger) -> None:
-    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
-    fact = ledger.remember(WORDS[0], source=turn.id, actor="ann")
-    ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
+    turn = ledger.bind(actor="eve").capture("Which lamp?", "The green one.")
+    fact = ledger.bind(actor="ann").remember(WORDS[0], sources=(turn.id,))
+    ledger.bind(actor="ann").revise(fact.id, "The lamp is bright green.")
     undone = ledger.undo(fact.position, cascade=True)
-    report = ledger.distrust("eve", kind="actor")
+    report = ledger.history.distrust("eve", kind="actor")
     assert fact.id not in report.gone, "it was gone already"
     ledger.redo(undone.command_id or "")
     assert not held(ledger, fact.id)
-    ledger.trust("eve", kind="actor")
-    found = ledger.memory(fact.id)
-    assert found is not None and found.content == "The lamp is bright green."
-    assert ledger.digest() == folded_from_zero(ledger)
+    ledger.history.trust("eve", kind="actor")
+    found = ledger.memories.get(fact.id)
+    assert found.content == "The lamp is bright green."
+    assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 def test_a_chain_of_undone_memories_falls_with_its_source_too(ledger: Ledger) -> None:
-    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
-    first = ledger.remember(WORDS[0], source=turn.id, actor="ann")
-    second = ledger.remember(WORDS[1], source=first.id, actor="bob")
-    own = ledger.remember(WORDS[2], source=first.id, actor="bob")
-    ledger.remember(WORDS[2], actor="ann")
+    turn = ledger.bind(actor="eve").capture("Which lamp?", "The green one.")
+    first = ledger.bind(actor="ann").remember(WORDS[0], sources=(turn.id,))
+    second = ledger.bind(actor="bob").remember(WORDS[1], sources=(first.id,))
+    own = ledger.bind(actor="bob").remember(WORDS[2], sources=(first.id,))
+    ledger.bind(actor="ann").remember(WORDS[2])
     undone = ledger.undo(first.position, cascade=True)
-    ledger.distrust("eve", kind="actor")
+    ledger.history.distrust("eve", kind="actor")
     ledger.redo(undone.command_id or "")
     assert [held(ledger, each.id) for each in (first, second, own)] == [False, False, True]
-    ledger.trust("eve", kind="actor")
+    ledger.history.trust("eve", kind="actor")
     assert all(held(ledger, each.id) for each in (first, second, own))
 
 
 def test_a_memory_found_in_a_message_that_was_undone_falls_with_the_session(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    session.append("user", "I prefer green tea.", actor="eve")
-    session.extract(using="rules", actor="ann")
-    (fact,) = ledger.memories(status="all")
+    session.bind(actor="eve").append("user", "I prefer green tea.")
+    session.bind(actor="ann").extract(method="rules")
+    (fact,) = ledger.memories.list(statuses=())
     undone = ledger.undo(fact.position)
-    ledger.distrust("eve", kind="actor")
+    ledger.history.distrust("eve", kind="actor")
     ledger.redo(undone.command_id or "")
     assert not held(ledger, fact.id)
-    ledger.trust("eve", kind="actor")
+    ledger.history.trust("eve", kind="actor")
     assert held(ledger, fact.id)
 
 
 def test_a_memory_found_in_what_another_said_in_the_session_comes_back_all_the_same(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    session.append("user", "I prefer green tea.", actor="ann")
-    session.append("user", "Hello.", actor="eve")
-    session.extract(using="rules", actor="ann")
-    (fact,) = ledger.memories(status="all")
+    session.bind(actor="ann").append("user", "I prefer green tea.")
+    session.bind(actor="eve").append("user", "Hello.")
+    session.bind(actor="ann").extract(method="rules")
+    (fact,) = ledger.memories.list(statuses=())
     undone = ledger.undo(fact.position)
-    ledger.distrust("eve", kind="actor")
+    ledger.history.distrust("eve", kind="actor")
     ledger.redo(undone.command_id or "")
     assert held(ledger, fact.id)
 
@@ -109,7 +109,7 @@ def test_a_memory_found_in_what_another_said_in_the_session_comes_back_all_the_s
 
 def test_a_redo_of_what_rests_on_an_undone_source_is_a_conflict_until_that_is_back(ledger: Ledger) -> None:
     turn = ledger.capture("Which lamp?", "The green one.", reinforce=False)
-    fact = ledger.remember(WORDS[0], source=turn.id)
+    fact = ledger.remember(WORDS[0], sources=(turn.id,))
     ledger.undo(fact.position)
     ledger.undo(turn.position)
     with pytest.raises(ConflictError, match=f"{turn.id}.*put that back first"):
@@ -124,82 +124,84 @@ def test_what_is_undone_cannot_be_cited_and_is_nobody_elses(ledger: Ledger) -> N
     turn = ledger.capture("Which lamp?", "The green one.", reinforce=False)
     ledger.undo(turn.position)
     with pytest.raises(NotFoundError, match=f"no interaction of this user has the id '{turn.id}'"):
-        ledger.remember(WORDS[0], source=turn.id)
+        ledger.remember(WORDS[0], sources=(turn.id,))
     with pytest.raises(NotFoundError, match="of this user"):
-        ledger.remember(WORDS[0], source=turn.id, user="ben")
+        ledger.bind(user="ben").remember(WORDS[0], sources=(turn.id,))
 
 
 CITING = {
-    "remember": lambda ledger, source: ledger.remember(WORDS[1], source=source),
-    "propose": lambda ledger, source: ledger.propose(WORDS[1], source=source),
-    "supersede": lambda ledger, source: ledger.supersede(ledger.remember(WORDS[2]).id, WORDS[1], source=source),
-    "observe": lambda ledger, source: ledger.observe(WORDS[1], source),
+    "remember": lambda ledger, source: ledger.remember(WORDS[1], sources=(source,)),
+    "propose": lambda ledger, source: ledger.propose(WORDS[1], sources=(source,)),
+    "supersede": lambda ledger, source: ledger.supersede(ledger.remember(WORDS[2]).id, WORDS[1], sources=(source,)),
+    "observe": lambda ledger, source: ledger.observations.add(WORDS[1], (source,)),
 }
 
 
 @pytest.mark.parametrize("how", ["distrust", "undo", "undo of the newer text"])
 @pytest.mark.parametrize("verb", CITING)
 def test_a_chunk_of_a_text_that_is_out_of_force_cannot_be_cited(ledger: Ledger, verb: str, how: str) -> None:
-    first = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md", actor="ann" if how.endswith("text") else "eve")
+    first = ledger.bind(actor="ann" if how.endswith("text") else "eve").documents.add(
+        "# A\n\nThe vault is here.\n", path="a.md"
+    )
     if how.endswith("text"):
-        first = ledger.ingest("# A\n\nThe vault is there.\n", path="a.md", actor="eve")
-    act = ledger.undo(ledger.position) if how.startswith("undo") else ledger.distrust("eve", kind="actor")
+        first = ledger.bind(actor="eve").documents.add("# A\n\nThe vault is there.\n", path="a.md")
+    act = ledger.undo(ledger.position) if how.startswith("undo") else ledger.history.distrust("eve", kind="actor")
     with pytest.raises(NotFoundError, match=f"no chunk of this user has the id '{first.chunks[0].id}'"):
         CITING[verb](ledger, first.chunks[0].id)
-    _ = ledger.redo(act.command_id or "") if how.startswith("undo") else ledger.trust("eve", kind="actor")
+    _ = ledger.redo(act.command_id or "") if how.startswith("undo") else ledger.history.trust("eve", kind="actor")
     assert CITING[verb](ledger, first.chunks[0].id).sources
 
 
 def test_a_chunk_that_a_newer_text_no_longer_has_can_be_cited(ledger: Ledger) -> None:
-    first = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md")
-    ledger.ingest("# A\n\nThe vault is there.\n", path="a.md")
-    assert ledger.remember(WORDS[1], source=first.chunks[0].id).sources == (first.chunks[0].id,)
+    first = ledger.documents.add("# A\n\nThe vault is here.\n", path="a.md")
+    ledger.documents.add("# A\n\nThe vault is there.\n", path="a.md")
+    assert ledger.remember(WORDS[1], sources=(first.chunks[0].id,)).sources == (first.chunks[0].id,)
 
 
 def test_an_observation_all_of_whose_sources_are_undone_cannot_be_cited(ledger: Ledger) -> None:
     fact = ledger.remember(WORDS[0])
-    seen = ledger.observe("There is a lamp.", fact.id)
+    seen = ledger.observations.add("There is a lamp.", (fact.id,))
     undone = ledger.undo(fact.position)
     with pytest.raises(RejectedError, match=f"{seen.id} has no live source"):
-        ledger.remember(WORDS[1], source=seen.id)
+        ledger.remember(WORDS[1], sources=(seen.id,))
     ledger.redo(undone.command_id or "")
     ledger.retract(fact.id)
-    assert ledger.remember(WORDS[1], source=seen.id).sources == (seen.id,), "it rests on something, in use or not"
-    paper = ledger.ingest("# A\n\nThe vault is here.\n", path="a.md", actor="eve")
-    read = ledger.observe("There is a vault.", paper.chunks[0].id)
-    ledger.remember(WORDS[2], source=read.id)
-    ledger.distrust("eve", kind="actor")
+    assert ledger.remember(WORDS[1], sources=(seen.id,)).sources == (seen.id,), "it rests on something, in use or not"
+    paper = ledger.bind(actor="eve").documents.add("# A\n\nThe vault is here.\n", path="a.md")
+    read = ledger.observations.add("There is a vault.", (paper.chunks[0].id,))
+    ledger.remember(WORDS[2], sources=(read.id,))
+    ledger.history.distrust("eve", kind="actor")
     with pytest.raises(RejectedError, match="no live source"):
-        ledger.remember(WORDS[3], source=read.id)
+        ledger.remember(WORDS[3], sources=(read.id,))
 
 
 @pytest.mark.parametrize("kind", ["y", "g", "k"])
 def test_what_follows_from_other_subjects_cannot_be_cited(ledger: Ledger, kind: str) -> None:
     with pytest.raises(RejectedError, match="a source is an id like"):
-        ledger.remember(WORDS[1], source=f"{kind}_0000000000000000")
+        ledger.remember(WORDS[1], sources=(f"{kind}_0000000000000000",))
 
 
 @pytest.mark.parametrize("said", ["in a message", "in a turn"])
-def test_what_was_found_in_something_that_is_undone_comes_back_with_that_and_not_with_its_finder(
+def test_what_was_found_in_an_undone_text_comes_back_with_the_text_not_with_its_finder(
     ledger: Ledger, said: str
 ) -> None:
     if said == "in a message":
         session = ledger.session("chat")
-        session.append("user", "I prefer green tea.", actor="ann")
+        session.bind(actor="ann").append("user", "I prefer green tea.")
         position = ledger.position
-        session.extract(using="rules", actor="eve")
+        session.bind(actor="eve").extract(method="rules")
     else:
-        turn = ledger.capture("Hm?", "## Decision: green tea is bought on Friday.", actor="ann", reinforce=False)
+        turn = ledger.bind(actor="ann").capture("Hm?", "## Decision: green tea is bought on Friday.", reinforce=False)
         position = turn.position
-        ledger.extract(turn.id, actor="eve")
-    (fact,) = ledger.memories(status="all")
-    ledger.distrust("eve", kind="actor")
+        ledger.bind(actor="eve").extract(turn.id)
+    (fact,) = ledger.memories.list(statuses=())
+    ledger.history.distrust("eve", kind="actor")
     undone = ledger.undo(position)
     assert undone.dependents == (), "what a distrust keeps out is built on nothing in force"
-    ledger.trust("eve", kind="actor")
-    assert ledger.memories(status="all") == []
+    ledger.history.trust("eve", kind="actor")
+    assert ledger.memories.list(statuses=()) == []
     ledger.redo(undone.command_id or "")
-    assert held(ledger, fact.id) and ledger.digest() == folded_from_zero(ledger)
+    assert held(ledger, fact.id) and ledger.proof.digest() == folded_from_zero(ledger)
 
 
 # --- two sources -----------------------------------------------------------------------------------------------------
@@ -208,92 +210,92 @@ def test_what_was_found_in_something_that_is_undone_comes_back_with_that_and_not
 @pytest.mark.parametrize("first", ["ann", "eve"])
 @pytest.mark.parametrize("back", ["ann", "eve"])
 def test_what_two_sources_made_is_back_when_both_are_trusted(ledger: Ledger, first: str, back: str) -> None:
-    turn = ledger.capture("Which lamp?", "The green one.", actor="eve")
-    fact = ledger.remember(WORDS[0], source=turn.id, actor="ann")
+    turn = ledger.bind(actor="eve").capture("Which lamp?", "The green one.")
+    fact = ledger.bind(actor="ann").remember(WORDS[0], sources=(turn.id,))
     second = {"ann": "eve", "eve": "ann"}
     for each in (first, second[first]):
-        ledger.distrust(each, kind="actor", actor="root")
-    ledger.trust(back, kind="actor", actor="root")
+        ledger.bind(actor="root").history.distrust(each, kind="actor")
+    ledger.bind(actor="root").history.trust(back, kind="actor")
     assert not held(ledger, fact.id)
-    ledger.trust(second[back], kind="actor", actor="root")
-    assert held(ledger, fact.id) and ledger.distrusted() == []
+    ledger.bind(actor="root").history.trust(second[back], kind="actor")
+    assert held(ledger, fact.id) and ledger.history.distrusted() == []
 
 
 # --- undoing a distrust ----------------------------------------------------------------------------------------------
 
 
 def test_undoing_a_distrust_makes_the_undos_of_the_source_again(ledger: Ledger) -> None:
-    fact = ledger.remember(WORDS[0], actor="ann")
-    ledger.undo(fact.position, actor="eve")
-    act = ledger.distrust("eve", kind="actor")
+    fact = ledger.bind(actor="ann").remember(WORDS[0])
+    ledger.bind(actor="eve").undo(fact.position)
+    act = ledger.history.distrust("eve", kind="actor")
     assert held(ledger, fact.id)
     ledger.undo(act.command_id)
-    assert not held(ledger, fact.id) and ledger.distrusted() == []
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert not held(ledger, fact.id) and ledger.history.distrusted() == []
+    assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 def test_undoing_a_distrust_of_one_who_said_nothing_trusts_him(ledger: Ledger) -> None:
-    act = ledger.distrust("nobody", kind="actor")
+    act = ledger.history.distrust("nobody", kind="actor")
     ledger.undo(act.command_id)
-    assert ledger.distrusted() == []
-    assert ledger.remember(WORDS[0], actor="nobody").id
+    assert ledger.history.distrusted() == []
+    assert ledger.bind(actor="nobody").remember(WORDS[0]).id
 
 
 # --- what was built on what a distrust had put back ---------------------------------------------------------------
 
 
 def test_a_trust_takes_nothing_away_that_others_built_on_since(ledger: Ledger) -> None:
-    fact = ledger.remember(WORDS[0], actor="ann")
-    ledger.undo(fact.position, actor="eve")
-    ledger.distrust("eve", kind="actor")
-    built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
-    revised = ledger.revise(fact.id, "The lamp is bright green.", actor="ann")
+    fact = ledger.bind(actor="ann").remember(WORDS[0])
+    ledger.bind(actor="eve").undo(fact.position)
+    ledger.history.distrust("eve", kind="actor")
+    built = ledger.bind(actor="ann").remember(WORDS[1], sources=(fact.id,))
+    revised = ledger.bind(actor="ann").revise(fact.id, "The lamp is bright green.")
     with pytest.raises(ConflictError, match="2 later commands built on what becomes void again"):
-        ledger.trust("eve", kind="actor")
+        ledger.history.trust("eve", kind="actor")
     assert held(ledger, fact.id) and held(ledger, built.id)
     ledger.undo(built.position)
     with pytest.raises(ConflictError, match="1 later command built"):
-        ledger.trust("eve", kind="actor")
+        ledger.history.trust("eve", kind="actor")
     ledger.undo(revised.position)
-    ledger.trust("eve", kind="actor")
+    ledger.history.trust("eve", kind="actor")
     assert not held(ledger, fact.id)
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 @pytest.mark.parametrize("by_undo", [False, True])
 def test_a_trust_takes_along_what_others_built_on_since_where_it_is_told_to(ledger: Ledger, by_undo: bool) -> None:
-    fact = ledger.remember(WORDS[0], kind="preference", actor="ann")
-    ledger.undo(fact.position, actor="eve")
-    own = ledger.remember(WORDS[3], actor="eve")
-    act = ledger.distrust("eve", kind="actor")
-    built = ledger.remember(WORDS[1], source=fact.id, actor="ann")
-    further = ledger.remember(WORDS[2], source=built.id, actor="bob")
-    ledger.capture("Which lamp is it?", "The lamp is green.", actor="bob")
+    fact = ledger.bind(actor="ann").remember(WORDS[0], kind="preference")
+    ledger.bind(actor="eve").undo(fact.position)
+    own = ledger.bind(actor="eve").remember(WORDS[3])
+    act = ledger.history.distrust("eve", kind="actor")
+    built = ledger.bind(actor="ann").remember(WORDS[1], sources=(fact.id,))
+    further = ledger.bind(actor="bob").remember(WORDS[2], sources=(built.id,))
+    ledger.bind(actor="bob").capture("Which lamp is it?", "The lamp is green.")
     assert counted(ledger, fact.id) == 1
-    listed = ledger.trust("eve", kind="actor", dry_run=True)
+    listed = ledger.history.trust("eve", kind="actor", dry_run=True)
     assert len(listed.cascaded) == 2 and set(listed.memories) == {each.id for each in (fact, built, further, own)}
     assert listed.events == 4 and held(ledger, further.id), "three fall, one is back"
     if by_undo:
         done = ledger.undo(act.command_id, cascade=True)
         assert done.cascaded == listed.cascaded
     else:
-        assert ledger.trust("eve", kind="actor", cascade=True).cascaded == listed.cascaded
+        assert ledger.history.trust("eve", kind="actor", cascade=True).cascaded == listed.cascaded
     assert [held(ledger, each.id) for each in (fact, built, further, own)] == [False, False, False, True]
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.proof.digest() == folded_from_zero(ledger)
     ledger.redo(fact.position)
     assert all(held(ledger, each.id) for each in (fact, built, further, own))
     assert counted(ledger, fact.id) == 1
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 def test_a_trust_names_an_attempt_that_rests_on_it_alone_though_another_keeps_the_memory(ledger: Ledger) -> None:
-    fact, other = ledger.remember(WORDS[0], actor="ann"), ledger.remember(WORDS[1], actor="eve")
-    ledger.undo(fact.position, actor="eve")
-    ledger.distrust("eve", kind="actor")
-    ledger.remember(WORDS[2], source=fact.id, actor="ann")
-    both = ledger.remember(WORDS[2], source=ledger.remember(WORDS[3], actor="ann").id, actor="bob")
+    fact, other = ledger.bind(actor="ann").remember(WORDS[0]), ledger.bind(actor="eve").remember(WORDS[1])
+    ledger.bind(actor="eve").undo(fact.position)
+    ledger.history.distrust("eve", kind="actor")
+    ledger.bind(actor="ann").remember(WORDS[2], sources=(fact.id,))
+    both = ledger.bind(actor="bob").remember(WORDS[2], sources=(ledger.bind(actor="ann").remember(WORDS[3]).id,))
     with pytest.raises(ConflictError, match="1 later command built"):
-        ledger.trust("eve", kind="actor")
+        ledger.history.trust("eve", kind="actor")
     assert held(ledger, both.id) and not held(ledger, other.id)
 
 
@@ -327,23 +329,23 @@ class Hand:
         source = self.sources[one % len(self.sources)] if self.sources else ""
         position = self.positions[one % len(self.positions)] if self.positions else 1
         if what == "remember":
-            self._made(ledger.remember(WORDS[word], actor=actor))
+            self._made(ledger.bind(actor=actor).remember(WORDS[word]))
         elif what == "cite":
-            self._made(ledger.remember(WORDS[word], source=source, actor=actor))
+            self._made(ledger.bind(actor=actor).remember(WORDS[word], sources=(source,)))
         elif what == "capture":
-            self._made(ledger.capture(f"Question {one}?", "Answer.", actor=actor, reinforce=False))
+            self._made(ledger.bind(actor=actor).capture(f"Question {one}?", "Answer.", reinforce=False))
         elif what == "revise":
-            self.positions.append(ledger.revise(source, f"{WORDS[word]} {one}", actor=actor).position)
+            self.positions.append(ledger.bind(actor=actor).revise(source, f"{WORDS[word]} {one}").position)
         elif what == "retract":
-            self.positions.append(ledger.retract(source, actor=actor).position)
+            self.positions.append(ledger.bind(actor=actor).retract(source).position)
         elif what == "undo":
-            ledger.undo(position, cascade=True, actor=actor)
+            ledger.bind(actor=actor).undo(position, cascade=True)
         elif what == "redo":
-            ledger.redo(position, actor=actor)
+            ledger.bind(actor=actor).redo(position)
         elif what == "distrust":
-            ledger.distrust(actor, kind="actor", actor="root")
+            ledger.bind(actor="root").history.distrust(actor, kind="actor")
         else:
-            ledger.trust(actor, kind="actor", actor="root", cascade=word > 1)
+            ledger.bind(actor="root").history.trust(actor, kind="actor", cascade=word > 1)
 
     def _made(self, found: object) -> None:
         self.sources.append(found.id)  # type: ignore[attr-defined]
@@ -353,11 +355,13 @@ class Hand:
 def without_support(ledger: Ledger) -> list[str]:
     """The memories that no attempt in force stands behind with a source that is there, or with none."""
     found = []
-    for memory in ledger.memories(status="all"):
-        steps = ledger.history(memory.id) or []
+    for memory in ledger.memories.list(statuses=()):
+        steps = ledger.history.events(memory.id) or []
         attempts = [step for step in steps if step.in_effect and step.type in ("MemoryCaptured", "DuplicateAbsorbed")]
         cited = [step.data.get("sources") or [] for step in attempts]
-        if not any(not each or any(ledger.interaction(x) or ledger.memory(x) for x in each) for each in cited):
+        if not any(
+            not each or any(held(ledger, x) or not absent(ledger.interactions.get, x) for x in each) for each in cited
+        ):
             found.append(memory.id)
     return found
 
@@ -375,15 +379,15 @@ def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, st
             with suppress(LedgerError):
                 hand.do(*step)
             assert without_support(ledger) == [], step
-        for each in ledger.distrusted():
+        for each in ledger.history.distrusted():
             with suppress(ConflictError):  # what happened since may not fit what the source did
-                ledger.trust(each.command_id, actor="root")
+                ledger.bind(actor="root").history.trust(each.command_id)
             assert without_support(ledger) == []
-        for each in ledger.distrusted():
+        for each in ledger.history.distrusted():
             with suppress(ConflictError):
-                ledger.trust(each.command_id, actor="root", cascade=True)
+                ledger.bind(actor="root").history.trust(each.command_id, cascade=True)
             assert without_support(ledger) == []
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 # --- how to take an act back ----------------------------------------------------------------------------------------
@@ -391,16 +395,16 @@ def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, st
 
 @pytest.mark.parametrize("key", [None, "once"])
 def test_a_report_says_what_takes_the_act_back(ledger: Ledger, key: str | None) -> None:
-    fact = ledger.remember(WORDS[0], actor="ann")
+    fact = ledger.bind(actor="ann").remember(WORDS[0])
     undone = ledger.undo(fact.position)
     for _ in range(2 if key else 1):  # the answer to a repeated command says the same
-        redone = ledger.redo(undone.command_id or "", key=key)
+        redone = ledger.redo(undone.command_id or "", idempotency_key=key)
         assert (undone.reversed_by, redone.reversed_by) == ("redo", "undo")
     ledger.undo(redone.commands[0])
     assert not held(ledger, fact.id)
-    act = ledger.distrust("ann", kind="actor")
+    act = ledger.history.distrust("ann", kind="actor")
     assert ledger.undo(act.command_id, dry_run=True).reversed_by == "distrust"
-    assert ledger.undo(act.command_id).reversed_by == "distrust" and ledger.distrusted() == []
+    assert ledger.undo(act.command_id).reversed_by == "distrust" and ledger.history.distrusted() == []
 
 
 def test_the_command_line_says_what_goes_with_an_undo_and_why(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import ledger
 from ledger import answers, types
 from ledger.types import SHARED
-from tools import reference
+from tools.pages import reference
 
 METHODS = {
     f"{prefix}.{each.name}": each for prefix, area in reference.surface().items() for each in reference.methods(area)
@@ -66,5 +66,5 @@ def test_what_a_method_answers_can_be_imported(name: str) -> None:
 
 @pytest.mark.parametrize("name", reference.pages())
 def test_the_pages_of_the_api_are_those_that_the_docstrings_give(name: str) -> None:
-    """``python tools/reference.py`` writes them."""
+    """``python tools/pages/reference.py`` writes them."""
     assert (reference.DOCS / name).read_text(encoding="utf-8") == reference.pages()[name]

@@ -40,6 +40,16 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.__main__"),
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
+CORE = {"domain", "store", "engine", "projections", "house", "whole", "tools", "docs"}  # folders of tests of the inside
+WORDS = {
+    "domain",
+    "types",
+    "answers",
+    "api",
+    "port",
+    "packs",
+    "prompts",
+}  # what every test may name: rules, events, answers
 Modules = dict[str, ast.Module]
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}
 
@@ -133,6 +143,7 @@ ANYS = 315
 PRIVATE_REACHES = 20
 PUBLIC_NAMES = 58
 FILES_OF_A_COMMAND = 18
+TESTS_OF_OTHERS = 19
 
 
 def test_few_files_lie_at_the_root() -> None:
@@ -342,3 +353,18 @@ def test_tests_reach_behind_the_public_surface_in_one_place() -> None:
             if private and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                 found.append(f"{path.name}:{node.lineno} takes .{node.attr}")
     assert not found
+    others = [path.name for path in TESTS if path.parent.name not in CORE and imports_another_feature(path)]
+    assert len(others) <= TESTS_OF_OTHERS, others
+
+
+def imports_another_feature(path: Path) -> bool:
+    """Return True if a test imports the inside of another folder of the product than its own."""
+    if not path.name.startswith("test_"):
+        return False
+    modules = [
+        node.module or ""
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    parts = [module.split(".") for module in modules if module.startswith("ledger.")]
+    return any(each[1] != path.parent.name and not WORDS & {each[1], each[-1]} and len(each) > 1 for each in parts)

@@ -16,7 +16,7 @@ from places import ROOT
 import ledger
 from ledger import answers, types
 from ledger.doors import pytest_plugin
-from tools import reference
+from tools.pages import reference
 
 PRODUCT = sorted(each for room in ("ledger", "projections") for each in (ROOT / room).rglob("*.py"))
 

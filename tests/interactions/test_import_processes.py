@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from old_names import Ledger
 from places import ROOT
 from soundness import assert_sound
+
+from ledger import Ledger
 
 IMPORTER = """
 import os, signal, sys
@@ -57,7 +58,7 @@ def test_two_processes_that_import_a_file_at_once_take_each_line_once(file: Path
     assert sum(captured for captured, _, _ in counts) == LINES - 1
     assert {bad for _, _, bad in counts} == {1}
     with Ledger.open(path) as ledger:
-        found = [each.prompt for each in ledger.interactions(limit=200)]
+        found = [each.prompt for each in ledger.interactions.list(limit=200)]
         assert (len(found), len(set(found))) == (LINES - 1, LINES - 2)
         assert_sound(ledger)
 
@@ -68,7 +69,7 @@ def test_an_import_killed_between_two_commits_goes_on_with_the_same_call(file: P
     killed.communicate("go\n", timeout=120)
     assert killed.returncode == -9
     with Ledger.open(path) as ledger:
-        report = ledger.import_file(file)
+        report = ledger.interactions.import_file(file)
         assert (report.captured, report.known, len(report.errors)) == (LINES - 31, 30, 1)
-        assert ledger.import_file(file).known == LINES - 1
+        assert ledger.interactions.import_file(file).known == LINES - 1
         assert_sound(ledger)

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from absence import absent
 from conftest import Clock
 from examples import BLOB, EVENTS, MEMORY, NOW, OTHER_MEMORY, interaction, recorded
 from msgspec.structs import replace
-from old_names import Ledger
 
-from ledger import NotFoundError, RejectedError
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.interaction import (
     Attach,
@@ -157,21 +157,20 @@ def test_a_state_survives_its_row(state: Interaction) -> None:
 
 def test_every_field_comes_back(ledger: Ledger) -> None:
     fact = ledger.remember("The user prefers dark roast coffee.")
-    told = ledger.capture(
+    told = ledger.bind(actor="ada").capture(
         "Which coffee should I buy?",
         "The French roast.",
-        response_summary="French roast",
+        summary="French roast",
         project="assistant",
-        session_id="s1",
+        session="s1",
         memories_used=[fact.id, fact.id],
         chunks_used=["c_0123456789abcdef", "any name"],
-        context_pack={"budget": 800, "items": [1, 2.5, None, "ä"], "deep": {"x": True}},
+        context={"budget": 800, "items": [1, 2.5, None, "ä"], "deep": {"x": True}},
         client="cli",
         agent="helper",
-        actor="ada",
         occurred_at="2025-12-31T23:30:00-05:00",
     )
-    found = ledger.interaction(told.id)
+    found = ledger.interactions.get(told.id)
     assert found == told
     assert {name: getattr(found, name) for name in found.__struct_fields__ if name not in ("id", "position")} == {
         "prompt": "Which coffee should I buy?",
@@ -204,36 +203,36 @@ def test_a_prompt_alone_is_enough(ledger: Ledger) -> None:
         "Which coffee should I buy?", "", "", None, None,
     )  # fmt: skip
     assert (turn.context, turn.reinforcement, turn.extraction) == ({}, "waiting", "waiting")
-    assert [each.type for each in ledger.audit(limit=1)] == ["InteractionCaptured"]
+    assert [each.type for each in ledger.history.audit(limit=1)] == ["InteractionCaptured"]
 
 
 @pytest.mark.parametrize("prompt", ["", " ", "\n\t\u2003"])
 def test_a_blank_prompt_is_refused(ledger: Ledger, prompt: str) -> None:
     with pytest.raises(RejectedError, match="prompt is blank"):
         ledger.capture(prompt)
-    assert ledger.interactions() == []
+    assert ledger.interactions.list() == []
 
 
 def test_an_id_that_is_missing_finds_nothing(ledger: Ledger) -> None:
     ledger.capture("Hello?")
     for id in ("", " ", "i", "i_", "i_0000000000000000", "%", "i_%", "i__", "m_", "nothing"):
-        assert ledger.interaction(id) is None
+        assert absent(ledger.interactions.get, id)
         with pytest.raises(NotFoundError):
-            ledger.attach_response(id, "Yes.")
+            ledger.interactions.add_response(id, "Yes.")
 
 
 def test_an_unambiguous_prefix_finds_it(ledger: Ledger) -> None:
     turn = ledger.capture("Hello?")
-    found = ledger.interaction(turn.id[:8])
-    assert found is not None and found.id == turn.id
-    assert ledger.interaction(turn.id[:-1] + "!") is None
+    found = ledger.interactions.get(turn.id[:8])
+    assert found.id == turn.id
+    assert absent(ledger.interactions.get, turn.id[:-1] + "!")
 
 
 def test_an_answer_may_come_later(ledger: Ledger) -> None:
-    turn = ledger.capture("Which coffee?", project="assistant", session_id="s1", memories_used=[])
+    turn = ledger.capture("Which coffee?", project="assistant", session="s1", memories_used=[])
     fact = ledger.remember("The user prefers dark roast coffee.", project="assistant")
-    answered = ledger.attach_response(
-        turn.id, "You prefer dark roast coffee.", response_summary="dark", memories_used=[fact.id], chunks_used=["c1"]
+    answered = ledger.interactions.add_response(
+        turn.id, "You prefer dark roast coffee.", summary="dark", memories_used=[fact.id], chunks_used=["c1"]
     )
     assert answered.id == turn.id
     assert (answered.prompt, answered.response, answered.summary) == (
@@ -241,18 +240,18 @@ def test_an_answer_may_come_later(ledger: Ledger) -> None:
     )  # fmt: skip
     assert (answered.memories_used, answered.chunks_used, answered.reinforcement) == ((fact.id,), ("c1",), "done")
     with pytest.raises(RejectedError, match="has one already"):
-        ledger.attach_response(turn.id, "Another.")
+        ledger.interactions.add_response(turn.id, "Another.")
     with pytest.raises(RejectedError, match="both are blank"):
-        ledger.attach_response(turn.id)
+        ledger.interactions.add_response(turn.id, "")
 
 
 def test_a_capture_is_one_append_with_the_names_it_needs(ledger: Ledger) -> None:
-    ledger.capture("Hello?", project="assistant", session_id="s1")
-    trail = list(reversed(ledger.audit(limit=3)))
+    ledger.capture("Hello?", project="assistant", session="s1")
+    trail = list(reversed(ledger.history.audit(limit=3)))
     assert [each.type for each in trail] == ["ProjectRegistered", "SessionOpened", "InteractionCaptured"]
     assert len({each.command_id for each in trail}) == 1
-    ledger.capture("Hello again?", project="  ASSISTANT ", session_id="s1")
-    assert [each.type for each in ledger.audit(limit=2)] == ["InteractionCaptured", "InteractionCaptured"]
+    ledger.capture("Hello again?", project="  ASSISTANT ", session="s1")
+    assert [each.type for each in ledger.history.audit(limit=2)] == ["InteractionCaptured", "InteractionCaptured"]
 
 
 # --- listing ---------------------------------------------------------------------------------------------------------
@@ -262,48 +261,49 @@ def prompts(found: list[Any]) -> list[str]:
     return [each.prompt for each in found]
 
 
-def test_filters(ledger: Ledger) -> None:
-    ledger.capture("one", project="a", session_id="s1", client="cli")
-    ledger.capture("two", project="a", session_id="s2", client="web")
-    ledger.capture("three", project="b", session_id="s1", client="cli")
+def test_interactions_are_filtered_by_project_session_and_client(ledger: Ledger) -> None:
+    ledger.capture("one", project="a", session="s1", client="cli")
+    ledger.capture("two", project="a", session="s2", client="web")
+    ledger.capture("three", project="b", session="s1", client="cli")
     ledger.capture("four")
-    ledger.capture("five", project="a", user="bob")
-    assert prompts(ledger.interactions()) == ["four", "three", "two", "one"]
-    assert prompts(ledger.interactions(project="a")) == ["two", "one"]
-    assert prompts(ledger.interactions(project=" A ")) == ["two", "one"]
-    assert prompts(ledger.interactions(session_id="s1")) == ["three", "one"]
-    assert prompts(ledger.interactions(client="cli")) == ["three", "one"]
-    assert prompts(ledger.interactions(project="a", session_id="s1", client="cli")) == ["one"]
-    assert prompts(ledger.interactions(user="bob")) == ["five"]
-    assert prompts(ledger.interactions(session_id="", client="")) == ["four", "three", "two", "one"]
-    assert prompts(ledger.interactions(project="")) == ["four"]
-    for unknown in ({"project": "c"}, {"session_id": "S1"}, {"client": "CLI"}, {"user": "eve"}, {"session_id": "%"}):
-        assert ledger.interactions(**unknown) == []
+    ledger.bind(user="bob").capture("five", project="a")
+    assert prompts(ledger.interactions.list()) == ["four", "three", "two", "one"]
+    assert prompts(ledger.interactions.list(project="a")) == ["two", "one"]
+    assert prompts(ledger.interactions.list(project=" A ")) == ["two", "one"]
+    assert prompts(ledger.interactions.list(session="s1")) == ["three", "one"]
+    assert prompts(ledger.interactions.list(client="cli")) == ["three", "one"]
+    assert prompts(ledger.interactions.list(project="a", session="s1", client="cli")) == ["one"]
+    assert prompts(ledger.bind(user="bob").interactions.list()) == ["five"]
+    assert prompts(ledger.interactions.list(session="", client="")) == ["four", "three", "two", "one"]
+    assert prompts(ledger.interactions.list(project="")) == ["four"]
+    for unknown in ({"project": "c"}, {"session": "S1"}, {"client": "CLI"}, {"session": "%"}):
+        assert ledger.interactions.list(**unknown) == []
+    assert ledger.bind(user="eve").interactions.list() == []
 
 
 def test_an_alias_added_later_finds_the_old_rows(ledger: Ledger) -> None:
     ledger.capture("one", project="assistant")
     fact = ledger.remember("Tea is in the tin.", project="assistant")
-    assert ledger.interactions(project="helper") == []
-    ledger.add_alias("assistant", "helper")
-    assert prompts(ledger.interactions(project="helper")) == ["one"]
-    assert [each.id for each in ledger.memories(project="Helper")] == [fact.id]
-    assert [each.subject for each in ledger.audit(project="helper", type="MemoryCaptured")] == [fact.id]
+    assert ledger.interactions.list(project="helper") == []
+    ledger.projects.add_alias("assistant", "helper")
+    assert prompts(ledger.interactions.list(project="helper")) == ["one"]
+    assert [each.id for each in ledger.memories.list(project="Helper")] == [fact.id]
+    assert [each.subject for each in ledger.history.audit(project="helper", type="MemoryCaptured")] == [fact.id]
     ledger.capture("two", project="helper")
-    assert prompts(ledger.interactions(project="assistant")) == ["two", "one"]
+    assert prompts(ledger.interactions.list(project="assistant")) == ["two", "one"]
 
 
 def test_newest_first_whatever_the_clock_says(ledger: Ledger, clock: Clock) -> None:
     for number in range(5):
         ledger.capture(f"turn {number}")
         clock.advance(seconds=-10 * (number % 2))
-    assert prompts(ledger.interactions()) == [f"turn {number}" for number in (4, 3, 2, 1, 0)]
-    assert prompts(ledger.interactions(limit=2)) == ["turn 4", "turn 3"]
+    assert prompts(ledger.interactions.list()) == [f"turn {number}" for number in (4, 3, 2, 1, 0)]
+    assert prompts(ledger.interactions.list(limit=2)) == ["turn 4", "turn 3"]
 
 
 def test_fifty_unless_told_otherwise(many: Ledger) -> None:
-    assert len(many.interactions()) == 50
-    assert many.interactions()[0].prompt == "turn 504"
+    assert len(many.interactions.list()) == 50
+    assert many.interactions.list()[0].prompt == "turn 504"
 
 
 @pytest.fixture(scope="module")
@@ -336,9 +336,9 @@ def test_since_is_inclusive_and_until_is_not_in_every_form_of_a_time(ledger: Led
     ledger.capture("at")
     clock.advance(microseconds=1)
     ledger.capture("after")
-    assert prompts(ledger.interactions(since=since)) == ["after", "at"]
-    assert prompts(ledger.interactions(until=since)) == ["before"]
-    assert [each.command for each in ledger.audit(since=since)] == ["capture", "capture"]
+    assert prompts(ledger.interactions.list(since=since)) == ["after", "at"]
+    assert prompts(ledger.interactions.list(until=since)) == ["before"]
+    assert [each.command for each in ledger.history.audit(since=since)] == ["capture", "capture"]
 
 
 @pytest.mark.parametrize("day", ["2026-03-01", date(2026, 3, 1)])
@@ -347,12 +347,12 @@ def test_a_date_begins_at_midnight_utc(ledger: Ledger, clock: Clock, day: Any) -
     ledger.capture("before")
     clock.time = datetime(2026, 3, 1, tzinfo=UTC)
     ledger.capture("at")
-    assert prompts(ledger.interactions(since=day)) == ["at"]
-    assert prompts(ledger.interactions(until=day)) == ["before"]
+    assert prompts(ledger.interactions.list(since=day)) == ["at"]
+    assert prompts(ledger.interactions.list(until=day)) == ["before"]
 
 
 def test_times_are_those_of_the_world_where_they_were_told(ledger: Ledger) -> None:
     ledger.capture("old", occurred_at="2020-05-05 10:00:00+02:00")
     ledger.capture("new")
-    assert prompts(ledger.interactions(until="2020-05-05T08:00:01Z")) == ["old"]
-    assert prompts(ledger.interactions(since="2020-05-05T08:00:00Z", until="2021-01-01")) == ["old"]
+    assert prompts(ledger.interactions.list(until="2020-05-05T08:00:01Z")) == ["old"]
+    assert prompts(ledger.interactions.list(since="2020-05-05T08:00:00Z", until="2021-01-01")) == ["old"]

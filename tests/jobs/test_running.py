@@ -15,9 +15,8 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock
-from old_names import Ledger
 
-from ledger import RejectedError
+from ledger import Ledger, RejectedError
 from ledger.answers import JobReport
 from ledger.jobs.running import JOBS, SPAN
 from ledger.store.lease import Lease
@@ -38,69 +37,69 @@ def decided(ledger: Ledger) -> list[str]:
 
 
 def recorded(ledger: Ledger, type_: str) -> int:
-    return sum(each.type == type_ for each in ledger.audit(limit=500))
+    return sum(each.type == type_ for each in ledger.history.audit(limit=500))
 
 
 def test_only_the_jobs_that_are_named_run(ledger: Ledger) -> None:
     fill(ledger, 2)
-    report = ledger.run_policies(only=("reinforcement",))
+    report = ledger.jobs.run(jobs=("reinforcement",))
     assert (report.reinforced_interactions, report.extracted_interactions) == (2, 0)
-    assert ledger.run_policies(only="extraction").extracted_interactions == 2
+    assert ledger.jobs.run(jobs=("extraction",)).extracted_interactions == 2
 
 
 @pytest.mark.parametrize("only", ["gardening", ("extraction", "gardening"), [""]])
 def test_a_job_that_is_none_is_refused_and_the_others_are_named(ledger: Ledger, only: Any) -> None:
     with pytest.raises(RejectedError, match=f"there are: {', '.join(JOBS)}"):
-        ledger.run_policies(only=only)
+        ledger.jobs.run(jobs=(only,))
     with pytest.raises(RejectedError, match="there are"):
-        ledger.work(only=only)
+        ledger.jobs.work(jobs=(only,))
 
 
 def test_what_is_asked_for_follows_each_capture(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "memory.db", after_capture=("extraction",)) as ledger:
+    with Ledger.open(tmp_path / "memory.db", jobs_after_capture=("extraction",)) as ledger:
         waiting = ledger.capture("Where to?")
         assert decided(ledger) == []
-        ledger.attach_response(waiting.id, DECIDED.format(1))
+        ledger.interactions.add_response(waiting.id, DECIDED.format(1))
         ledger.capture("Where to?", DECIDED.format(2))
         assert [each[-1] for each in decided(ledger)] == ["1", "2"]
         with ledger.batch():
             ledger.capture("Where to?", DECIDED.format(3))
         assert len(decided(ledger)) == 2
     with pytest.raises(RejectedError, match="no job is called 'gardening'"):
-        Ledger.open(tmp_path / "memory.db", after_capture=("gardening",))
+        Ledger.open(tmp_path / "memory.db", jobs_after_capture=("gardening",))
 
 
 def test_what_fails_after_a_capture_is_recorded_and_the_capture_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Ledger.open(tmp_path / "memory.db", after_capture="extraction") as ledger:
+    with Ledger.open(tmp_path / "memory.db", jobs_after_capture="extraction") as ledger:
         monkeypatch.setattr("ledger.policies.rule_findings.by_rules", lambda lines: 1 / 0)
         turn = ledger.capture("Where to?", DECIDED.format(1))
         assert turn.response == DECIDED.format(1) and recorded(ledger, "ExtractionFailed") == 1
 
 
 def test_one_pass_of_a_worker_does_what_run_policies_does(ledger: Ledger, clock: Clock) -> None:
-    ledger.adopt_policy(decay="all", expire=True)
-    ledger.remember(ROAST, "preference", confidence=0.31)
+    ledger.policy.set(decay="all", expire=True)
+    ledger.remember(ROAST, kind="preference", confidence=0.31)
     fill(ledger, 3)
     clock.advance(days=400)
-    (report,) = ledger.work()
+    (report,) = ledger.jobs.work()
     assert (report.reinforced_interactions, report.extracted_interactions, report.candidates) == (3, 3, 3)
     assert (report.expired, report.failures) == (1, 0)
     position = ledger.position
-    (again,) = ledger.work()
+    (again,) = ledger.jobs.work()
     assert again == type(again)() and ledger.position == position
 
 
 def test_a_piece_that_another_worker_holds_is_left_to_it(ledger: Ledger) -> None:
     fill(ledger, 1)
-    (turn,) = ledger.interactions()
+    (turn,) = ledger.interactions.list()
     other = Lease(probe.store(ledger), f"extraction:{turn.position // SPAN}", 60)
     assert other.take()
-    (report,) = ledger.work()
+    (report,) = ledger.jobs.work()
     assert (report.reinforced_interactions, report.extracted_interactions) == (1, 0)
     other.give_back()
-    (report,) = ledger.work()
+    (report,) = ledger.jobs.work()
     assert report.extracted_interactions == 1
 
 
@@ -110,21 +109,23 @@ def test_the_lease_of_a_worker_that_is_gone_holds_nobody_up(ledger: Ledger) -> N
         gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
         held = ("extraction:0", f"{gone.stdout.strip()}-dead", time.time() + 600)
         transaction.connection.execute("INSERT INTO leases VALUES (?, ?, ?)", held)
-    (report,) = ledger.work()
+    (report,) = ledger.jobs.work()
     assert report.extracted_interactions == 1
 
 
 def test_a_worker_does_not_work_inside_a_batch(ledger: Ledger) -> None:
     with ledger.batch(), pytest.raises(RejectedError, match="leave the batch first"):
-        ledger.work()
+        ledger.jobs.work()
 
 
 def test_a_worker_that_was_told_to_stop_stops_between_two_turns(ledger: Ledger) -> None:
     fill(ledger, 5)
     stop = threading.Event()
-    list(ledger.work(stop=stop, only="extraction", progress=lambda done, of: stop.set() if done == 2 else None))
+    list(
+        ledger.jobs.work(cancel=stop, jobs=("extraction",), progress=lambda done, of: stop.set() if done == 2 else None)
+    )
     assert recorded(ledger, "CandidatesExtracted") == 2
-    assert [each.to_dict() | {"stopped": ""} for each in ledger.work(stop=stop)] == [JobReport().to_dict()]
+    assert [each.to_dict() | {"stopped": ""} for each in ledger.jobs.work(cancel=stop)] == [JobReport().to_dict()]
 
 
 def test_several_workers_at_once_record_every_piece_once(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_several_workers_at_once_record_every_piece_once(tmp_path: Path) -> None
 
         def one(ledger: Ledger) -> None:
             try:
-                reports.extend(ledger.work())
+                reports.extend(ledger.jobs.work())
             except BaseException as error:
                 failed.append(error)
 
@@ -146,7 +147,7 @@ def test_several_workers_at_once_record_every_piece_once(tmp_path: Path) -> None
         for thread in threads:
             thread.join()
         assert not failed
-        reports += first.work()  # what one had when another looked at it is done by now
+        reports += first.jobs.work()  # what one had when another looked at it is done by now
         assert recorded(first, "CandidatesExtracted") == recorded(first, "ReinforcementEvaluated") == 40
         assert decided(first) == sorted(f"keep the kettle on the shelf number {number}" for number in range(40))
         assert sum(each.failures for each in reports) == 0
@@ -160,7 +161,7 @@ def test_a_worker_that_follows_takes_what_comes_until_it_is_stopped(tmp_path: Pa
 
         def follow() -> None:
             with Ledger.open(path) as worker:
-                for report in worker.work(follow=True, stop=stop):
+                for report in worker.jobs.work(follow=True, cancel=stop):
                     seen.append(report.candidates)
 
         thread = threading.Thread(target=follow)
@@ -196,11 +197,11 @@ def test_a_killed_worker_leaves_its_work_to_the_next_and_nothing_is_there_twice(
             wait_for(lambda before=before: ledger.position > before)
             process.kill()
             process.communicate()
-        list(ledger.work())
-        counts = [each for each in ledger.interactions(limit=500) if each.extraction != "done"]
+        list(ledger.jobs.work())
+        counts = [each for each in ledger.interactions.list(limit=500) if each.extraction != "done"]
         assert counts == []
         assert len(decided(ledger)) == 150 == len(set(decided(ledger)))
-        assert ledger.verify().ok
+        assert ledger.proof.verify().ok
 
 
 @pytest.mark.slow

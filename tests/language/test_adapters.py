@@ -14,10 +14,9 @@ import pytest
 from full import full
 from model_server import Reply, Server, serving
 from msgspec.structs import replace
-from old_names import Ledger
 from pydantic import BaseModel
 
-from ledger import ModelError, RejectedError, Settings
+from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.language.adapters import Hosted, model_named
 from ledger.language.asking import ask
 from ledger.language.port import ModelAnswer, ModelRequest
@@ -279,7 +278,7 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
             chat.append("user", f"The weather of day {number} was fine, and this is said at some length. " * 3)
         (summary,) = chat.compact().created
         assert (summary.content, summary.model) == ("They spoke of the weather.", "local:small")
-        (call,) = ledger.model_calls()
+        (call,) = ledger.history.model_calls()
         assert (call.purpose, call.prompt, call.model, call.input_tokens, call.kept) == (
             "summary",
             "leaf/1",
@@ -288,7 +287,10 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
             1,
         )
         assert (server.requests[0]["max_tokens"], server.requests[0]["temperature"]) == (99, 0.75)
-        assert KEY not in full(ledger.audit(limit=500)) and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
+        assert (
+            KEY not in full(ledger.history.audit(limit=500))
+            and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
+        )
     off = Settings.load(model="local:small", model_base_url=server.url, summaries=False)
     with Ledger.open(tmp_path / "memory.db", settings=off) as ledger:
         assert probe.model(ledger) is not None and probe.inside(ledger).summarizer is None
@@ -306,14 +308,14 @@ def test_without_a_model_no_socket_is_ever_opened(tmp_path: Path, monkeypatch: p
         ledger.remember("The user drinks tea.")
         turn = ledger.capture("What do I drink?", "Decision: the user drinks tea.")
         ledger.extract(turn.id)
-        ledger.run_policies()
+        ledger.jobs.run()
         chat = ledger.session("chat")
         for number in range(60):
             chat.append("user", f"Message {number}. " * 100)
         assert chat.compact(2_000).created
-        ledger.recall("tea", among="all")
-        ledger.verify()
-        assert ledger.model_calls() == []
+        ledger.recall("tea", among=("memories", "chunks", "turns"))
+        ledger.proof.verify()
+        assert ledger.history.model_calls() == []
     with pytest.raises(ModelError) as failed:  # the guard itself: with a model it is met
         ask(model_named("openai:x"), REQUEST, retries=0)
     assert failed.value.attempts == 1

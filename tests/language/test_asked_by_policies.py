@@ -9,10 +9,9 @@ from typing import Any
 
 import probe
 import pytest
-from old_names import Ledger
 from turns import NOTHING, Scripted, add, adds, contents, say
 
-from ledger import ConflictError, LedgerError, ModelError, RejectedError, Settings
+from ledger import ConflictError, Ledger, LedgerError, ModelError, RejectedError, Settings
 from ledger.extraction import asking as asker
 from ledger.language.naming import as_model
 from ledger.store.lease import Lease
@@ -34,15 +33,15 @@ def test_policies_ask_no_model_inside_a_batch(ledger: Ledger, only: Any) -> None
     ledger.remember("The user likes trains.")
     before = ledger.position
     with pytest.raises(RejectedError, match="batch"), ledger.batch():
-        ledger.run_policies(only=only)
+        ledger.jobs.run(jobs=(only,))
     assert (model.calls, ledger.position) == (0, before)
     with ledger.batch():
-        ledger.run_policies(only=("reinforcement", "expiry"))  # these ask nobody
+        ledger.jobs.run(jobs=("reinforcement", "expiry"))  # these ask nobody
 
 
 @pytest.mark.parametrize("channel", ["web", "tool", "file"])
 def test_a_captured_turn_from_an_untrusted_channel_is_never_believed(ledger: Ledger, channel: str) -> None:
-    ledger.adopt_policy(extracted="active")
+    ledger.policy.set(admit="by_source")
     turn = ledger.capture(SAID, "Noted.", channel=channel)
     (kept,) = ledger.extract(turn.id, model=Scripted(adds(TEA))).kept
     assert kept.status == "candidate"
@@ -72,41 +71,43 @@ def test_no_model_is_asked_for_whoever_is_distrusted(ledger: Ledger, actor: str)
         ledger.capture(SAID, "Noted.")
     else:
         ledger.remember("The user likes trains.")
-    ledger.distrust(actor, kind="actor")
+    ledger.history.distrust(actor, kind="actor")
     before = ledger.position
-    assert ledger.run_policies().failures
+    assert ledger.jobs.run().failures
     assert (model.calls, ledger.position) == (0, before)
-    ledger.trust(actor, kind="actor")
-    ledger.run_policies()
+    ledger.history.trust(actor, kind="actor")
+    ledger.jobs.run()
     assert model.calls
 
 
 def test_a_turn_that_goes_into_quarantine_during_the_call_gives_nothing(ledger: Ledger) -> None:
     def answer(request: Any) -> Any:
-        ledger.quarantine(turn.id, "a joke")
+        ledger.guards.quarantine(turn.id, reason="a joke")
         return adds(TEA)
 
     turn = ledger.capture(SAID, "Noted.")
     with pytest.raises(ConflictError):
         ledger.extract(turn.id, model=Scripted(answer))
-    assert contents(ledger, "all") == [] and TEA not in str([each.data for each in ledger.audit(limit=500)])
-    assert [call.ok for call in ledger.model_calls()] == [True]
+    assert contents(ledger, statuses=()) == [] and TEA not in str(
+        [each.data for each in ledger.history.audit(limit=500)]
+    )
+    assert [call.ok for call in ledger.history.model_calls()] == [True]
 
 
 @pytest.mark.parametrize("how", ["undo", "distrust"])
 def test_the_call_over_a_turn_that_goes_meanwhile_is_recorded(ledger: Ledger, how: str) -> None:
     def answer(request: Any) -> Any:
         if how == "undo":
-            ledger.undo(ledger.audit(type="InteractionCaptured")[0].command_id, cascade=True)
+            ledger.undo(ledger.history.audit(type="InteractionCaptured")[0].command_id, cascade=True)
         else:
-            ledger.distrust("web", kind="client")
+            ledger.history.distrust("web", kind="client")
         return adds(TEA)
 
     turn = ledger.capture(SAID, "Noted.", client="web")
     with pytest.raises(LedgerError):
         ledger.extract(turn.id, model=Scripted(answer))
-    data: Any = ledger.audit(type="ModelCalled")[0].data
-    assert [each["outcome"] for each in data["actions"]] == ["moved"] and contents(ledger, "all") == []
+    data: Any = ledger.history.audit(type="ModelCalled")[0].data
+    assert [each["outcome"] for each in data["actions"]] == ["moved"] and contents(ledger, statuses=()) == []
 
 
 def test_a_threat_in_what_was_dropped_is_not_kept(ledger: Ledger) -> None:
@@ -114,27 +115,27 @@ def test_a_threat_in_what_was_dropped_is_not_kept(ledger: Ledger) -> None:
     answer: dict[str, Any] = {"add": [{"content": 5, "text": threat}, add(threat + " x" * 1_000), {"content": " "}]}
     answer |= {"removed": [{"content": threat}, {"content": "The user likes trains."}]}
     say(ledger, SAID).extract(model=Scripted(answer))
-    data: Any = ledger.audit(type="ModelCalled")[0].data
+    data: Any = ledger.history.audit(type="ModelCalled")[0].data
     assert len(data["actions"]) == 5 and "previous" not in str(data)
     assert "The user likes trains." in data["texts"], "what is harmless is kept for whoever looks at it"
 
 
 @pytest.mark.parametrize("told", [{"timeout": "x"}, {"timeout": -1}, {"timeout": 0}, {"timeout": float("nan")},
-                                  {"timeout": True}, {"cancelled": "yes"}, {"cancelled": 1}])  # fmt: skip
+                                  {"timeout": True}, {"cancel": "yes"}, {"cancel": 1}])  # fmt: skip
 def test_what_is_no_time_and_what_calls_nothing_off_is_refused(ledger: Ledger, told: Any) -> None:
     model, turn = Scripted(NOTHING), ledger.capture(SAID, "Noted.")
     session = say(ledger, SAID)
     for given in (turn.id, session.id):
-        with pytest.raises(RejectedError, match=next(iter(told)).removesuffix("led")):
+        with pytest.raises(RejectedError, match=next(iter(told))):
             ledger.extract(given, model=model, **told)
-    assert model.calls == 0 and ledger.model_calls() == []
+    assert model.calls == 0 and ledger.history.model_calls() == []
 
 
 def test_what_a_model_calls_its_failure_is_a_word_or_nothing(ledger: Ledger) -> None:
     session = say(ledger, SAID)
     for kind, shown in (("Overheated", "Overheated"), ("sk-1 is\nwrong", "Exception")):
         assert session.extract(model=Scripted(ModelError("no", kind=kind))).failure == shown
-    assert [call.error for call in ledger.model_calls()] == ["Exception", "Overheated"]
+    assert [call.error for call in ledger.history.model_calls()] == ["Exception", "Overheated"]
 
 
 def test_a_worker_that_is_to_stop_calls_off_the_call_over_a_turn(ledger: Ledger) -> None:
@@ -147,12 +148,12 @@ def test_a_worker_that_is_to_stop_calls_off_the_call_over_a_turn(ledger: Ledger)
 
     model = with_model(ledger, Scripted(answer))
     turn = ledger.capture(SAID, "Noted.")
-    (report,) = ledger.work(stop=stop, only="extraction")
+    (report,) = ledger.jobs.work(cancel=stop, jobs=("extraction",))
     over.set()
     assert (model.calls, report.calls, report.failures) == (1, 1, 0)
-    assert [call.error for call in ledger.model_calls()] == ["Cancelled"]
-    found = ledger.interaction(turn.id)
-    assert found is not None and found.extraction == "pending"
+    assert [call.error for call in ledger.history.model_calls()] == ["Cancelled"]
+    found = ledger.interactions.get(turn.id)
+    assert found.extraction == "pending"
 
 
 def test_calls_that_fail_count_and_no_more_are_made_than_a_run_may(
@@ -162,7 +163,7 @@ def test_calls_that_fail_count_and_no_more_are_made_than_a_run_may(
     model = with_model(ledger, Scripted("no JSON"))
     for number in range(4):
         ledger.capture(f"{SAID} {number}", "Noted.")
-    report = ledger.run_policies(only="extraction")
+    report = ledger.jobs.run(jobs=("extraction",))
     assert (model.calls, report.calls, report.failures, report.waiting) == (2, 2, 2, 2)
 
 
@@ -182,7 +183,7 @@ def test_a_worker_leaves_a_piece_whose_lease_somebody_else_has_taken(ledger: Led
     clock = itertools.count(1e9, 10.0)  # so that a lease is renewed each time, however fast this machine is
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ledger.store.lease.time.time", lambda: next(clock))
-        list(ledger.work(only="extraction"))
+        list(ledger.jobs.work(jobs=("extraction",)))
     assert model.calls == 1
 
 
@@ -209,31 +210,31 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
 
     monkeypatch.setattr("ledger.engine.stopping.Stopping.wait", lambda self, seconds: waited.append(seconds))
     monkeypatch.setattr("ledger.jobs.running._share", lambda engine, jobs, run: JobReport(failures=1))
-    passes = ledger.work(follow=True)
+    passes = ledger.jobs.work(follow=True)
     assert sum(1 for _ in itertools.islice(passes, 1_200)) == 1_200
     assert max(waited) == 60
 
 
-@pytest.mark.parametrize("told", [{"only": 5}, {"only": None}, {"stop": 5}])
+@pytest.mark.parametrize("told", [{"jobs": 5}, {"jobs": None}, {"cancel": 5}])
 def test_a_worker_refuses_what_names_no_jobs_and_cannot_stop_it(ledger: Ledger, told: Any) -> None:
-    with pytest.raises(RejectedError, match="cancel" if "stop" in told else "jobs"):
-        ledger.work(**told)
+    with pytest.raises(RejectedError, match=next(iter(told))):
+        ledger.jobs.work(**told)
 
 
 def test_a_parent_that_is_no_name_is_refused(ledger: Ledger) -> None:
     session = say(ledger, SAID)
     with pytest.raises(RejectedError, match="parent"):
-        session.seed_extraction(parent=5)  # type: ignore[arg-type]
+        session.skip_extraction(parent=5)  # type: ignore[arg-type]
 
 
 def test_a_session_and_a_turn_whose_extraction_fails_park_nothing(ledger: Ledger) -> None:
     with_model(ledger, Scripted("no JSON"))
     session, turn = say(ledger, SAID), ledger.capture(SAID, "Noted.")
-    assert ledger.run_policies(only="extraction").failures == 2
-    assert ledger.audit(type="ProjectionSuspended") == []
+    assert ledger.jobs.run(jobs=("extraction",)).failures == 2
+    assert ledger.history.audit(type="ProjectionSuspended") == []
     session.extract(model=Scripted(adds(TEA)))
-    found = ledger.interaction(turn.id)
-    assert found is not None and found.extraction == "pending" and session.info().cursor
+    found = ledger.interactions.get(turn.id)
+    assert found.extraction == "pending" and session.info().cursor
 
 
 def test_a_server_that_a_providers_own_variable_names_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

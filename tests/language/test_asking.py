@@ -15,9 +15,8 @@ import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from old_names import Ledger
 
-from ledger import ModelError, RejectedError, Settings
+from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
 from ledger.language.port import ModelAnswer, ModelRequest
@@ -292,7 +291,7 @@ def test_a_ledger_asks_its_model_as_its_settings_say_and_never_in_a_batch(tmp_pa
             ledger.consolidate()
         assert told.value.rule == "batch" and len(asked) == 1
     with Ledger.open(tmp_path / "memory.db") as ledger, pytest.raises(RejectedError) as told:
-        ledger.consolidate(using="model")
+        ledger.consolidate(method="model")
     assert told.value.rule == "model"
 
 

@@ -19,11 +19,10 @@ import pytest
 from command_line import run
 from conftest import folded_from_zero
 from life import life
-from old_names import Ledger
 from soundness import assert_sound, contents, problems
 from tampering import raw
 
-from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.maintenance import backing_up
 from ledger.store.file_lock import lock_of
 
@@ -58,8 +57,8 @@ def backed_up(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
         ledger.capture("x" * 300_000, "a prompt in the blobs")
-        ledger.backup(copy)
-        return ledger.digest()
+        ledger.maintenance.backup(copy)
+        return ledger.proof.digest()
 
 
 # --- backup ----------------------------------------------------------------------------------------------------------
@@ -69,12 +68,16 @@ def test_a_backup_is_the_same_ledger_and_says_so(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
         ledger.capture("x" * 300_000, "a prompt in the blobs")
-        report = ledger.backup(copy)
-        stats = ledger.stats()
+        report = ledger.maintenance.backup(copy)
+        stats = ledger.maintenance.stats()
         assert (report.path, report.events, report.head) == (str(copy), ledger.position, stats.head)
         assert report.size_bytes == copy.stat().st_size and report.seconds > 0 and "secret" in report.warning
         with Ledger.open(copy, readonly=True) as other:
-            assert (other.id, other.digest(), contents(other)) == (ledger.id, ledger.digest(), contents(ledger))
+            assert (other.id, other.proof.digest(), contents(other)) == (
+                ledger.id,
+                ledger.proof.digest(),
+                contents(ledger),
+            )
             assert [hit.id for hit in other.recall("marathon").items] == [
                 hit.id for hit in ledger.recall("marathon").items
             ]
@@ -102,7 +105,7 @@ def test_a_backup_has_no_leases_no_rebuild_tables_and_no_free_pages(path, copy):
             connection.execute("CREATE TABLE gone (x)")
             connection.execute("INSERT INTO gone VALUES (zeroblob(100000))")
             connection.execute("DROP TABLE gone")
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
     with raw(copy) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         assert not [name for name in tables if name.startswith(("fresh_", "old_"))]
@@ -139,7 +142,7 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
         thread.start()
         try:
             assert process.stdout.readline()
-            reports = [ledger.backup(tmp_path / f"{number}.db") for number in range(4)]
+            reports = [ledger.maintenance.backup(tmp_path / f"{number}.db") for number in range(4)]
         finally:
             stop.set()
             thread.join()
@@ -150,7 +153,7 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
         for report in reports:
             assert rows(report.path) == rows(path)[: report.events]
             with Ledger.open(report.path, readonly=True) as other:
-                assert problems(other) == [] and other.digest() == folded_from_zero(other)
+                assert problems(other) == [] and other.proof.digest() == folded_from_zero(other)
 
 
 def test_what_is_erased_while_a_backup_is_made_is_not_in_it(path, copy, monkeypatch):
@@ -166,12 +169,12 @@ def test_what_is_erased_while_a_backup_is_made_is_not_in_it(path, copy, monkeypa
             return found
 
         monkeypatch.setattr(backing_up, "_tidy", erase_meanwhile)
-        assert ledger.backup(copy).events == ledger.position
+        assert ledger.maintenance.backup(copy).events == ledger.position
         with Ledger.open(copy, readonly=True) as made:
-            assert len(made.memories()) == len(secrets) == 4 and problems(made) == []
+            assert len(made.memories.list()) == len(secrets) == 4 and problems(made) == []
         often[0] = 9
         with pytest.raises(ConflictError, match="erased during each"):
-            ledger.backup(copy.with_name("other.db"))
+            ledger.maintenance.backup(copy.with_name("other.db"))
         assert not copy.with_name("other.db").exists()
 
 
@@ -180,14 +183,14 @@ def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_pat
     with Ledger.open(path) as ledger:
         life(ledger)
         told = []
-        ledger.backup(copy, progress=lambda done, of: told.append((done, of)))
+        ledger.maintenance.backup(copy, progress=lambda done, of: told.append((done, of)))
         assert told[-1][0] == told[-1][1] and told == sorted(told) and len(told) > 3
 
         def interrupt(done, of):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            ledger.backup(tmp_path / "another.db", progress=interrupt)
+            ledger.maintenance.backup(tmp_path / "another.db", progress=interrupt)
         assert not [name for name in names(tmp_path) if name.startswith("another")]
         ledger.remember("and on")
 
@@ -201,15 +204,15 @@ def test_a_backup_never_overwrites_and_goes_nowhere_unsafe(path, copy, tmp_path)
     with Ledger.open(path) as ledger:
         for given in (copy, path, "link.db", tmp_path / "link.db", tmp_path, "", ":memory:", "a\0b"):
             with pytest.raises((RejectedError, NotFoundError)):
-                ledger.backup(tmp_path / given if given == "link.db" else given)
+                ledger.maintenance.backup(tmp_path / given if given == "link.db" else given)
         with pytest.raises(RejectedError, match="written by everybody"):
-            ledger.backup(tmp_path / "open" / "backup.db")
+            ledger.maintenance.backup(tmp_path / "open" / "backup.db")
         with pytest.raises(RejectedError, match="last commits"):
-            ledger.backup(tmp_path / "orphan.db")
+            ledger.maintenance.backup(tmp_path / "orphan.db")
         with pytest.raises(NotFoundError):
-            ledger.backup(tmp_path / "nowhere" / "backup.db")
+            ledger.maintenance.backup(tmp_path / "nowhere" / "backup.db")
         with pytest.raises(ConflictError, match="batch"), ledger.batch():
-            ledger.backup(tmp_path / "another.db")
+            ledger.maintenance.backup(tmp_path / "another.db")
     assert copy.read_text() == "precious"
     assert names(tmp_path / "open") == set()
     assert not [name for name in names(tmp_path) if ".part" in name]
@@ -231,10 +234,10 @@ def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_
         thread.start()
         taken.wait()
         with pytest.raises(ConflictError, match="another process"):
-            ledger.backup(copy)
+            ledger.maintenance.backup(copy)
         leave.set()
         thread.join()
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
     assert {name for name in names(copy.parent) if name.startswith("backup")} == {"backup.db"}
 
 
@@ -242,7 +245,7 @@ def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
         with pytest.raises(RejectedError, match="in the meantime"):
-            ledger.backup(copy, progress=lambda done, of: copy.write_text("theirs"))
+            ledger.maintenance.backup(copy, progress=lambda done, of: copy.write_text("theirs"))
     assert copy.read_text() == "theirs"
 
 
@@ -250,9 +253,9 @@ def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
 def test_a_ledger_opened_for_reading_can_be_backed_up(path, copy):
     digest = backed_up(path, path.parent / "first.db")
     with Ledger.open(path, readonly=True) as ledger:
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
     with Ledger.open(copy) as ledger:
-        assert ledger.digest() == digest
+        assert ledger.proof.digest() == digest
         ledger.remember("and it can be written")
         assert_sound(ledger)
 
@@ -278,9 +281,9 @@ def test_a_full_disk_is_a_typed_error_and_loses_nothing(path, copy, tmp_path):
         for number in range(8):
             ledger.capture(f"{number} " * 60_000, "long")
         with pytest.raises(StorageError, match="full"):
-            ledger.backup(disk / "backup.db")
+            ledger.maintenance.backup(disk / "backup.db")
         assert names(disk) == set()
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
         with pytest.raises(StorageError, match="full"):
             Ledger.recover(copy, disk / "memory.db")
         assert names(disk) == set()
@@ -294,7 +297,7 @@ def test_a_disk_that_fills_up_during_a_rebuild_leaves_the_live_tables(tmp_path):
             for number in range(100):
                 ledger.capture(f"{number} " * 3_000, "long", reinforce=False)
                 ledger.remember(f"fact {number} " * 50)
-            digest = ledger.digest()
+            digest = ledger.proof.digest()
             filler = disk / "filler"
             assert probe.store(ledger).checkpoint(), "the -wal keeps no room"
             with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="space"):
@@ -302,7 +305,7 @@ def test_a_disk_that_fills_up_during_a_rebuild_leaves_the_live_tables(tmp_path):
                     file.write(bytes(PAGE))
             with pytest.raises(StorageError):
                 probe.rebuild(ledger)
-            assert ledger.digest() == digest
+            assert ledger.proof.digest() == digest
             filler.unlink()
             assert probe.rebuild(ledger).digest == digest
         with Ledger.open(disk / "memory.db") as ledger:
@@ -332,7 +335,7 @@ def test_what_is_recovered_is_the_ledger_at_the_moment_of_the_backup(path, copy,
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     with Ledger.open(target) as ledger, Ledger.open(path, readonly=True) as old:
         assert (ledger.id, ledger.position) == (old.id, report.events)
-        assert ledger.remember("Their fact.", user="another", key="k1").replayed, "keys are there too"
+        assert ledger.bind(user="another").remember("Their fact.", idempotency_key="k1").replayed, "keys are there too"
         assert "after the backup" not in contents(ledger)
         assert_sound(ledger)
 
@@ -417,7 +420,7 @@ def test_a_page_of_the_log_that_cannot_be_read_is_named_by_the_first_position_lo
     with Ledger.open(path) as ledger:
         for number in range(200):
             ledger.remember(f"fact {number}")
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
     data = bytearray(copy.read_bytes())
     at = data.index(b"fact 100") // PAGE * PAGE
     data[at : at + PAGE] = bytes(PAGE)
@@ -484,9 +487,9 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(pat
     with Ledger.open(path) as ledger:
         life(ledger)
         fact = ledger.remember(secret)
-        ledger.backup(copy)
+        ledger.maintenance.backup(copy)
         ledger.remember("after the backup")
-        certificate = ledger.erase(fact.id, "asked for").certificate
+        certificate = ledger.erase(fact.id, reason="asked for").certificate
     Ledger.recover(copy, tmp_path / "without.db")
     assert b"Zebulon" in (tmp_path / "without.db").read_bytes(), (
         "the control: without its certificate the text comes back"
@@ -494,8 +497,8 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(pat
     report = Ledger.recover(copy, target, certificates=[certificate])
     assert report.ok and report.certificates == 1
     with Ledger.open(target) as ledger:
-        assert secret not in contents(ledger, status="all")
-        assert ledger.verify(full=True).ok and [each.state for each in ledger.erasures()] == ["completed"]
+        assert secret not in contents(ledger, statuses=())
+        assert ledger.proof.verify(full=True).ok and [each.state for each in ledger.erasures.list()] == ["completed"]
         assert_sound(ledger)
     assert b"Zebulon" not in target.read_bytes()
 
@@ -506,8 +509,8 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(pat
 def test_a_certificate_that_is_none_or_of_another_ledger_makes_nothing(path, copy, target, spoil):
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
-        ledger.backup(copy)
-        certificate = ledger.erase(fact.id, "asked for").certificate
+        ledger.maintenance.backup(copy)
+        certificate = ledger.erase(fact.id, reason="asked for").certificate
     with pytest.raises(RejectedError):
         Ledger.recover(copy, target, certificates=[certificate, spoil(certificate)])
     assert not [name for name in names(target.parent) if name.startswith("recovered")]
@@ -518,8 +521,8 @@ def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, ta
 
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
-        ledger.backup(copy)
-        certificate = ledger.erase(fact.id, "asked for").certificate
+        ledger.maintenance.backup(copy)
+        certificate = ledger.erase(fact.id, reason="asked for").certificate
     stuck = completing.Purge("a test keeps it")
     monkeypatch.setattr(completing.Purging, "run", lambda *_: stuck)
     with pytest.raises(StorageError, match="the file was removed"):
@@ -560,9 +563,9 @@ def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path, mo
 def test_what_is_no_path_is_refused(tmp_path: Path, path: Any) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         with pytest.raises(LedgerError):
-            ledger.backup(path)
+            ledger.maintenance.backup(path)
         with pytest.raises(LedgerError):
-            ledger.verify(against=path if path is not None else 5)
+            ledger.proof.verify(against=path if path is not None else 5)
     with pytest.raises(LedgerError):
         Ledger.recover(path, tmp_path / "again.db")
     with pytest.raises(LedgerError):

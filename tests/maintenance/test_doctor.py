@@ -18,12 +18,11 @@ import probe
 import pytest
 from full import full
 from life import life
-from old_names import Ledger
 from soundness import assert_sound, contents, problems, types
 from tampering import TABLES, raw
 from unwritable import as_nobody
 
-from ledger import NotFoundError, StorageError
+from ledger import Ledger, NotFoundError, StorageError
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.maintenance import doctor, rebuilding
 from ledger.store.file_lock import lock_of
@@ -47,8 +46,10 @@ def prepared(facts):
             life(ledger)
             with ledger.batch():
                 for number in range(facts):
-                    ledger.remember(f"fact {number} about coffee", key=f"key {number}", tags=[f"tag {number % 7}"])
-            digest = ledger.digest()
+                    ledger.remember(
+                        f"fact {number} about coffee", idempotency_key=f"key {number}", tags=[f"tag {number % 7}"]
+                    )
+            digest = ledger.proof.digest()
         return path.read_bytes(), digest
 
 
@@ -92,21 +93,21 @@ def fingerprint(path):
 
 def everything(ledger):
     """A command and every kind of read."""
-    fact = ledger.remember("One more about coffee.", key="one more")
-    ledger.memories(status="all")
+    fact = ledger.remember("One more about coffee.", idempotency_key="one more")
+    ledger.memories.list(statuses=(), limit=1_000)
     ledger.recall("coffee")
-    ledger.audit()
+    ledger.history.audit()
     ledger.why(fact.id)
-    ledger.history(fact.id)
-    ledger.confidence(fact.id)
+    ledger.history.events(fact.id)
+    ledger.memories.confidence(fact.id)
     ledger.review()
-    ledger.refusals()
-    ledger.projects()
-    ledger.state("galley")
-    ledger.interactions()
-    ledger.capture("Again?", "fact 5 about coffee", project="galley", session_id="s")
-    ledger.stats()
-    ledger.digest()
+    ledger.guards.refusals()
+    ledger.projects.list()
+    ledger.projects.state("galley")
+    ledger.interactions.list()
+    ledger.capture("Again?", "fact 5 about coffee", project="galley", session="s")
+    ledger.maintenance.stats()
+    ledger.proof.digest()
 
 
 # --- healthy ---------------------------------------------------------------------------------------------------------
@@ -116,14 +117,14 @@ def everything(ledger):
 def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
     filled(path)
     before = fingerprint(path)
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     assert report.ok and found(report) == found(report, "warning") == set()
     assert {"permissions", "lock", "disk space", "settings", "format", "log", "pages", "projections"} <= found(
         report, "ok"
     )
     assert fingerprint(path) == before
     with Ledger.open(path) as ledger:
-        assert ledger.doctor().ok
+        assert ledger.maintenance.doctor().ok
         assert "ProjectionSuspended" not in types(ledger)
 
 
@@ -145,7 +146,7 @@ RESET, WITHDRAWN, STALE = "two checkpoints at once", "withdrew", "calls the inde
 def test_the_known_faults_of_a_version_of_sqlite_are_named(path, monkeypatch, version, faults):
     filled(path, 0)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
-    told = [finding for finding in Ledger.examine(path).findings if finding.what == "SQLite"]
+    told = [finding for finding in Ledger.doctor(path).findings if finding.what == "SQLite"]
     assert len(told) == max(1, len(faults))
     assert all(fault in finding.found and finding.hint for fault, finding in zip(faults, told, strict=bool(faults)))
     assert [finding.level for finding in told] == (
@@ -156,7 +157,7 @@ def test_the_known_faults_of_a_version_of_sqlite_are_named(path, monkeypatch, ve
 def test_a_sqlite_that_is_too_old_is_named_and_opens_nothing(path, monkeypatch):
     filled(path, 0)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
-    assert [finding.level for finding in Ledger.examine(path).findings if finding.what == "SQLite"] == ["problem"]
+    assert [finding.level for finding in Ledger.doctor(path).findings if finding.what == "SQLite"] == ["problem"]
     with pytest.raises(StorageError, match=r"needs 3\.37\.0 or newer with FTS5"):
         Ledger.open(path)
 
@@ -171,15 +172,15 @@ def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_propose
         assert (
             told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories have the same text as another"
         )
-        (proposal,) = ledger.find_merges().proposed
+        (proposal,) = ledger.merges.find().proposed
         assert len(proposal.memories) == 2 and proposal.similarity == 1
-        ledger.public.merges.apply(proposal.id)
+        ledger.merges.apply(proposal.id)
         assert not told(doctor.doctor(probe.inside(ledger)), "memories")
 
 
 def test_a_batch_is_no_place_for_a_doctor(path):
     with Ledger.open(path) as ledger, pytest.raises(ConflictError, match="batch"), ledger.batch():
-        ledger.doctor()
+        ledger.maintenance.doctor()
 
 
 # --- the place -------------------------------------------------------------------------------------------------------
@@ -188,18 +189,18 @@ def test_a_batch_is_no_place_for_a_doctor(path):
 def test_what_others_may_do_with_the_file_is_told(path):
     filled(path, 0)
     path.chmod(0o644)
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     assert "can be read by others" in told(report, "permissions") and report.ok
     path.chmod(0o666)
-    assert "can be written by others" in told(Ledger.examine(path), "permissions")
+    assert "can be written by others" in told(Ledger.doctor(path), "permissions")
     path.chmod(0o600)
     path.parent.chmod(0o777)
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     path.parent.chmod(0o700)
     assert not report.ok and "written by everybody" in told(report, "place")
     link = path.with_name("link.db")
     link.symlink_to(path)
-    report = Ledger.examine(link)
+    report = Ledger.doctor(link)
     assert not report.ok and "symbolic link" in told(report, "place")
 
 
@@ -207,7 +208,7 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
     filled(path, 0)
     for name in ("memory.db.new.part", "memory.db.part", "memory.db.part-wal", ".shadow-1-ab"):
         path.with_name(name).touch()
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     assert sorted(told(report, "files next to it").split("; ")) == [
         ".shadow-1-ab was left by a check that was killed",
         "memory.db.new.part is an unfinished copy",
@@ -216,7 +217,7 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
     monkeypatch.setattr(doctor, "WAL_BYTES", 1024)
     with Ledger.open(path) as ledger:
         ledger.remember("in the -wal")
-        assert "should stay near" in told(ledger.doctor(), "-wal")
+        assert "should stay near" in told(ledger.maintenance.doctor(), "-wal")
 
 
 def test_a_disk_without_room_for_a_rebuild_is_told(path, monkeypatch):
@@ -231,7 +232,7 @@ def test_a_disk_without_room_for_a_rebuild_is_told(path, monkeypatch):
     for free, level in ((10, "problem"), (doctor.LEAST_FREE_BYTES // real.f_frsize + 1, "ok")):
         with monkeypatch.context() as patch:
             patch.setattr(os, "statvfs", small(free))
-            assert "disk space" in found(Ledger.examine(path), level)
+            assert "disk space" in found(Ledger.doctor(path), level)
 
 
 def test_a_lock_that_another_process_holds_is_told(path):
@@ -250,7 +251,7 @@ def test_a_lock_that_another_process_holds_is_told(path):
 def test_a_clock_that_was_ahead_is_told(path):
     with Ledger.open(path, clock=lambda: datetime.now(UTC) + timedelta(days=400)) as ledger:
         ledger.remember("from the future")
-    assert "in the future" in told(Ledger.examine(path), "clock")
+    assert "in the future" in told(Ledger.doctor(path), "clock")
 
 
 def test_read_only_media_can_be_examined(media):
@@ -260,7 +261,7 @@ def test_read_only_media_can_be_examined(media):
     media.chmod(0o555)
 
     def work():
-        report = Ledger.examine(media / "memory.db")
+        report = Ledger.doctor(media / "memory.db")
         assert report.ok, report
 
     as_nobody(work)
@@ -271,7 +272,7 @@ def test_read_only_media_can_be_examined(media):
 
 def test_what_is_no_ledger_is_reported_and_left_alone(path, tmp_path):
     with pytest.raises(NotFoundError):
-        Ledger.examine(path)
+        Ledger.doctor(path)
     (tmp_path / "text.db").write_text("hello")
     (tmp_path / "empty.db").touch()
     (tmp_path / "zeros.db").write_bytes(bytes(100_000))
@@ -279,9 +280,9 @@ def test_what_is_no_ledger_is_reported_and_left_alone(path, tmp_path):
         connection.execute("CREATE TABLE t (x)")
     for name in ("text.db", "empty.db", "zeros.db", "other.db"):
         before = fingerprint(tmp_path / name)
-        assert not Ledger.examine(tmp_path / name).ok
+        assert not Ledger.doctor(tmp_path / name).ok
         assert fingerprint(tmp_path / name) == before
-    assert not Ledger.examine(tmp_path).ok
+    assert not Ledger.doctor(tmp_path).ok
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.5, 0.99])
@@ -290,7 +291,7 @@ def test_a_file_that_was_cut_short_is_reported_and_left_alone(path, share):
     with path.open("r+b") as file:
         file.truncate(int(path.stat().st_size * share))
     before = fingerprint(path)
-    assert not Ledger.examine(path).ok
+    assert not Ledger.doctor(path).ok
     assert fingerprint(path) == before
 
 
@@ -319,13 +320,13 @@ def test_rows_that_differ_from_the_log_are_named_without_their_texts_and_rebuilt
     digest = filled(path)
     with raw(path) as connection:
         connection.execute(damage)
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     assert not report.ok and all(each in told(report, "projections") for each in DIFFERING[damage]), report
     assert not any(each in full(report) for each in ("fact", "coffee", "forged"))
     assert all("rebuild" in each.hint for each in report.findings if each.level == "problem")
     with Ledger.open(path) as ledger:
         assert probe.rebuild(ledger).digest == digest
-        assert ledger.doctor().ok
+        assert ledger.maintenance.doctor().ok
 
 
 @pytest.mark.parametrize(
@@ -337,7 +338,7 @@ def test_a_table_that_is_not_as_it_was_made_is_folded_again_on_open(path, damage
     with raw(path) as connection:
         connection.execute(damage)
     with Ledger.open(path) as ledger:
-        assert ledger.digest() == digest
+        assert ledger.proof.digest() == digest
         everything(ledger)
         assert_sound(ledger)
 
@@ -369,7 +370,7 @@ def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path,
             everything(ledger)
         assert probe.rebuild(ledger).suspended == () and problems(ledger) == []
         everything(ledger)
-    assert Ledger.examine(path).ok
+    assert Ledger.doctor(path).ok
 
 
 @pytest.mark.slow
@@ -378,12 +379,12 @@ def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
     for needle in (b"fact 900 about coffee", b"tag 5"):
         page = path.read_bytes().rindex(needle) // PAGE + 1
         overwrite(path, page)
-        report = Ledger.examine(path)
+        report = Ledger.doctor(path)
         if any(each.what == "log" and each.level == "problem" for each in report.findings):
             continue
         with Ledger.open(path) as ledger:
             probe.rebuild(ledger)
-            assert ledger.doctor().ok
+            assert ledger.maintenance.doctor().ok
 
 
 @pytest.mark.slow
@@ -405,15 +406,13 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
         pour = rebuilding._pour
         monkeypatch.setattr(rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
         probe.rebuild(one)
-        assert len(one.memories(status="all", limit=10_000)) >= 1_500
+        assert len([*one.memories.list(statuses=(), limit=1_000).all()]) >= 1_500
         assert poured
         two.remember("by another door")
         said = process.communicate()[0].split()
         assert process.returncode == 0
         one.remember("and on")
-        assert {"by another door", "and on", *(f"of the process {n}" for n in range(200))} <= contents(
-            one, limit=10_000
-        )
+        assert {"by another door", "and on", *(f"of the process {n}" for n in range(200))} <= contents(one)
         assert len(set(said)) == 200
         assert_sound(one)
         assert_sound(two)
@@ -469,11 +468,11 @@ def test_a_backup_of_a_ledger_with_damaged_projections_wants_a_rebuild_first(pat
     overwrite(path, leaf_of_table(path, "audit"))
     with Ledger.open(path) as ledger:
         with pytest.raises(StorageError, match=r"rebuild\(\) makes the projections again"):
-            ledger.backup(tmp_path / "one.db")
+            ledger.maintenance.backup(tmp_path / "one.db")
         probe.rebuild(ledger)
-        ledger.backup(tmp_path / "two.db")
+        ledger.maintenance.backup(tmp_path / "two.db")
     with Ledger.open(tmp_path / "two.db", readonly=True) as ledger:
-        assert ledger.digest() == digest
+        assert ledger.proof.digest() == digest
 
 
 # --- a damaged log ---------------------------------------------------------------------------------------------------
@@ -499,12 +498,12 @@ def damaged_log(path, how):
 def test_a_damaged_log_is_named_and_never_touched(path, how, tmp_path):
     damaged_log(path, how)
     before = fingerprint(path)
-    report = Ledger.examine(path)
+    report = Ledger.doctor(path)
     assert not report.ok and "log" in found(report)
     assert "position" in told(report, "log") and "recover" in full(report) and "rebuild" not in full(report)
     assert fingerprint(path) == before
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError, match=r"log is damaged: position \d+"):
-        ledger.backup(tmp_path / "backup.db")
+        ledger.maintenance.backup(tmp_path / "backup.db")
     assert not (tmp_path / "backup.db").exists()
 
 
@@ -516,7 +515,7 @@ def test_damaged_projections_of_a_damaged_log_are_left_as_they_are(path):
     before = page_bytes(path, page)
     with Ledger.open(path) as ledger:
         with pytest.raises(DamagedError, match="the table memories"):
-            ledger.memories(status="all", limit=10_000)
+            ledger.memories.list(statuses=(), limit=1_000)
         with pytest.raises(StorageError, match="log is damaged"):
             probe.rebuild(ledger)
     with raw(path) as connection:
@@ -530,7 +529,7 @@ def test_a_log_that_lost_its_end_is_not_folded_again_over_what_was_known(path):
     with raw(path) as connection:
         start = SCHEMA.index("CREATE TRIGGER events_stay")
         connection.execute(SCHEMA[start : SCHEMA.index("END;", start) + 4])
-    assert not Ledger.examine(path).ok
+    assert not Ledger.doctor(path).ok
     overwrite(path, leaf_of_table(path, "memories"))
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError):
         rebuilding.check_whole_log(probe.inside(ledger))
@@ -550,16 +549,16 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
                 "INSERT INTO leases VALUES ('rebuild', '999999999-x', ?)", (time.time() + 9,)
             )
             transaction.connection.execute("CREATE TABLE fresh_memories (x)")
-        report = ledger.doctor()
+        report = ledger.maintenance.doctor()
         assert "search is suspended" in told(report, "projections") and not report.ok
         assert "was killed" in told(report, "leases") and "1 were left" in told(report, "tables")
         probe.rebuild(ledger)
-        assert ledger.doctor().ok
+        assert ledger.maintenance.doctor().ok
 
 
 def test_the_lock_of_the_file_is_not_kept(path):
     filled(path, 0)
-    Ledger.examine(path)
+    Ledger.doctor(path)
     lock = lock_of(str(path))
     assert lock.acquire(0)
     lock.release()

@@ -12,9 +12,8 @@ from typing import Any
 
 import probe
 import pytest
-from old_names import Ledger
 
-from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
 
 LINE: dict[str, Any] = {
     "prompt": "Which coffee?",
@@ -38,19 +37,19 @@ def jsonl(path: Path, *lines: Any) -> Path:
 
 
 def prompts(ledger: Ledger) -> list[str | None]:
-    return [each.prompt for each in reversed(ledger.interactions(limit=500))]
+    return [each.prompt for each in reversed(ledger.interactions.list(limit=500))]
 
 
 def test_every_field_of_a_line_comes_in(ledger: Ledger, tmp_path: Path) -> None:
-    report = ledger.import_file(jsonl(tmp_path / "turns.jsonl", LINE))
+    report = ledger.interactions.import_file(jsonl(tmp_path / "turns.jsonl", LINE))
     assert (report.lines, report.captured, report.known, report.errors) == (1, 1, 0, ())
-    (turn,) = ledger.interactions()
+    (turn,) = ledger.interactions.list()
     assert (turn.prompt, turn.response, turn.summary, turn.project, turn.session, turn.client) == (
         "Which coffee?", "Dark roast.", "roast", "assistant", "s1", "cli",
     )  # fmt: skip
     assert (turn.occurred_at, turn.chunks_used) == ("2025-05-05T10:00:00.000000+02:00", ("c1",))
     assert turn.context == {"budget": 800, "line_id": "7"}
-    entry = ledger.audit(type="InteractionCaptured")[0]
+    entry = ledger.history.audit(type="InteractionCaptured")[0]
     assert (entry.actor, entry.channel, entry.correlation_id) == ("import", "file", report.correlation_id)
 
 
@@ -75,7 +74,7 @@ def test_a_bad_line_is_numbered_and_skipped(ledger: Ledger, tmp_path: Path) -> N
         {"prompt": "x", "occurred_at": "2026-01-01T10:00:00"},
         {"prompt": "two"},
     )
-    report = ledger.import_file(path)
+    report = ledger.interactions.import_file(path)
     assert prompts(ledger) == ["one", "two"]
     assert (report.lines, report.captured) == (16, 2)
     assert [number for number, _ in report.errors] == list(range(3, 17))
@@ -86,57 +85,59 @@ def test_a_bad_line_is_numbered_and_skipped(ledger: Ledger, tmp_path: Path) -> N
 def test_a_line_that_is_no_utf8_is_a_bad_line(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "turns.jsonl"
     path.write_bytes(b'{"prompt": "one"}\n{"prompt": "\xff\xfe"}\n{"prompt": "three"}\n')
-    assert [number for number, _ in ledger.import_file(path).errors] == [2]
+    assert [number for number, _ in ledger.interactions.import_file(path).errors] == [2]
     assert prompts(ledger) == ["one", "three"]
 
 
 def test_strict_is_all_or_nothing(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(600)), {"prompt": ""})
     with pytest.raises(RejectedError, match="line 601"):
-        ledger.import_file(path, strict=True)
+        ledger.interactions.import_file(path, strict=True)
     assert (prompts(ledger), ledger.position) == ([], 1)
     jsonl(path, *({"prompt": f"turn {number}"} for number in range(600)))
-    assert ledger.import_file(path, strict=True).captured == 600
+    assert ledger.interactions.import_file(path, strict=True).captured == 600
 
 
 def test_twice_adds_nothing_and_what_is_new_comes_in(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two"})
-    ledger.import_file(path)
+    ledger.interactions.import_file(path)
     position = ledger.position
-    again = ledger.import_file(path)
+    again = ledger.interactions.import_file(path)
     assert (again.captured, again.known, again.correlation_id, ledger.position) == (0, 2, None, position)
     jsonl(path, {"prompt": "zero"}, {"prompt": "one"}, {"prompt": "two"})
-    third = ledger.import_file(path)
+    third = ledger.interactions.import_file(path)
     assert (third.captured, third.known, prompts(ledger)) == (1, 2, ["one", "two", "zero"])
 
 
 def test_identical_lines_of_one_file_are_two_turns(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "yes"}, {"prompt": "yes"})
-    assert ledger.import_file(path).captured == 2
-    assert ledger.import_file(path).known == 2
+    assert ledger.interactions.import_file(path).captured == 2
+    assert ledger.interactions.import_file(path).known == 2
 
 
 def test_a_file_belongs_to_the_user_it_came_in_for(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
-    assert ledger.import_file(path, user="ada").captured == 1
-    assert ledger.import_file(path, user="bob").captured == 1
+    assert ledger.bind(user="ada").interactions.import_file(path).captured == 1
+    assert ledger.bind(user="bob").interactions.import_file(path).captured == 1
     assert prompts(ledger) == []
-    theirs = ledger.remember("Mine.", user="bob")
-    report = ledger.import_file(jsonl(path, {"prompt": "x", "memories_used": [theirs.id]}), user="ada")
+    theirs = ledger.bind(user="bob").remember("Mine.")
+    report = ledger.bind(user="ada").interactions.import_file(
+        jsonl(path, {"prompt": "x", "memories_used": [theirs.id]})
+    )
     assert (report.captured, report.errors, len(report.warnings)) == (1, (), 1)  # as an id that is nobody's
 
 
 def test_ids_of_another_system_come_in_with_a_warning(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "memories_used": ["mem-17"]})
-    first, again = ledger.import_file(path), ledger.import_file(path)
+    first, again = ledger.interactions.import_file(path), ledger.interactions.import_file(path)
     assert (first.ok, first.captured, [number for number, _ in first.warnings]) == (True, 2, [2])
     assert "mem-17" in first.warnings[0][1] and (again.known, again.warnings) == (2, first.warnings)
 
 
 def test_a_project_is_for_the_lines_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "project": "own"})
-    ledger.import_file(path, project="given", occurred_at="2020-01-01")
-    assert [(each.project, each.occurred_at[:10]) for each in ledger.interactions()] == [
+    ledger.interactions.import_file(path, project="given", occurred_at="2020-01-01")
+    assert [(each.project, each.occurred_at[:10]) for each in ledger.interactions.list()] == [
         ("own", "2020-01-01"),
         ("given", "2020-01-01"),
     ]
@@ -145,22 +146,22 @@ def test_a_project_is_for_the_lines_that_name_none(ledger: Ledger, tmp_path: Pat
 def test_a_compressed_file_and_an_empty_one(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "turns.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"prompt": "one"}\n'))
-    assert ledger.import_file(path).captured == 1
+    assert ledger.interactions.import_file(path).captured == 1
     empty = jsonl(tmp_path / "empty.jsonl")
-    assert ledger.import_file(empty).lines == 0
+    assert ledger.interactions.import_file(empty).lines == 0
     whole = path.read_bytes()
     for broken in (whole[:-9], b"not gzip", whole[:12] + b"\xff\xff\xff" + whole[15:]):
         path.write_bytes(broken)
         with pytest.raises(StorageError):
-            ledger.import_file(path)
+            ledger.interactions.import_file(path)
     with pytest.raises(NotFoundError):
-        ledger.import_file(tmp_path / "none.jsonl")
+        ledger.interactions.import_file(tmp_path / "none.jsonl")
 
 
 def test_progress_is_told(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(1_001)))
     told: list[tuple[int, int]] = []
-    ledger.import_file(path, progress=lambda done, total: told.append((done, total)))
+    ledger.interactions.import_file(path, progress=lambda done, total: told.append((done, total)))
     assert told == [(1_000, 1_001), (1_001, 1_001)]
 
 
@@ -184,24 +185,24 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
     ]
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(conversations))
-    report = ledger.import_file(path)
+    report = ledger.interactions.import_file(path)
     assert (report.captured, [number for number, _ in report.errors]) == (4, [4])
-    told = [(each.prompt, each.response, each.project, each.session) for each in reversed(ledger.interactions())]
+    told = [(each.prompt, each.response, each.project, each.session) for each in reversed(ledger.interactions.list())]
     assert told == [
         ("Ann: text 1", "Ben: text 2", "garden", "garden/1"),
         ("Ann: text 3", "", "garden", "garden/1"),
         ("Ben: text 4", "Ann: text 5", "garden", "garden/2"),
         ("Cat: text 1", "", "shed", "shed/1"),
     ]
-    first = ledger.interactions()[-1]
+    first = ledger.interactions.list()[-1]
     assert first.occurred_at == "2023-05-08T13:56:00.000000Z"
     assert first.context == {"turns": ["D1", "D2"], "line_id": "garden/D1"}
-    assert ledger.import_file(path).known == 4
-    assert {each.client for each in ledger.interactions()} == {"conversation"}
+    assert ledger.interactions.import_file(path).known == 4
+    assert {each.client for each in ledger.interactions.list()} == {"conversation"}
     for broken in ("[", "[{]", "[" * 100_000):
         path.write_text(broken)
         with pytest.raises(LedgerError):
-            ledger.import_file(path)
+            ledger.interactions.import_file(path)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +221,8 @@ def test_the_time_of_a_conversation_is_taken_as_it_is_written(
 ) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([{"sample_id": "garden", "turns": [{"text": "Hello.", "date_time": told}]}]))
-    ledger.import_file(path)
-    assert [each.occurred_at for each in ledger.interactions()] == [taken]
+    ledger.interactions.import_file(path)
+    assert [each.occurred_at for each in ledger.interactions.list()] == [taken]
 
 
 def test_a_role_is_no_name_so_that_no_answer_of_an_assistant_is_told_as_a_threat(
@@ -232,8 +233,8 @@ def test_a_role_is_no_name_so_that_no_answer_of_an_assistant_is_told_as_a_threat
     path.write_text(
         json.dumps([{"sample_id": "garden", "turns": turns}, {"turns": [{"text": "One."}, {"text": "Two."}]}])
     )
-    ledger.import_file(path)
-    found = [(each.prompt, each.response, each.quarantined) for each in ledger.interactions()]
+    ledger.interactions.import_file(path)
+    found = [(each.prompt, each.response, each.quarantined) for each in ledger.interactions.list()]
     assert found == [("One.", "Two.", False), ("Where is the tea?", "In the tin.", False)]
 
 
@@ -241,9 +242,9 @@ def test_a_bound_client_is_that_of_the_turns_that_name_none(ledger: Ledger, tmp_
     path = tmp_path / "conversations.json"
     turns = [{"session": "1", "text": "One."}, {"session": "2", "text": "Two.", "client": "phone"}]
     path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
-    assert ledger.import_file(path, client="desk").captured == 2
-    assert [each.client for each in ledger.interactions()] == ["phone", "desk"]
-    assert ledger.import_file(path).known == 2
+    assert ledger.bind(client="desk").interactions.import_file(path).captured == 2
+    assert [each.client for each in ledger.interactions.list()] == ["phone", "desk"]
+    assert ledger.interactions.import_file(path).known == 2
 
 
 # --- the log itself --------------------------------------------------------------------------------------------------
@@ -252,12 +253,12 @@ def test_a_bound_client_is_that_of_the_turns_that_name_none(ledger: Ledger, tmp_
 @pytest.fixture
 def lived(ledger: Ledger) -> Ledger:
     """A ledger that something of everything happened to."""
-    fact = ledger.remember("Tea is in the tin.", project="kitchen", key="k", user="ada")
-    ledger.supersede(fact.id, "Tea is in the jar.", user="ada")
-    ledger.undo(ledger.position, user="ada")
-    turn = ledger.capture("Where? " + "ä" * 200_000, "x" * 300_000, session_id="s\0\u202e")
-    ledger.remember("Milk is in the jug.", source=turn.id)
-    ledger.set_state("kitchen", "status", "phase", "one")
+    fact = ledger.bind(user="ada").remember("Tea is in the tin.", project="kitchen", idempotency_key="k")
+    ledger.bind(user="ada").supersede(fact.id, "Tea is in the jar.")
+    ledger.bind(user="ada").undo(ledger.position)
+    turn = ledger.capture("Where? " + "ä" * 200_000, "x" * 300_000, session="s\0\u202e")
+    ledger.remember("Milk is in the jug.", sources=(turn.id,))
+    ledger.projects.set_state("kitchen", "status", "phase", "one")
     with pytest.raises(RejectedError):
         ledger.promote(ledger.retract(ledger.remember("Gone.").id).id)
     return ledger
@@ -265,7 +266,7 @@ def lived(ledger: Ledger) -> Ledger:
 
 @pytest.mark.slow
 def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: Path) -> None:
-    report = lived.export_file(tmp_path / "export.jsonl")
+    report = lived.maintenance.export_log(tmp_path / "export.jsonl")
     assert (report.events, report.blobs, report.bytes_) == (
         lived.position,
         2,
@@ -274,13 +275,13 @@ def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: 
     assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
     Ledger.import_log(report.path, tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:
-        assert (copy.id, copy.position, copy.digest()) == (lived.id, lived.position, lived.digest())
-        assert (copy.stats().head, list(probe.store(copy).rows())) == (
-            lived.stats().head,
+        assert (copy.id, copy.position, copy.proof.digest()) == (lived.id, lived.position, lived.proof.digest())
+        assert (copy.maintenance.stats().head, list(probe.store(copy).rows())) == (
+            lived.maintenance.stats().head,
             list(probe.store(lived).rows()),
         )
-        assert copy.interactions() == lived.interactions()
-        assert copy.remember("Tea is in the tin.", project="kitchen", key="k", user="ada").replayed
+        assert copy.interactions.list() == lived.interactions.list()
+        assert copy.bind(user="ada").remember("Tea is in the tin.", project="kitchen", idempotency_key="k").replayed
         assert copy.position == lived.position
     assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
 
@@ -288,17 +289,17 @@ def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: 
 @pytest.mark.slow
 def test_an_export_never_overwrites_and_an_import_takes_no_taken_place(lived: Ledger, tmp_path: Path) -> None:
     export = tmp_path / "export.jsonl"
-    lived.export_file(export)
+    lived.maintenance.export_log(export)
     content = export.read_bytes()
     with pytest.raises(RejectedError, match="never overwrites"):
-        lived.export_file(export)
+        lived.maintenance.export_log(export)
     with pytest.raises(RejectedError):
         Ledger.import_log(export, lived.path)
     with pytest.raises(RejectedError):
         Ledger.import_log(export, export)
     assert export.read_bytes() == content
     with pytest.raises(NotFoundError):
-        lived.export_file(tmp_path / "nowhere" / "export.jsonl")
+        lived.maintenance.export_log(tmp_path / "nowhere" / "export.jsonl")
     with pytest.raises(NotFoundError):
         Ledger.import_log(tmp_path / "none.jsonl", tmp_path / "copy.db")
 
@@ -334,7 +335,7 @@ EDITS = {
 
 @pytest.mark.slow
 def test_an_export_that_was_cut_or_edited_leaves_nothing_behind(lived: Ledger, tmp_path: Path) -> None:
-    lived.export_file(tmp_path / "export.jsonl")
+    lived.maintenance.export_log(tmp_path / "export.jsonl")
     lines = (tmp_path / "export.jsonl").read_text(encoding="utf-8").splitlines()
     taken = []
     for name, edit in EDITS.items():
@@ -357,7 +358,7 @@ def test_an_export_that_was_cut_or_edited_leaves_nothing_behind(lived: Ledger, t
 def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
     turn = ledger.capture(text, reinforce=False)
     assert turn.prompt == text
-    answered = ledger.attach_response(ledger.capture("?").id, text[:1_500_000])
+    answered = ledger.interactions.add_response(ledger.capture("?").id, text[:1_500_000])
     assert answered.response == text[:1_500_000]
     with probe.store(ledger).snapshot() as connection:
         (size,) = connection.execute("SELECT max(length(state)) FROM events").fetchone()
@@ -365,7 +366,7 @@ def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
 
 
 def test_a_message_is_ten_mebibytes_at_the_most(ledger: Ledger) -> None:
-    for name in ("prompt", "response", "response_summary"):
+    for name in ("prompt", "response", "summary"):
         given = {"prompt": "?"} | {name: "ä" * (5 * 1024 * 1024) + "x"}
         with pytest.raises(RejectedError, match="10,485,760") as refusal:
             ledger.capture(**given)  # type: ignore[arg-type]
@@ -373,9 +374,9 @@ def test_a_message_is_ten_mebibytes_at_the_most(ledger: Ledger) -> None:
 
 
 def test_a_large_text_is_searched_like_a_small_one(ledger: Ledger) -> None:
-    fact = ledger.remember("The user prefers dark roast coffee.", "preference")
+    fact = ledger.remember("The user prefers dark roast coffee.", kind="preference")
     turn = ledger.capture("?", "filler. " * 50_000 + "\nDecision: the user prefers dark roast coffee.")
-    assert [each.reference_count for each in ledger.memories()] == [1]
+    assert [each.reference_count for each in ledger.memories.list()] == [1]
     report = ledger.extract(turn.id)
     assert [each.content for each in report.kept] == ["the user prefers dark roast coffee"]
     assert ledger.review()[0].provenance.quote == "Decision: the user prefers dark roast coffee"  # type: ignore[union-attr]
@@ -384,9 +385,9 @@ def test_a_large_text_is_searched_like_a_small_one(ledger: Ledger) -> None:
 
 def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"})
-    ledger.import_file(path)
+    ledger.interactions.import_file(path)
     with pytest.raises(ConflictError):
         key = probe.store(ledger).rows()[-1].key
         assert key is not None
-        ledger.capture("two", key="k")
-        ledger.capture("three", key="k")
+        ledger.capture("two", idempotency_key="k")
+        ledger.capture("three", idempotency_key="k")

@@ -22,7 +22,6 @@ from conftest import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from life import life
-from old_names import Ledger as Old
 from places import QUICK
 from tampering import raw
 
@@ -186,14 +185,13 @@ def test_a_ledger_that_is_only_read_is_replayed_too_and_one_beside_live_writers(
 @settings(deadline=None)
 def test_a_replay_believes_what_was_believed_then(acts, places):
     clock = Clock()
-    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Old.open(f"{folder}/memory.db", clock=clock) as old:
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for action, text, number, user in acts:
             if action != "erase":
-                act(old, clock, action, text, number, user)
-            elif found := old.memories(user=user, status="all"):
+                act(ledger, clock, action, text, number, user)
+            elif found := ledger.bind(user=user).memories.list(statuses=()):
                 with suppress(LedgerError):
-                    old.erase(found[number % len(found)].id, user=user, **KEEP)
-        ledger = old.public
+                    ledger.bind(user=user).erase(found[number % len(found)].id, **KEEP)
         for number, place in enumerate(places):
             position = 1 + place % ledger.position
             past = ledger.at(position)
@@ -404,9 +402,8 @@ def test_a_hold_of_the_log_before_holds_in_the_branch(path, copy):
 
 @pytest.mark.parametrize("what", ["command", "actor", "interaction", "correlation"])
 def test_without_something_is_what_the_what_if_shows(path, copy, what):
-    with Old.open(path) as old:
-        life(old)
-        ledger = old.public
+    with Ledger.open(path) as ledger:
+        life(ledger)
         turn = ledger.bind(actor="eve").capture("Where?", "The user lives in Rome.", correlation_id="run")
         rome = ledger.bind(actor="eve").remember("The user lives in Rome.", sources=[turn.id], correlation_id="run")
         ledger.reinforce(rome.id)
@@ -436,10 +433,9 @@ def test_without_something_is_what_the_what_if_shows(path, copy, what):
 @settings(deadline=None)
 def test_without_anything_a_branch_believes_what_the_what_if_says(acts, places):
     clock = Clock()
-    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Old.open(f"{folder}/memory.db", clock=clock) as old:
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for action, text, number, user in acts:
-            act(old, clock, action, text, number, user)
-        ledger = old.public
+            act(ledger, clock, action, text, number, user)
         now = believed(ledger)
         for number, place in enumerate(places):
             without = {"actor": place} if isinstance(place, str) else 1 + place % ledger.position

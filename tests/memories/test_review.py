@@ -6,17 +6,16 @@ import unicodedata
 from typing import Any
 
 import pytest
-from old_names import Ledger
 
-from ledger import NotFoundError, RejectedError
+from ledger import Ledger, NotFoundError, RejectedError
 
 TEA = "Tea is in the tin."
 
 
 def test_the_queue_lists_candidates_oldest_first_with_where_they_come_from(ledger: Ledger) -> None:
-    ledger.propose("The user dreams of Oslo.", project="assistant", actor="ada")
+    ledger.bind(actor="ada").propose("The user dreams of Oslo.", project="assistant")
     turn = ledger.capture("And?", "Well.\nDecision: store events only.", project="assistant")
-    ledger.run_policies()
+    ledger.jobs.run()
     active = ledger.remember("the user DREAMS of Oslo.", project="assistant")
     queue = ledger.review()
     assert [each.memory.content for each in queue] == ["The user dreams of Oslo.", "store events only"]
@@ -36,11 +35,11 @@ def test_the_queue_lists_candidates_oldest_first_with_where_they_come_from(ledge
 
 def test_promote_reject_and_edit_then_promote(ledger: Ledger) -> None:
     one, two, three = (ledger.propose(f"Idea number {number}.") for number in range(3))
-    assert ledger.promote(one.id, "sure").status == "active"
-    assert ledger.reject(two.id, "no").status == "invalid"
+    assert ledger.promote(one.id, reason="sure").status == "active"
+    assert ledger.reject(two.id, reason="no").status == "invalid"
     edited = ledger.promote(three.id, content="Idea number three.")
     assert (edited.status, edited.content, edited.id) == ("active", "Idea number three.", three.id)
-    assert len({each.command_id for each in ledger.audit(subject=three.id, command="promote")}) == 1
+    assert len({each.command_id for each in ledger.history.audit(subject=three.id, command="promote")}) == 1
     assert ledger.review() == []
     with pytest.raises(RejectedError, match="cannot reject"):
         ledger.reject(one.id)
@@ -53,19 +52,18 @@ def test_promote_reject_and_edit_then_promote(ledger: Ledger) -> None:
 
 def test_a_candidate_is_in_no_answer(ledger: Ledger) -> None:
     ledger.propose(TEA)
-    assert ledger.memories() == [] and ledger.recall("tea").items == ()
+    assert ledger.memories.list() == [] and ledger.recall("tea").items == ()
 
 
 def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
-    first = ledger.remember(TEA, "fact", project="kitchen", confidence=0.9)
-    again = ledger.remember(
+    first = ledger.remember(TEA, kind="fact", project="kitchen", confidence=0.9)
+    again = ledger.bind(actor="bob").remember(
         "TEA is in the tin.",
-        "fact",
+        kind="fact",
         project="Kitchen",
         confidence=0.3,
         tags=["t"],
         entities=["tin"],
-        actor="bob",
         valid_from="2020-01-01",
     )
     assert (again.id, again.absorbed, first.absorbed, again.confidence, again.content) == (
@@ -75,7 +73,7 @@ def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
         0.9,
         TEA,
     )
-    entry = ledger.audit(limit=1)[0]
+    entry = ledger.history.audit(limit=1)[0]
     assert (entry.type, entry.subject, entry.actor) == ("DuplicateAbsorbed", first.id, "bob")
     assert entry.data == {
         "content": "TEA is in the tin.", "kind": "fact", "status": "active", "confidence": 300_000, "entities": ["tin"],
@@ -86,13 +84,13 @@ def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
 def test_it_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) -> None:
     turn = ledger.capture("Where is tea?")
     first = ledger.remember(TEA)
-    ways: list[dict[str, Any]] = [
-        {"actor": "ada"}, {"actor": "bob"}, {"actor": "ada", "session_id": "s1"}, {"actor": "ada", "source": turn.id},
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("ada", {}), ("bob", {}), ("ada", {"session": "s1"}), ("ada", {"sources": [turn.id]}),
     ]  # fmt: skip
-    for way in (*ways, *ways, *ways):
-        again = ledger.remember(TEA, **way)
+    for actor, way in (*ways, *ways, *ways):
+        again = ledger.bind(actor=actor).remember(TEA, **way)
         assert (again.id, again.absorbed) == (first.id, True)
-    assert len(ledger.audit(type="DuplicateAbsorbed")) == 4
+    assert len(ledger.history.audit(type="DuplicateAbsorbed")) == 4
 
 
 @pytest.mark.parametrize(
@@ -106,16 +104,16 @@ def test_it_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) 
 )
 def test_case_space_and_composition_make_no_difference(ledger: Ledger, first: str, second: str) -> None:
     assert ledger.remember(first).id == ledger.remember(second).id
-    assert ledger.memories()[0].content == first
+    assert ledger.memories.list()[0].content == first
 
 
 def test_another_project_kind_user_or_status_is_another_memory(ledger: Ledger) -> None:
     made = [
         ledger.remember(TEA),
-        ledger.remember(TEA, "fact"),
+        ledger.remember(TEA, kind="fact"),
         ledger.remember(TEA, project="kitchen"),
         ledger.remember(TEA, project="garden"),
-        ledger.remember(TEA, user="bob"),
+        ledger.bind(user="bob").remember(TEA),
         ledger.propose(TEA),
         ledger.remember("Tea is in the tin"),  # without its full stop
     ]
@@ -157,11 +155,15 @@ def test_a_revision_moves_the_memory_in_the_index(ledger: Ledger) -> None:
 
 def test_superseding_links_both_ways_in_one_append(ledger: Ledger) -> None:
     coffee = ledger.remember(
-        "The user drinks coffee.", "preference", project="home", entities=["drink"], tags=["d"], valid_to="2030-01-01"
+        "The user drinks coffee.",
+        kind="preference",
+        project="home",
+        entities=["drink"],
+        tags=["d"],
+        valid_to="2030-01-01",
     )
-    tea = ledger.supersede(coffee.id, "The user drinks tea.", "said so", valid_from="2026-03-01", confidence=0.8)
-    old = ledger.memory(coffee.id)
-    assert old is not None
+    tea = ledger.supersede(coffee.id, "The user drinks tea.", reason="said so", valid_from="2026-03-01", confidence=0.8)
+    old = ledger.memories.get(coffee.id)
     assert (old.status, old.superseded_by, tea.supersedes) == ("superseded", tea.id, coffee.id)
     assert (old.valid_to, tea.valid_from, tea.valid_to) == (
         "2026-03-01T00:00:00.000000Z",
@@ -175,7 +177,7 @@ def test_superseding_links_both_ways_in_one_append(ledger: Ledger) -> None:
         ("d",),
         0.8,
     )
-    assert len({each.command_id for each in ledger.audit(limit=2)}) == 1
+    assert len({each.command_id for each in ledger.history.audit(limit=2)}) == 1
     with pytest.raises(RejectedError, match="cannot supersede"):
         ledger.supersede(coffee.id, "The user drinks milk.")
     back = ledger.restore(coffee.id)
@@ -187,9 +189,9 @@ def test_superseding_by_the_same_text_is_nothing_and_by_a_known_one_inserts_noth
     position = ledger.position
     assert ledger.supersede(coffee.id, "the user drinks  COFFEE.").id == coffee.id
     assert ledger.position == position
-    successor = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
-    assert (successor.id, successor.absorbed, len(ledger.memories(status="all"))) == (tea.id, True, 2)
-    assert ledger.memory(coffee.id).superseded_by == tea.id  # type: ignore[union-attr]
+    successor = ledger.supersede(coffee.id, "The user drinks tea.", idempotency_key="k")
+    assert (successor.id, successor.absorbed, len(ledger.memories.list(statuses=()))) == (tea.id, True, 2)
+    assert ledger.memories.get(coffee.id).superseded_by == tea.id
 
 
 def test_superseding_by_its_own_text_is_nothing_also_beside_an_older_one_that_says_the_same(ledger: Ledger) -> None:
@@ -200,14 +202,14 @@ def test_superseding_by_its_own_text_is_nothing_also_beside_an_older_one_that_sa
     position = ledger.position
     for each in (older, younger):
         assert ledger.supersede(each.id, "the user drinks  COFFEE.").id == each.id
-    assert ledger.position == position and {each.status for each in ledger.memories(status="all")} == {"active"}
+    assert ledger.position == position and {each.status for each in ledger.memories.list(statuses=())} == {"active"}
 
 
 def test_a_successor_that_was_proposed_before_by_the_same_hand_keeps_its_key(ledger: Ledger) -> None:
     coffee, tea = ledger.remember("The user drinks coffee."), ledger.remember("The user drinks tea.")
     ledger.remember("The user drinks tea.")
-    first = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
-    again = ledger.supersede(coffee.id, "The user drinks tea.", key="k")
+    first = ledger.supersede(coffee.id, "The user drinks tea.", idempotency_key="k")
+    again = ledger.supersede(coffee.id, "The user drinks tea.", idempotency_key="k")
     assert (first.id, again.id, again.replayed) == (tea.id, tea.id, True)
 
 
@@ -216,46 +218,48 @@ def test_retract_restore_retract(ledger: Ledger) -> None:
     for status in ("retracted", "active", "retracted", "active"):
         change = ledger.retract if status == "retracted" else ledger.restore
         assert change(fact.id).status == status
-    assert len(ledger.history(fact.id) or []) == 5
+    assert len(ledger.history.events(fact.id) or []) == 5
 
 
 def test_quarantine_keeps_a_memory_out_of_recall_whatever_its_status(ledger: Ledger) -> None:
     fact = ledger.remember(TEA)
-    assert ledger.quarantine(fact.id).quarantined
-    assert ledger.recall("tea").items == () and [each.status for each in ledger.memories()] == ["active"]
-    assert not ledger.release(fact.id).quarantined
+    assert ledger.guards.quarantine(fact.id).quarantined
+    assert ledger.recall("tea").items == () and [each.status for each in ledger.memories.list()] == ["active"]
+    assert not ledger.guards.release(fact.id).quarantined
     assert len(ledger.recall("tea").items) == 1
 
 
 def test_tags_are_lower_case_ten_at_most_and_found_in_any_case(ledger: Ledger) -> None:
     fact = ledger.remember(TEA, tags=[" Tea ", "TIN", "tea"])
     assert fact.tags == ("tea", "tin")
-    assert ledger.retag(fact.id, [f"t{number}" for number in range(8)]).tags[:2] == ("tea", "tin")
+    assert ledger.memories.tag(fact.id, add=[f"t{number}" for number in range(8)]).tags[:2] == ("tea", "tin")
     with pytest.raises(RejectedError, match="10"):
-        ledger.retag(fact.id, ["one more"])
-    assert ledger.retag(fact.id, ["one more"], ["tin"]).tags[-1] == "one more"
-    assert [each.id for each in ledger.memories(tag="ONE more")] == [fact.id]
+        ledger.memories.tag(fact.id, add=["one more"])
+    assert ledger.memories.tag(fact.id, add=["one more"], remove=["tin"]).tags[-1] == "one more"
+    assert [each.id for each in ledger.memories.list(tags=("ONE more",))] == [fact.id]
 
 
 def test_a_date_means_through_that_day(ledger: Ledger) -> None:
     fact = ledger.remember(TEA, valid_from="2026-01-01", valid_to="2026-12-31")
     assert (fact.valid_from, fact.valid_to) == ("2026-01-01T00:00:00.000000Z", "2027-01-01T00:00:00.000000Z")
-    exact = ledger.set_validity(fact.id, None, "2026-12-31T00:00:00Z")
+    exact = ledger.memories.set_validity(fact.id, valid_from=None, valid_to="2026-12-31T00:00:00Z")
     assert exact.valid_to == "2026-12-31T00:00:00.000000Z"
-    assert ledger.set_validity(fact.id).valid_to is None
+    assert ledger.memories.set_validity(fact.id).valid_to is None
 
 
 def test_listing_by_status_kind_project_tag_and_confidence(ledger: Ledger) -> None:
-    one = ledger.remember("one", "fact", confidence=0.9)
-    two = ledger.remember("two", "preference", project="p", confidence=0.5)
-    three = ledger.remember("three", "fact", project="p", confidence=0.1)
+    one = ledger.remember("one", kind="fact", confidence=0.9)
+    two = ledger.remember("two", kind="preference", project="p", confidence=0.5)
+    three = ledger.remember("three", kind="fact", project="p", confidence=0.1)
     ledger.propose("four")
     ids = lambda found: [each.id for each in found]  # noqa: E731
-    assert ids(ledger.memories()) == [three.id, two.id, one.id]
-    assert len(ledger.memories(status="all")) == 4 and len(ledger.memories(status=["candidate", "active"])) == 4
-    assert ids(ledger.memories(kind="fact")) == [three.id, one.id]
-    assert ids(ledger.memories(kind=["fact", "preference"], project="p")) == [three.id, two.id]
-    assert ids(ledger.memories(project="")) == [one.id]
-    assert ids(ledger.memories(min_confidence=0.5)) == [two.id, one.id]
-    assert ids(ledger.memories(min_confidence=0.5, limit=1)) == [two.id]
-    assert ledger.memories(limit=0) == []
+    assert ids(ledger.memories.list()) == [three.id, two.id, one.id]
+    assert (
+        len(ledger.memories.list(statuses=())) == 4 and len(ledger.memories.list(statuses=["candidate", "active"])) == 4
+    )
+    assert ids(ledger.memories.list(kinds=("fact",))) == [three.id, one.id]
+    assert ids(ledger.memories.list(kinds=["fact", "preference"], project="p")) == [three.id, two.id]
+    assert ids(ledger.memories.list(project="")) == [one.id]
+    assert ids(ledger.memories.list(min_confidence=0.5)) == [two.id, one.id]
+    assert ids(ledger.memories.list(min_confidence=0.5, limit=1)) == [two.id]
+    assert ledger.memories.list(limit=0) == []

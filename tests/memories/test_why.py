@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from old_names import Ledger
+from absence import absent, perhaps
 
-from ledger import LedgerError
+from ledger import Ledger, LedgerError
 
 
 def millionths(value: float) -> int:
@@ -19,14 +19,13 @@ def millionths(value: float) -> int:
 
 def adds_up(ledger: Ledger, id: str) -> None:
     why = ledger.why(id)
-    assert why is not None
     total = 0
     for step in why.steps:
         total += millionths(step.delta)
         assert millionths(step.confidence) == total
-    now = ledger.memory(id)
+    now = perhaps(ledger.memories.get, id)
     assert total == millionths(why.confidence) == (millionths(now.confidence) if now is not None else 0)
-    points = ledger.confidence(id)
+    points = perhaps(ledger.memories.confidence, id) or ()
     assert sum(millionths(point.delta) for point in points) == total
     if now is not None:
         reinforced = [point for point in points if point.in_effect and point.type == "MemoryReinforced"]
@@ -34,15 +33,14 @@ def adds_up(ledger: Ledger, id: str) -> None:
 
 
 def test_each_step_with_who_what_and_what_it_changed(ledger: Ledger) -> None:
-    turn = ledger.capture("What do I drink?", "Dark roast.", actor="ada")
-    idea = ledger.propose(
-        "The user prefers dark roast coffee.", "preference", source=turn.id, confidence=0.333333, actor="ada"
+    turn = ledger.bind(actor="ada").capture("What do I drink?", "Dark roast.")
+    idea = ledger.bind(actor="ada").propose(
+        "The user prefers dark roast coffee.", kind="preference", sources=(turn.id,), confidence=0.333333
     )
-    ledger.promote(idea.id, "asked", actor="bob")
+    ledger.bind(actor="bob").promote(idea.id, reason="asked")
     echo = ledger.capture("And?", "You prefer dark roast coffee.", memories_used=[idea.id])
-    ledger.adjust(idea.id, 0.1, "hearsay")
+    ledger.memories.set_confidence(idea.id, 0.1, reason="hearsay")
     why = ledger.why(idea.id)
-    assert why is not None
     assert [(s.type, s.actor, s.delta, s.confidence, s.status, s.because) for s in why.steps] == [
         ("MemoryCaptured", "ada", 0.333333, 0.333333, "candidate", ""),
         ("MemoryPromoted", "bob", 0.0, 0.333333, "active", "asked"),
@@ -53,7 +51,7 @@ def test_each_step_with_who_what_and_what_it_changed(ledger: Ledger) -> None:
     assert [each.prompt for each in why.sources] == ["What do I drink?", "And?"]
     assert why.steps[2].data["interaction"] == echo.id and why.steps[2].data["echo"] is True
     adds_up(ledger, idea.id)
-    assert ledger.history(idea.id) == list(why.steps)
+    assert ledger.history.events(idea.id) == list(why.steps)
 
 
 def test_the_chain_both_ways_the_nearest_first(ledger: Ledger) -> None:
@@ -66,33 +64,33 @@ def test_the_chain_both_ways_the_nearest_first(ledger: Ledger) -> None:
 
 
 def test_what_does_not_exist_has_no_reason(ledger: Ledger) -> None:
-    assert ledger.why("m_0000000000000000") is None and ledger.history("m_0000000000000000") is None
+    assert absent(ledger.why, "m_0000000000000000") and absent(ledger.history.events, "m_0000000000000000")
 
 
 def test_every_kind_of_subject_has_a_history(ledger: Ledger) -> None:
-    turn = ledger.capture("What now?", "Nothing.", project="home", session_id="s1")
-    project = ledger.set_state("home", "status", "phase", "one")
-    session = ledger.audit(type="SessionOpened")[0].subject
-    assert [s.type for s in ledger.history(turn.id) or []] == ["InteractionCaptured", "ReinforcementEvaluated"]
-    assert [s.type for s in ledger.history(project.id) or []] == ["ProjectRegistered", "ProjectStateSet"]
-    assert [s.type for s in ledger.history(session[:12]) or []] == ["SessionOpened"]
+    turn = ledger.capture("What now?", "Nothing.", project="home", session="s1")
+    project = ledger.projects.set_state("home", "status", "phase", "one")
+    session = ledger.history.audit(type="SessionOpened")[0].subject
+    assert [s.type for s in ledger.history.events(turn.id) or []] == ["InteractionCaptured", "ReinforcementEvaluated"]
+    assert [s.type for s in ledger.history.events(project.id) or []] == ["ProjectRegistered", "ProjectStateSet"]
+    assert [s.type for s in ledger.history.events(session[:12]) or []] == ["SessionOpened"]
 
 
 def something(ledger: Ledger, dice: random.Random, known: list[str], step: int) -> None:
     """One command or another on one memory or another; it may be refused."""
     id, text, chance = dice.choice(known), f"Fact number {dice.randrange(6)} of all.", dice.random()
     acts: list[Callable[[], Any]] = [
-        lambda: ledger.reinforce(id, chance / 5),
-        lambda: ledger.adjust(id, chance),
-        lambda: known.append(ledger.remember(text, "preference", actor=f"{step}", confidence=chance).id),
-        lambda: known.append(ledger.propose(text, "preference", confidence=chance).id),
+        lambda: ledger.reinforce(id, amount=chance / 5),
+        lambda: ledger.memories.set_confidence(id, chance),
+        lambda: known.append(ledger.bind(actor=f"{step}").remember(text, kind="preference", confidence=chance).id),
+        lambda: known.append(ledger.propose(text, kind="preference", confidence=chance).id),
         lambda: known.append(ledger.supersede(id, text).id),
         lambda: ledger.promote(id),
         lambda: ledger.retract(id),
         lambda: ledger.restore(id),
-        lambda: ledger.reinforce(ledger.capture("?", text).id),
+        lambda: ledger.interactions.reinforce(ledger.capture("?", text).id),
         lambda: ledger.undo(dice.randrange(1, ledger.position + 1), cascade=chance < 0.7),
-        lambda: ledger.redo(dice.choice([1, *(each.position for each in ledger.audit(type="CommandUndone"))])),
+        lambda: ledger.redo(dice.choice([1, *(each.position for each in ledger.history.audit(type="CommandUndone"))])),
     ]
     with suppress(LedgerError):
         dice.choice(acts)()
@@ -101,12 +99,14 @@ def something(ledger: Ledger, dice: random.Random, known: list[str], step: int) 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_steps_of_any_history_add_up(ledger: Ledger, seed: int) -> None:
     dice = random.Random(seed)
-    known = [ledger.remember(f"Fact number {n} of all.", "preference", confidence=dice.random()).id for n in range(3)]
+    known = [
+        ledger.remember(f"Fact number {n} of all.", kind="preference", confidence=dice.random()).id for n in range(3)
+    ]
     with ledger.batch():
         for step in range(100):
             something(ledger, dice, known, step)
     assert {"CommandUndone", "CommandRedone", "DuplicateAbsorbed", "MemorySuperseded"} <= {
-        e.type for e in ledger.audit(limit=500)
+        e.type for e in ledger.history.audit(limit=500)
     }
     for id in set(known):
         adds_up(ledger, id)

@@ -12,11 +12,9 @@ import pytest
 from conftest import Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 
-from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
-from ledger.engine.snapshot import event_data
 from ledger.observations import consolidating
 
 COFFEE = (
@@ -28,19 +26,21 @@ ROME = ("Ann lives in Rome.", "Ann lives in Rome with two cats.")
 
 
 def told(ledger: Ledger, **by: Any) -> list[tuple[str | None, int]]:
-    return [(each.content, each.proof_count) for each in reversed(ledger.observations(**by))]
+    return [(each.content, each.proof_count) for each in reversed(ledger.observations.list(**by))]
 
 
 def groups(ledger: Ledger) -> set[frozenset[str]]:
     """The texts that bear each observation out."""
-    said = {each.id: each.content for each in ledger.memories(status="all")}
-    return {frozenset(str(said[source.id]) for source in each.sources) for each in ledger.observations(limit=1_000)}
+    said = {each.id: each.content for each in ledger.memories.list(statuses=())}
+    return {
+        frozenset(str(said[source.id]) for source in each.sources) for each in ledger.observations.list(limit=1_000)
+    }
 
 
 def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
     with probe.read(ledger) as connection:
-        positions = [each.position for each in reversed(ledger.audit(type="ConsolidationCompleted", limit=500))]
-        return [event_data(connection, each) for each in positions]
+        positions = [each.position for each in reversed(ledger.history.audit(type="ConsolidationCompleted", limit=500))]
+        return [probe.event_data(connection, each) for each in positions]
 
 
 # --- what is formed --------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def test_what_says_nearly_the_same_becomes_one_observation(ledger: Ledger) -> No
     ledger.remember("The harbour opens at dawn.")
     report = ledger.consolidate()
     assert (report.sources, report.formed, report.revised, report.retracted, report.skipped) == (4, 1, 0, 0, {})
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     assert (found.content, found.proof_count, found.confidence) == (COFFEE[0], 3, 0.8)
     assert [each.id for each in found.sources] == [each.id for each in made]
     assert (found.rule, found.consolidator, found.written_from) == ("proof/1", "grouping/1", (made[0].id,))
@@ -62,13 +62,13 @@ def test_the_time_of_evidence_is_when_it_was_so_and_not_when_it_came_in(ledger: 
     for text in COFFEE[:2]:
         ledger.remember(text, valid_from="2024-03-01")
     ledger.consolidate()
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     assert {each.at[:10] for each in found.sources} == {"2024-03-01"}
     assert found.trend == "dormant" and found.trend_at("2024-03-15") == "new"
     ledger.capture("I love hiking in the green mountains.", "Nice.", occurred_at="2024-05-01T10:00:00Z")
     ledger.capture("I really love hiking in the green mountains!", "Nice.", occurred_at="2024-05-02T10:00:00Z")
     ledger.consolidate("interactions")
-    assert sorted(each.at[:10] for each in ledger.observations()[0].sources) == ["2024-05-01", "2024-05-02"]
+    assert sorted(each.at[:10] for each in ledger.observations.list()[0].sources) == ["2024-05-01", "2024-05-02"]
 
 
 @pytest.mark.parametrize("other", ["Ann lives in Oslo.", "Ann does not live in Rome.", "Ann used to live in Rome."])
@@ -82,11 +82,11 @@ def test_new_sources_bear_out_what_is_there_and_the_id_stays(ledger: Ledger) -> 
     for text in COFFEE[:2]:
         ledger.remember(text)
     ledger.consolidate()
-    (before,) = ledger.observations()
+    (before,) = ledger.observations.list()
     ledger.remember(COFFEE[2])
     report = ledger.consolidate()
     assert (report.formed, report.revised) == (0, 1)
-    (after,) = ledger.observations()
+    (after,) = ledger.observations.list()
     assert (after.id, after.content, after.proof_count) == (before.id, before.content, 3)
 
 
@@ -122,7 +122,7 @@ def test_long_texts_are_worded_in_thirty_of_their_own_words(ledger: Ledger) -> N
     ledger.remember(long)
     ledger.remember(long + " birdsong")
     ledger.consolidate()
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     assert found.content == " ".join(long.split()[:30]) + "…" and found.freshness == "fresh"
     ledger.remember(long + " birdwatching")
     assert ledger.consolidate().revised == 1
@@ -137,7 +137,7 @@ def test_scopes_are_never_mixed(ledger: Ledger) -> None:
     ledger.remember(COFFEE[1], project="a", tags=["y"])
     ledger.remember(COFFEE[1], project="b", tags=["x"])
     ledger.remember(COFFEE[1])
-    ledger.remember(COFFEE[1], user="bob", tags=["x"])
+    ledger.bind(user="bob").remember(COFFEE[1], tags=["x"])
     for scope in (
         {"project": "a", "tags": ["x"]},
         {"project": "a", "tags": ["y"]},
@@ -146,11 +146,11 @@ def test_scopes_are_never_mixed(ledger: Ledger) -> None:
         {"tags": ["x"]},
     ):
         assert ledger.consolidate(**scope).formed == 0  # type: ignore[arg-type]
-    assert ledger.consolidate(user="bob").formed == 0
+    assert ledger.bind(user="bob").consolidate().formed == 0
     assert ledger.consolidate(project="a").formed == 1  # of all tags
     ledger.remember(COFFEE[2], project="a", tags=["x", "z"])
     ledger.consolidate(project="a", tags=["x"])
-    scopes = {each.scope: each.proof_count for each in ledger.observations(project="a")}
+    scopes = {each.scope: each.proof_count for each in ledger.observations.list(project="a")}
     assert scopes == {"": 2, "x": 2}
 
 
@@ -160,7 +160,7 @@ def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
         ledger.consolidate(ids)
     with pytest.raises(RejectedError, match="one project"):
         ledger.consolidate(ids[:1], project="b")
-    bob = ledger.remember(COFFEE[0], user="bob").id
+    bob = ledger.bind(user="bob").remember(COFFEE[0]).id
     with pytest.raises(NotFoundError):
         ledger.consolidate([bob])
 
@@ -168,8 +168,9 @@ def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("over", "more"),
     [
-        ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"using": "magic"}),
-        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"key": "k"}), ("memories", {"using": "model"}),
+        ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"method": "magic"}),
+        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"idempotency_key": "k"}),
+        ("memories", {"method": "model"}),
         ("interactions", {"tags": ["x"]}), ("memories", {"tags": [5]}), ("memories", {"project": "nowhere"}), (["m_zzz"], {}),
     ],
 )  # fmt: skip
@@ -209,11 +210,13 @@ def test_all_at_once_and_in_steps_form_the_same(
         while steps.consolidate(limit=1 if limited else None).left:
             pass
         assert groups(once) == groups(steps)
-        assert {each.content for each in once.observations()} == {each.content for each in steps.observations()}
+        assert {each.content for each in once.observations.list()} == {
+            each.content for each in steps.observations.list()
+        }
         position = once.position
         once.consolidate()
         assert once.position == position
-        assert once.digest() == folded_from_zero(once)
+        assert once.proof.digest() == folded_from_zero(once)
 
 
 def test_a_limit_leaves_the_rest_for_the_next_time(ledger: Ledger) -> None:
@@ -294,12 +297,12 @@ def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, mon
 def test_a_wording_whose_source_is_gone_is_made_anew_of_another(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE]
     ledger.consolidate()
-    (before,) = ledger.observations()
+    (before,) = ledger.observations.list()
     ledger.retract(made[0].id)
-    assert ledger.observations()[0].freshness == "stale"
+    assert ledger.observations.list()[0].freshness == "stale"
     report = ledger.consolidate()
     assert (report.sources, report.revised) == (0, 1)
-    (after,) = ledger.observations()
+    (after,) = ledger.observations.list()
     assert (
         after.id == before.id and after.content in COFFEE[1:] and after.freshness == "fresh" and after.proof_count == 2
     )
@@ -315,36 +318,36 @@ def test_what_has_no_source_left_for_now_waits_for_it(ledger: Ledger) -> None:
     for each in made:
         ledger.retract(each.id)
     ledger.consolidate()
-    assert ledger.observations() == [] and len(ledger.observations(status="unsupported")) == 1
+    assert ledger.observations.list() == [] and len(ledger.observations.list(statuses=("unsupported",))) == 1
     for each in made:
         ledger.restore(each.id)
     ledger.consolidate()
-    assert told(ledger) == [(COFFEE[0], 2)] and ledger.observations()[0].freshness == "fresh"
+    assert told(ledger) == [(COFFEE[0], 2)] and ledger.observations.list()[0].freshness == "fresh"
 
 
 def test_what_was_withdrawn_does_not_come_back_by_itself(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE]
     ledger.consolidate()
-    ledger.withdraw_source([made[0].id])
+    ledger.observations.withdraw([made[0].id])
     ledger.consolidate()
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     assert found.freshness == "fresh" and found.proof_count == 2 and made[0].id not in found.written_from
     ledger.consolidate([made[0].id])
-    assert ledger.observations()[0].proof_count == 2
-    ledger.withdraw_source([made[1].id, made[2].id])
-    assert ledger.observations() == []
+    assert ledger.observations.list()[0].proof_count == 2
+    ledger.observations.withdraw([made[1].id, made[2].id])
+    assert ledger.observations.list() == []
     ledger.consolidate([each.id for each in made])
-    assert ledger.observations() == []
+    assert ledger.observations.list() == []
 
 
 def test_an_observation_found_wrong_is_not_formed_again_of_the_same(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE[:2]]
     ledger.consolidate()
-    ledger.retract(ledger.observations()[0].id, "not so")
+    ledger.retract(ledger.observations.list()[0].id, reason="not so")
     ledger.consolidate([each.id for each in made])
     ledger.remember(COFFEE[2])
     ledger.consolidate()
-    assert ledger.observations() == []
+    assert ledger.observations.list() == []
 
 
 def test_a_revised_source_bears_out_only_what_it_says_now(ledger: Ledger) -> None:
@@ -356,11 +359,11 @@ def test_a_revised_source_bears_out_only_what_it_says_now(ledger: Ledger) -> Non
     ledger.revise(made[0].id, "The harbour opens at dawn, every day.")
     ledger.consolidate()
     assert groups(ledger) >= {frozenset({"The harbour opens at dawn.", "The harbour opens at dawn, every day."})}
-    (coffee,) = [each for each in ledger.observations() if "coffee" in (each.content or "")]
+    (coffee,) = [each for each in ledger.observations.list() if "coffee" in (each.content or "")]
     assert coffee.content == COFFEE[1] and coffee.proof_count == 1
     ledger.revise(made[2].id, COFFEE[2])
     ledger.consolidate()
-    assert any(each.content == COFFEE[1] and each.proof_count == 2 for each in ledger.observations())
+    assert any(each.content == COFFEE[1] and each.proof_count == 2 for each in ledger.observations.list())
 
 
 def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> None:
@@ -369,27 +372,27 @@ def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> No
     for end in ".!":
         ledger.remember(f"The user prefers dark roast coffee from Brazil and Peru{end}")
     ledger.consolidate()
-    first, second = reversed(ledger.observations())
+    first, second = reversed(ledger.observations.list())
     assert (first.proof_count, second.proof_count) == (2, 2)
     ledger.retract(uji.id)  # what is left of the first says no other value than the second
     report = ledger.consolidate()
     assert (report.revised, report.retracted) == (1, 1)
-    (left,) = ledger.observations()
+    (left,) = ledger.observations.list()
     assert left.id == second.id and left.proof_count == 3 and plain.id in {each.id for each in left.sources}
-    (merged,) = ledger.observations(status="retracted")
+    (merged,) = ledger.observations.list(statuses=("retracted",))
     assert (merged.id, merged.retracted, merged.merged_into) == (first.id, "merged", second.id)
 
 
 def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE[:2]]
-    mine = ledger.observe("The user likes coffee of a dark roast.", [made[0].id, made[1].id])
+    mine = ledger.observations.add("The user likes coffee of a dark roast.", [made[0].id, made[1].id])
     ledger.remember(COFFEE[2])
     ledger.consolidate()
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     assert (found.id, found.content, found.proof_count, found.confidence) == (mine.id, mine.content, 3, 0.9)
     ledger.retract(made[0].id)
     ledger.consolidate()
-    assert ledger.observations()[0].content == mine.content and ledger.observations()[0].freshness == "stale"
+    assert ledger.observations.list()[0].content == mine.content and ledger.observations.list()[0].freshness == "stale"
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
@@ -427,7 +430,7 @@ def test_a_response_that_comes_later_is_new(ledger: Ledger) -> None:
     turns = [ledger.capture("Ann: Hello.") for _ in range(2)]
     ledger.consolidate("interactions")
     for each in turns:
-        ledger.attach_response(each.id, "Bob: I keep bees behind the old mill.")
+        ledger.interactions.add_response(each.id, "Bob: I keep bees behind the old mill.")
     assert ledger.consolidate("interactions").formed == 1
 
 
@@ -449,7 +452,7 @@ def test_two_at_once_form_everything_once(tmp_path: Path) -> None:
         def work(door: Ledger) -> None:
             try:
                 door.consolidate()
-                door.consolidate([each.id for each in door.memories(limit=40)])
+                door.consolidate([each.id for each in door.memories.list(limit=40)])
             except BaseException as error:
                 failed.append(error)
 
@@ -459,11 +462,11 @@ def test_two_at_once_form_everything_once(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert not failed
-        found = ledger.observations(limit=1_000)
+        found = ledger.observations.list(limit=1_000)
         assert len(found) == expected and {each.proof_count for each in found} == {2}
         told = completed(ledger)
         assert sum(each.sources for each in told if each.over == "memories") == 1_200
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
         others[2].close()
 
 
@@ -501,7 +504,7 @@ def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_aga
     for text in COFFEE[:2]:
         ledger.remember(text)
     ledger.consolidate()
-    (found,) = ledger.observations()
+    (found,) = ledger.observations.list()
     ledger.remember(COFFEE[2])
     honest, done = Planner.page, []
 
@@ -522,15 +525,15 @@ def test_replaying_decides_nothing(tmp_path: Path, clock: Clock) -> None:
         for text in (*COFFEE, *ROME):
             ledger.remember(text)
         ledger.consolidate()
-        ledger.retract(ledger.memories()[0].id)
+        ledger.retract(ledger.memories.list()[0].id)
         ledger.consolidate()
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
 
     def never(*_: object) -> Any:
         raise AssertionError("replay asked for an id, a time or a model")
 
     with Ledger.open(tmp_path / "memory.db", clock=never, random=never, model=never) as ledger:
-        assert ledger.digest() == digest == folded_from_zero(ledger)
+        assert ledger.proof.digest() == digest == folded_from_zero(ledger)
     with Ledger.open(tmp_path / "memory.db", random=never, model=never) as ledger:
         assert probe.rebuild(ledger).digest == digest
 
@@ -542,34 +545,34 @@ def test_run_policies_consolidates_every_user_and_project(ledger: Ledger) -> Non
     for user in ("", "bob"):
         for project in (None, "a"):
             for text in COFFEE:
-                ledger.remember(text, user=user, project=project)
-    ledger.remember(ROME[0], user="eve")
-    ledger.adopt_policy(by={"user": "bob"}, consolidate=False)
+                ledger.bind(user=user).remember(text, project=project)
+    ledger.bind(user="eve").remember(ROME[0])
+    ledger.bind(user="bob").policy.set(consolidate=False)
     seen: list[tuple[int, int]] = []
-    report = ledger.run_policies(only="consolidation", progress=lambda done, total: seen.append((done, total)))
+    report = ledger.jobs.run(jobs=("consolidation",), progress=lambda done, total: seen.append((done, total)))
     assert (report.consolidated, report.observations_formed, report.failures) == (7, 2, 0)
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert ledger.observations(user="bob") == []
-    actors = {each.actor for each in ledger.audit(type="ConsolidationCompleted")}
+    assert ledger.bind(user="bob").observations.list() == []
+    actors = {each.actor for each in ledger.history.audit(type="ConsolidationCompleted")}
     assert actors == {"policy:consolidation"}
     position = ledger.position
-    assert ledger.run_policies(only="consolidation").consolidated == 0 and ledger.position == position
+    assert ledger.jobs.run(jobs=("consolidation",)).consolidated == 0 and ledger.position == position
 
 
 def test_run_policies_takes_what_was_withdrawn_up_again(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE]
-    ledger.run_policies()
-    ledger.withdraw_source([made[0].id])
-    assert ledger.run_policies().observations_revised == 1
-    assert ledger.observations()[0].freshness == "fresh"
+    ledger.jobs.run()
+    ledger.observations.withdraw([made[0].id])
+    assert ledger.jobs.run().observations_revised == 1
+    assert ledger.observations.list()[0].freshness == "fresh"
 
 
 def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> None:
     from projections.views import consolidations
 
     for number in range(50):
-        ledger.remember(f"Note {number}.", project=f"p{number % 5}", user=f"u{number % 2}")
-    ledger.remember("Mine.", user="u1")
+        ledger.bind(user=f"u{number % 2}").remember(f"Note {number}.", project=f"p{number % 5}")
+    ledger.bind(user="u1").remember("Mine.")
     with probe.read(ledger) as connection:
         found = list(consolidations.scopes(connection))
         assert len(found) == 11 and len({each[:2] for each in found}) == 11
@@ -588,11 +591,13 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
         ledger.remember(text)
     with monkeypatch.context() as patch:
         patch.setattr(rounds, "Planner", broken)
-        assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
+        assert [ledger.jobs.run().failures for _ in range(5)] == [1, 1, 1, 0, 0]
         ledger.remember(ROME[0])
-        assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]
+        assert [ledger.jobs.run().failures for _ in range(2)] == [1, 0]
     with probe.read(ledger) as connection:
-        failed = [event_data(connection, each.position) for each in ledger.audit(type="ConsolidationFailed")]
+        failed = [
+            probe.event_data(connection, each.position) for each in ledger.history.audit(type="ConsolidationFailed")
+        ]
     assert [each.error for each in failed] == ["ZeroDivisionError"] * 4
     assert all(isinstance(each, ConsolidationFailed) for each in failed)
     assert ledger.consolidate().formed == 1
@@ -601,11 +606,11 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
 def test_what_a_distrusted_policy_would_write_is_not_written(ledger: Ledger) -> None:
     for text in COFFEE[:2]:
         ledger.remember(text)
-    ledger.distrust("policy:consolidation", kind="actor")
-    assert ledger.run_policies().failures == 1
-    assert ledger.observations() == []
-    ledger.trust("policy:consolidation", kind="actor")
-    assert ledger.run_policies().observations_formed == 1
+    ledger.history.distrust("policy:consolidation", kind="actor")
+    assert ledger.jobs.run().failures == 1
+    assert ledger.observations.list() == []
+    ledger.history.trust("policy:consolidation", kind="actor")
+    assert ledger.jobs.run().observations_formed == 1
 
 
 def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
@@ -618,23 +623,23 @@ def test_consolidation_in_a_batch_is_taken_back_with_it(ledger: Ledger) -> None:
 
     with pytest.raises(ConflictError):
         both()
-    assert ledger.position == 1 and ledger.observations() == []
+    assert ledger.position == 1 and ledger.observations.list() == []
 
 
 def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> None:
     kept, other = (ledger.remember(text) for text in ROME)
-    ledger.observe("Ann is a Roman.", [kept.id, other.id])
-    ledger.run_policies()
+    ledger.observations.add("Ann is a Roman.", [kept.id, other.id])
+    ledger.jobs.run()
     for change in (
-        lambda: ledger.adjust(kept.id, 0.6),
+        lambda: ledger.memories.set_confidence(kept.id, 0.6),
         lambda: ledger.retract(other.id),
         lambda: ledger.restore(other.id),
-        lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
+        lambda: ledger.observations.withdraw((kept.id,)),  # what a person worded is left alone
     ):
         change()
         assert consolidating.pending_scopes(probe.inside(ledger))
-        ledger.run_policies()
+        ledger.jobs.run()
         assert consolidating.pending_scopes(probe.inside(ledger)) == []
         position = ledger.position
-        ledger.run_policies()
+        ledger.jobs.run()
         assert ledger.position == position

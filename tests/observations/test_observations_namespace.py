@@ -54,7 +54,7 @@ def test_a_listing_is_read_page_by_page_newest_first(ledger: Ledger) -> None:
     assert ledger.bind(user="bob").observations.list() == []
 
 
-def test_filters(ledger: Ledger) -> None:
+def test_observations_are_filtered_before_they_are_listed(ledger: Ledger) -> None:
     one, two = facts(ledger)
     atlas = ledger.observations.add("First.", [one], project="atlas", tags=["a", "b"])
     other = ledger.observations.add("Second.", [one, two], tags=["a"])

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from conftest import Clock
-from old_names import Ledger
 
+from ledger import Ledger
 from ledger.policies import expiry
 
 
 @pytest.fixture
 def ledger(ledger: Ledger) -> Ledger:
     """A ledger whose policy lets every kind of memory decay and expire."""
-    ledger.adopt_policy(decay="all", expire=True)
+    ledger.policy.set(decay="all", expire=True)
     return ledger
 
 
@@ -42,7 +42,7 @@ def test_thirty_days_cost_nothing_and_each_one_after_three_percent(
 
 
 def test_what_was_referenced_or_is_not_active_does_not_fade(ledger: Ledger) -> None:
-    referenced = ledger.reinforce(ledger.remember("one").id, 0)
+    referenced = ledger.reinforce(ledger.remember("one").id, amount=0)
     idea = ledger.propose("two")
     gone = ledger.retract(ledger.remember("three").id)
     for memory in (referenced, idea, gone):
@@ -61,7 +61,7 @@ def test_attention_starts_the_count_again(ledger: Ledger, clock: Clock, verb: st
     clock.advance(days=20)
     again = {
         "revise": lambda: ledger.revise(fact.id, "Tea is in the jar."),
-        "adjust": lambda: ledger.adjust(fact.id, 0.8),
+        "adjust": lambda: ledger.memories.set_confidence(fact.id, 0.8),
         "promote": lambda: ledger.promote(fact.id),
         "restore": lambda: ledger.restore(fact.id),
     }[verb]()
@@ -72,18 +72,18 @@ def test_attention_starts_the_count_again(ledger: Ledger, clock: Clock, verb: st
 def test_the_sweep_supersedes_below_three_tenths_once_with_its_reason(ledger: Ledger, clock: Clock) -> None:
     fact = ledger.remember("Tea is in the tin.", project="kitchen")
     clock.advance(days=69)
-    assert ledger.run_policies().expired == 0
+    assert ledger.jobs.run().expired == 0
     clock.advance(days=1)
-    assert ledger.run_policies().expired == 1
+    assert ledger.jobs.run().expired == 1
     position = ledger.position
-    assert ledger.run_policies().expired == 0 and ledger.position == position
-    now = ledger.memory(fact.id)
-    assert now is not None and (now.status, now.superseded_by, now.valid_to) == (
+    assert ledger.jobs.run().expired == 0 and ledger.position == position
+    now = ledger.memories.get(fact.id)
+    assert (now.status, now.superseded_by, now.valid_to) == (
         "superseded",
         None,
         "2026-03-12T12:00:00.000000Z",
     )
-    entry = ledger.audit(type="MemorySuperseded", limit=1)[0]
+    entry = ledger.history.audit(type="MemorySuperseded", limit=1)[0]
     assert (entry.type, entry.actor, entry.project) == ("MemorySuperseded", "confidence-decay", "kitchen")
     assert entry.data["rule"] == "decay/1"
     assert entry.data["reason"] == "effective confidence 0.30 at 2026-03-12, below 0.30"
@@ -92,32 +92,34 @@ def test_the_sweep_supersedes_below_three_tenths_once_with_its_reason(ledger: Le
 def test_a_restored_one_gets_a_new_start(ledger: Ledger, clock: Clock) -> None:
     fact = ledger.remember("Tea is in the tin.")
     clock.advance(days=70)
-    ledger.run_policies()
+    ledger.jobs.run()
     back = ledger.restore(fact.id)
     assert (back.status, back.valid_to, back.effective_confidence(at_day(70))) == ("active", None, 1.0)
     clock.advance(days=69)
-    assert ledger.run_policies().expired == 0
+    assert ledger.jobs.run().expired == 0
     clock.advance(days=1)
-    assert ledger.run_policies().expired == 1
+    assert ledger.jobs.run().expired == 1
 
 
 @pytest.mark.parametrize(
     ("confidence", "day", "expired"), [(0.3, 30, 0), (0.3, 31, 1), (0.29, 29, 0), (0.31, 31, 0), (0.31, 32, 1)]
 )
-def test_the_boundary(ledger: Ledger, confidence: float, day: int, expired: int) -> None:
+def test_a_memory_expires_on_the_day_that_its_confidence_falls_below_the_bound(
+    ledger: Ledger, confidence: float, day: int, expired: int
+) -> None:
     ledger.remember("Tea is in the tin.", confidence=confidence)
-    assert ledger.run_policies(as_of=at_day(day)).expired == expired
+    assert ledger.jobs.run(now=at_day(day)).expired == expired
 
 
 def test_who_was_referenced_is_exempt_and_so_is_a_user_whose_policy_says_so(ledger: Ledger) -> None:
     kept = ledger.remember("one", confidence=0.2)
-    ledger.reinforce(kept.id, 0)
+    ledger.reinforce(kept.id, amount=0)
     ledger.remember("two", confidence=0.2)
-    ledger.remember("three", confidence=0.2, user="ada")
-    ledger.adopt_policy(decay="all", by={"user": "ada"})
-    assert ledger.run_policies(as_of=at_day(500)).expired == 1
-    assert [each.status for each in ledger.memories(status="all")] == ["superseded", "active"]
-    assert [each.status for each in ledger.memories(user="ada")] == ["active"]
+    ledger.bind(user="ada").remember("three", confidence=0.2)
+    ledger.bind(user="ada").policy.set(decay="all")
+    assert ledger.jobs.run(now=at_day(500)).expired == 1
+    assert [each.status for each in ledger.memories.list(statuses=())] == ["superseded", "active"]
+    assert [each.status for each in ledger.bind(user="ada").memories.list()] == ["active"]
 
 
 def test_a_reference_between_search_and_lock_saves_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,32 +127,32 @@ def test_a_reference_between_search_and_lock_saves_it(ledger: Ledger, monkeypatc
 
     def meanwhile(*asked: Any) -> Any:
         found = list(search(*asked))
-        ledger.reinforce(fact.id, 0)
+        ledger.reinforce(fact.id, amount=0)
         return found
 
     monkeypatch.setattr(expiry, "faded", meanwhile)
-    assert ledger.run_policies(as_of=at_day(500)).expired == 0
-    assert [each.status for each in ledger.memories()] == ["active"]
+    assert ledger.jobs.run(now=at_day(500)).expired == 0
+    assert [each.status for each in ledger.memories.list()] == ["active"]
 
 
 def test_a_moment_before_all_time_fades_nothing(ledger: Ledger) -> None:
     ledger.remember("one", confidence=0.1)
-    assert ledger.run_policies(as_of="0001-01-01").expired == 0
+    assert ledger.jobs.run(now="0001-01-01").expired == 0
 
 
 def test_many_pages_are_swept(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "PAGE", 2)
     for number in range(5):
         ledger.remember(f"memory number {number}", confidence=0.2)
-    assert ledger.run_policies(as_of=at_day(31)).expired == 5
+    assert ledger.jobs.run(now=at_day(31)).expired == 5
 
 
 def test_an_undone_expiry_does_not_come_back_with_the_next_run(ledger: Ledger, clock: Clock) -> None:
     fact = ledger.remember("Tea is in the tin.")
     clock.advance(days=100)
-    assert ledger.run_policies(only=["expiry"]).expired == 1
+    assert ledger.jobs.run(jobs=["expiry"]).expired == 1
     ledger.undo(ledger.position)
-    assert ledger.run_policies(only=["expiry"]).expired == 0, "somebody has looked at it"
-    assert ledger.memories(statuses=["active"])[0].id == fact.id
+    assert ledger.jobs.run(jobs=["expiry"]).expired == 0, "somebody has looked at it"
+    assert ledger.memories.list(statuses=["active"])[0].id == fact.id
     clock.advance(days=30)
-    assert ledger.run_policies(only=["expiry"]).expired == 1
+    assert ledger.jobs.run(jobs=["expiry"]).expired == 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from old_names import Ledger
 
-from ledger import NotFoundError
+from ledger import Ledger, NotFoundError
 
 TEXT = "Hello.\nDecision: store events only.\nFact: no\nThe user prefers tabs over spaces. So the user prefers tabs over spaces."
 
@@ -17,7 +16,7 @@ def contents(found: Any) -> list[str]:
 
 
 def test_rules_spans_and_reasons_are_recorded(ledger: Ledger) -> None:
-    turn = ledger.capture("And?", TEXT, project="assistant", session_id="s1")
+    turn = ledger.capture("And?", TEXT, project="assistant", session="s1")
     report = ledger.extract(turn.id)
     assert [(each.kind, each.content, each.status, each.project, each.sources) for each in report.kept] == [
         ("adaptation", "store events only", "candidate", "assistant", (turn.id,)),
@@ -27,25 +26,25 @@ def test_rules_spans_and_reasons_are_recorded(ledger: Ledger) -> None:
         ("fact_heading", "Fact: no", "too_short"),
         ("preference_sentence", "the user prefers tabs over spaces", "repeated"),
     ]
-    data = ledger.audit(type="CandidatesExtracted")[0].data
+    data = ledger.history.audit(type="CandidatesExtracted")[0].data
     assert (data["extractor"], data["kept"]) == ("rules/5", [each.id for each in report.kept])
     quotes = [each.provenance.quote for each in ledger.review() if each.provenance]
     assert quotes == ["Decision: store events only", "The user prefers tabs over spaces"]
-    assert len({each.command_id for each in ledger.audit(command="extract")}) == 1
+    assert len({each.command_id for each in ledger.history.audit(command="extract")}) == 1
 
 
 def test_a_second_extraction_appends_nothing_and_tells_the_same(ledger: Ledger) -> None:
     turn = ledger.capture("And?", TEXT)
     first, position = ledger.extract(turn.id), ledger.position
     assert ledger.extract(turn.id) == first
-    assert ledger.run_policies(only="extraction").extracted_interactions == 0
+    assert ledger.jobs.run(jobs=("extraction",)).extracted_interactions == 0
     assert ledger.position == position
 
 
 def test_a_preview_writes_nothing(ledger: Ledger) -> None:
     turn = ledger.capture("And?", TEXT)
     position = ledger.position
-    report = ledger.extract(turn.id, preview=True)
+    report = ledger.extract(turn.id, dry_run=True)
     assert (report.dry_run, report.kept, ledger.position) == (True, (), position)
     assert [(each["content"], each["reason"]) for each in report.dropped] == [
         ("store events only", ""), ("The user prefers tabs over spaces", ""), ("no", "too_short"),
@@ -55,7 +54,7 @@ def test_a_preview_writes_nothing(ledger: Ledger) -> None:
 
 def test_summary_and_response_are_one_pass(ledger: Ledger) -> None:
     turn = ledger.capture(
-        "And?", "Decision: store events only", response_summary="Decision: store EVENTS only.\nFact: tea is in the tin"
+        "And?", "Decision: store events only", summary="Decision: store EVENTS only.\nFact: tea is in the tin"
     )
     report = ledger.extract(turn.id)
     assert contents(report.kept) == ["store events only", "tea is in the tin"]
@@ -72,7 +71,7 @@ def test_what_was_turned_down_does_not_come_back(ledger: Ledger, hide: str, reas
 
 
 def test_what_is_known_is_dropped(ledger: Ledger) -> None:
-    known = ledger.remember("store events only", "adaptation")
+    known = ledger.remember("store events only", kind="adaptation")
     report = ledger.extract(ledger.capture("And?", "Decision: store events only.").id)
     assert [(each["reason"], each["memory"]) for each in report.dropped] == [("known", known.id)]
     elsewhere = ledger.extract(ledger.capture("And?", "Decision: store events only.", project="other").id)
@@ -86,13 +85,13 @@ def test_a_candidate_twin_absorbs_it(ledger: Ledger) -> None:
     assert report.kept == () and [(each["reason"], each["memory"]) for each in report.dropped] == [
         ("duplicate", first.id)
     ]
-    (absorbed,) = ledger.audit(type="DuplicateAbsorbed")
+    (absorbed,) = ledger.history.audit(type="DuplicateAbsorbed")
     assert (absorbed.subject, absorbed.data["sources"]) == (first.id, [again.id])
     assert len(ledger.review()) == 1
 
 
 def test_an_echo_of_what_was_put_before_the_model_is_no_evidence(ledger: Ledger) -> None:
-    injected = ledger.remember("The team decided to store nothing but events.", "fact")
+    injected = ledger.remember("The team decided to store nothing but events.", kind="fact")
     turn = ledger.capture(
         "And?", "Decision: store nothing but events, as the team decided.", memories_used=[injected.id]
     )
@@ -118,19 +117,19 @@ def test_the_length_bounds(ledger: Ledger, length: int, kept: int) -> None:
 def test_candidates_are_never_promoted_by_themselves(ledger: Ledger) -> None:
     ledger.capture("And?", TEXT)
     for _ in range(3):
-        ledger.run_policies()
+        ledger.jobs.run()
         ledger.capture("And?", TEXT)
-    assert ledger.memories() == [] and {each.memory.status for each in ledger.review()} == {"candidate"}
+    assert ledger.memories.list() == [] and {each.memory.status for each in ledger.review()} == {"candidate"}
     assert {each.memory.reference_count for each in ledger.review()} == {0}
 
 
 def test_extraction_waits_for_an_answer_and_for_the_policy(ledger: Ledger) -> None:
     turn = ledger.capture("What did we decide?")
-    assert ledger.run_policies().extracted_interactions == 0
-    ledger.attach_response(turn.id, "Decision: store events only.")
-    ledger.adopt_policy(extract=False)
-    assert ledger.run_policies().extracted_interactions == 0
-    ledger.adopt_policy(extract=True)
-    assert ledger.run_policies().candidates == 1
+    assert ledger.jobs.run().extracted_interactions == 0
+    ledger.interactions.add_response(turn.id, "Decision: store events only.")
+    ledger.policy.set(extract=False)
+    assert ledger.jobs.run().extracted_interactions == 0
+    ledger.policy.set(extract=True)
+    assert ledger.jobs.run().candidates == 1
     with pytest.raises(NotFoundError):
         ledger.extract("i_0000000000000000")

@@ -21,7 +21,7 @@ from ledger.domain.session import Session
 from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES
 from projections.core.rows import Table
-from tools.format_pages import DOCS
+from tools.pages.format_pages import DOCS
 
 
 class Part(Struct, frozen=True):

@@ -18,6 +18,7 @@ from tampering import raw
 
 from ledger import LedgerError, StorageError
 from ledger.domain.errors import DamagedError
+from ledger.types import Event
 from projections.core.projector import projections
 from projections.core.rows import Table
 
@@ -68,7 +69,7 @@ def rebuilt(path):
     with opened(path) as ledger:
         probe.rebuild(ledger)
         assert problems(ledger) == []
-        return {name: repr(read(ledger.public, prepared()[1])) for name, read in READS.items()}
+        return {name: repr(read(ledger, prepared()[1])) for name, read in READS.items()}
 
 
 # --- rows that cannot be ---------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def test_a_read_names_the_table_of_a_row_that_cannot_be(path, name):
             opened(path, readonly=readonly) as ledger,
             pytest.raises(DamagedError, match=r"rebuild\(\) makes") as refused,
         ):
-            READS[read](ledger.public, the)
+            READS[read](ledger, the)
         assert refused.value.table == table
     assert log(path) == before
     assert rebuilt(path) == answers()
@@ -146,7 +147,7 @@ def test_whatever_is_wrong_with_a_row_no_other_error_reaches_the_caller(tmp_path
         with opened(path, readonly=True) as ledger:
             for read in READS.values():
                 try:
-                    read(ledger.public, prepared()[1])
+                    read(ledger, prepared()[1])
                 except LedgerError:
                     continue
         assert log(path) == before
@@ -167,13 +168,13 @@ COMMANDS = {
     "append": lambda g, s, the: s.append("user", "And on."),
     "replace": lambda g, s, the: s.replace(TALK),
     "compact": lambda g, s, the: s.compact(summarizer=lambda request: "They sailed.", force=True),
-    "erase": lambda g, s, the: g.erase(the["message"], derived="erase", sources="erase", quotes="erase"),
+    "erase": lambda g, s, the: g.erase(Event(the["message"]), derived="erase", sources="erase", quotes="erase"),
     "consolidate": lambda g, s, the: g.consolidate(),
     "reinforce": lambda g, s, the: g.reinforce(the["free"], source=the["turn"]),
     "undo": lambda g, s, the: g.undo(the["given"], cascade=True),
-    "remember": lambda g, s, the: g.remember("The rudder is new.", project="boat", key="k"),
-    "capture": lambda g, s, the: g.capture("The rudder?", "It is new, said Ben.", session_id="quay"),
-    "ingest": lambda g, s, the: g.ingest("# Sails\n\nA jib is a sail.\n", title="Sails"),
+    "remember": lambda g, s, the: g.remember("The rudder is new.", project="boat", idempotency_key="k"),
+    "capture": lambda g, s, the: g.capture("The rudder?", "It is new, said Ben.", session="quay"),
+    "ingest": lambda g, s, the: g.documents.add("# Sails\n\nA jib is a sail.\n", title="Sails"),
     "recall": lambda g, s, the: g.recall("tide", receipt=True),
 }
 
@@ -239,7 +240,7 @@ def test_with_every_table_unreadable_the_ledger_opens_says_so_and_is_rebuilt(pat
             "recall then",
         ):
             with pytest.raises(DamagedError):
-                READS[read](ledger.public, the)
+                READS[read](ledger, the)
         for command in COMMANDS.values():
             with pytest.raises(StorageError):
                 command(ledger, ledger.session("quay"), the)
@@ -256,7 +257,7 @@ def test_with_a_damaged_checkpoint_the_tables_do_not_fit_and_are_made_again(path
         except sqlite3.IntegrityError:
             return
     with opened(path) as ledger:
-        assert ledger.memories() and ledger.remember("The oars dry in the sun.").position == ledger.position
+        assert ledger.memories.list() and ledger.remember("The oars dry in the sun.").position == ledger.position
 
 
 @pytest.mark.parametrize("command", ["history audit", "memories list", "why memory", "memories confidence memory"])
@@ -280,7 +281,7 @@ def test_a_damaged_log_is_no_damaged_row_and_stays_as_it_is(path):
     with opened(path) as ledger:
         for session in (ledger.session("quay"), ledger.at(the["position"]).session("quay")):
             with pytest.raises(StorageError, match=r"the file is damaged: proof.verify\(\) says where") as refused:
-                session.messages()
+                session.messages(limit=1_000)
             assert not isinstance(refused.value, DamagedError)
     assert path.read_bytes() == before
 
@@ -291,10 +292,10 @@ def test_an_erasure_that_the_log_does_not_have_is_a_damaged_row(path):
     change(path, "UPDATE erasures SET act = ? WHERE position = (SELECT max(position) FROM erasures)", "01a20388")
     with opened(path) as ledger:
         with pytest.raises(DamagedError) as caught:
-            ledger.erasures()
+            ledger.erasures.list()
         assert caught.value.table == "erasures"
         probe.rebuild(ledger)
-        assert all(each.state == "completed" for each in ledger.erasures())
+        assert all(each.state == "completed" for each in ledger.erasures.list())
 
 
 @pytest.mark.slow
@@ -323,18 +324,18 @@ def test_what_completed_an_erasure_and_cannot_be_read_is_no_error_of_python(path
         ledger.erase(ledger.remember("A secret.").id)
     change(path, "UPDATE erasures SET completed_at = 1")
     with opened(path) as ledger, pytest.raises(DamagedError):
-        ledger.erasures()
+        ledger.erasures.list()
     change(path, "UPDATE erasures SET completed_at = 1000000")
     with opened(path) as ledger, pytest.raises(DamagedError):
-        ledger.erasures()
+        ledger.erasures.list()
 
 
 @pytest.mark.parametrize("parameters", ["'\x01\"gain\": 1}'", "'[]'", '\'{"gain": "much"}\''])
 def test_a_policy_that_cannot_be_read_is_a_damaged_row(path, parameters):
     with opened(path) as ledger:
-        ledger.adopt_policy(gain=0.05)
+        ledger.policy.set(gain=0.05)
     with raw(path) as connection:
         connection.execute(f"UPDATE policies SET parameters = {parameters}")
     with opened(path) as ledger, pytest.raises(DamagedError) as told:
-        ledger.policy()
+        ledger.policy.get().to_dict()
     assert told.value.table == "policies"

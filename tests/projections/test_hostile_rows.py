@@ -53,7 +53,7 @@ def untyped(path: Path) -> Iterator[tuple[str, str]]:
     with ledger:
         for name, read in READS.items():
             try:
-                read(ledger.public, names)
+                read(ledger, names)
             except LedgerError as error:
                 if "a text or a number that cannot be stored" in str(error):
                     yield name, repr(error)
@@ -98,7 +98,7 @@ def test_a_row_that_cannot_be_decoded_is_named_and_a_rebuild_repairs_it(
     assert spoil(path, *cell)
     with opened(path, readonly=True) as ledger:
         with pytest.raises(DamagedError, match="rebuild") as told:
-            READS[read](ledger.public, names)
+            READS[read](ledger, names)
         assert told.value.table == cell[0]
         assert told.value.row is not None
     assert_rebuilt(path, read)
@@ -107,7 +107,7 @@ def test_a_row_that_cannot_be_decoded_is_named_and_a_rebuild_repairs_it(
 def assert_rebuilt(path: Path, read: str) -> None:
     with opened(path) as ledger:
         probe.rebuild(ledger)
-        found: Any = repr(READS[read](ledger.public, prepared()[1]))
+        found: Any = repr(READS[read](ledger, prepared()[1]))
         assert found == answers()[read]
 
 
@@ -117,6 +117,6 @@ def test_an_audit_entry_that_is_missing_is_a_damaged_row(tmp_path: Path, read: s
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"DELETE FROM audit WHERE {'position % 2' if read == 'reopen' else 1}")
     with opened(path, readonly=True) as ledger, pytest.raises(DamagedError, match="rebuild") as told:
-        READS[read](ledger.public, prepared()[1])
+        READS[read](ledger, prepared()[1])
     assert told.value.table == "audit"
     assert_rebuilt(path, read)

@@ -85,7 +85,7 @@ def wrong_answers(path):
     with ledger:
         for name, when in reads:
             try:
-                for answer in given(name, ledger.public.at(the["position"]) if when else ledger.public, the):
+                for answer in given(name, ledger.at(the["position"]) if when else ledger, the):
                     check_types(answer)
             except LedgerError:
                 continue
@@ -131,7 +131,7 @@ def test_a_read_that_shows_an_impossible_value_names_its_table(tmp_path, where, 
     (table, column), *_ = [(table, column) for table, column, _ in CASES if (table.name, column.split()[0]) == where]
     assert damaged(path, table, column, IMPOSSIBLE[column.split()[1]][0])
     with opened(path, readonly=True) as ledger, pytest.raises(DamagedError) as told:
-        given(read, ledger.public, prepared()[1])
+        given(read, ledger, prepared()[1])
     assert told.value.table == table.name
 
 
@@ -150,5 +150,5 @@ def test_a_word_that_no_fold_writes_is_damage(tmp_path, where, read):
     (table, column), *_ = [(table, column) for table, column, _ in CASES if (table.name, column.split()[0]) == where]
     assert damaged(path, table, column, "'nothing'")
     with opened(path, readonly=True) as ledger, pytest.raises(DamagedError, match=f"its {where[1]} is none of") as told:
-        given(read, ledger.public, prepared()[1])
+        given(read, ledger, prepared()[1])
     assert told.value.table == table.name

@@ -12,7 +12,6 @@ import pytest
 from conftest import LONG, Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger as OldNames
 from own import BOTH, Counts, Day, Seen, Turn, Turns, listed, rows_of
 from places import QUICK
 
@@ -67,7 +66,7 @@ class Stop(Exception):
 
 
 def step(ledger, clock, action, text, number, user):
-    public = ledger.public.bind(user=user)
+    public = ledger.bind(user=user)
     with suppress(LedgerError, Stop):
         if action == "erase":
             found = public.memories.list(statuses=()) or [None]
@@ -105,9 +104,9 @@ def test_whatever_happened_the_tables_are_the_fold_of_what_is_in_effect(history,
         with tempfile.TemporaryDirectory(dir=QUICK) as folder:
             path, options = f"{folder}/memory.db", {"clock": clock}
             with (
-                OldNames.open(path, projections=BOTH, **options) as first,
-                OldNames.open(path, **options) as second,
-                OldNames.open(path, projections=[Counts()], **options) as third,
+                Ledger.open(path, projections=BOTH, **options) as first,
+                Ledger.open(path, **options) as second,
+                Ledger.open(path, projections=[Counts()], **options) as third,
             ):
                 ledgers = {"with": first, "without": second, "with one": third}
                 for *what, who in history:
@@ -115,13 +114,13 @@ def test_whatever_happened_the_tables_are_the_fold_of_what_is_in_effect(history,
                     if what[0] == "erase":
                         then.clear()
                     if what[2] % 3 == 0:
-                        then[first.public.position] = listed(first.public)
-                live = is_the_fold(first.public)
-                assert listed(first.public)[Day] == list(third.public.projections.rows(Day).all())
+                        then[first.position] = listed(first)
+                live = is_the_fold(first)
+                assert listed(first)[Day] == list(third.projections.rows(Day).all())
                 for position, found in then.items():
-                    assert listed(first.public.at(position)) == found
-                first.public.maintenance.rebuild("counts")
-                assert listed(first.public) == live
+                    assert listed(first.at(position)) == found
+                first.maintenance.rebuild("counts")
+                assert listed(first) == live
             with Ledger.open(path, projections=BOTH, readonly=True) as again:
                 assert listed(again) == live
     finally:

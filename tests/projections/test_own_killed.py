@@ -14,7 +14,7 @@ from places import ROOT
 
 from ledger import Ledger, LedgerError
 from ledger.engine import own as engine_own
-from tools.page_examples import blocks
+from tools.pages.page_examples import blocks
 
 
 def in_a_child(work):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-import old_names
 import pytest
 from soundness import assert_sound
 
@@ -102,5 +101,5 @@ def test_an_undo_of_many_asks_for_their_rows_at_once(tmp_path, monkeypatch):
         assert not singly
         assert ledger.redo(ledger.position).events >= MANY
         assert not singly
-    with old_names.Ledger.open(tmp_path / "memory.db") as ledger:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
         assert_sound(ledger)

@@ -15,11 +15,10 @@ from types import SimpleNamespace
 import probe
 import pytest
 from life import life
-from old_names import Ledger
 from soundness import assert_sound, contents, problems, tables, types
 from tampering import TABLES, raw
 
-from ledger import ConflictError, RejectedError
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.engine.log_reading import Reading
 from ledger.store.alone import APPLICATION_ID
 from ledger.store.event_store import EventStore
@@ -61,11 +60,11 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
     seen = set()
     with Ledger.open(path) as ledger:
         life(ledger)
-        document = ledger.ingest("# Kiln\n\nIt fires at 1,200 degrees.", key="k9")
-        ledger.remove_document(document.id)
-        ledger.session("chat").append("user", "The kiln is hot.", key="k8")
-        ledger.observe("The kiln is hot.", [ledger.remember("The kiln fires.").id])
-        ledger.distrust("chat", kind="session")
+        document = ledger.documents.add("# Kiln\n\nIt fires at 1,200 degrees.", idempotency_key="k9")
+        ledger.documents.remove(document.id)
+        ledger.session("chat").append("user", "The kiln is hot.", idempotency_key="k8")
+        ledger.observations.add("The kiln is hot.", [ledger.remember("The kiln fires.").id])
+        ledger.history.distrust("chat", kind="session")
         ledger.undo(ledger.position, cascade=True)
         with probe.store(ledger).snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
             projector.create_all(copy, probe.writer(ledger).secret, ledger.id)
@@ -88,7 +87,7 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
 
 def open_and_digest(path):
     with Ledger.open(path) as ledger:
-        return ledger.digest()
+        return ledger.proof.digest()
 
 
 def in_a_child(work):
@@ -136,7 +135,7 @@ def killed_at(step, path):
 def test_a_rebuild_gives_the_rows_that_the_commands_gave_however_often(path):
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
         assert {probe.rebuild(ledger).digest for _ in range(3)} == {digest}
         assert_sound(ledger)
 
@@ -147,7 +146,7 @@ def test_a_rebuild_gives_the_rows_that_the_commands_gave_however_often(path):
 def test_the_size_of_its_steps_changes_nothing(path, monkeypatch, batch, tail):
     with Ledger.open(path) as ledger:
         life(ledger)
-        folded, found = ledger.digest(), [hit.memory.id for hit in ledger.recall("coffee tea marathon").items]
+        folded, found = ledger.proof.digest(), [hit.memory.id for hit in ledger.recall("coffee tea marathon").items]
         monkeypatch.setattr(rebuild, "BATCH", batch)
         monkeypatch.setattr(rebuild, "TAIL", tail)
         monkeypatch.setattr(rebuild, "EMPTYING", 2)
@@ -174,14 +173,14 @@ def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkey
     monkeypatch.setattr(rebuild, "TAIL", 2)
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
 
         def interrupt(done, of):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             probe.rebuild(ledger, progress=interrupt)
-        assert ledger.digest() == digest
+        assert ledger.proof.digest() == digest
         assert probe.rebuild(ledger).digest == digest, "the lease was given back"
 
 
@@ -195,7 +194,7 @@ def lived():
         path = Path(folder) / "memory.db"
         with Ledger.open(path) as ledger:
             life(ledger)
-            digest, found = ledger.digest(), contents(ledger)
+            digest, found = ledger.proof.digest(), contents(ledger)
         return path.read_bytes(), digest, found
 
 
@@ -242,14 +241,14 @@ def test_a_dropped_table_comes_back_on_open(path, name):
     with raw(path) as connection:
         connection.execute(f"DROP TABLE {name}")
     with Ledger.open(path) as ledger:
-        assert (ledger.digest(), contents(ledger)) == (digest, found)
+        assert (ledger.proof.digest(), contents(ledger)) == (digest, found)
         assert ledger.recall("marathon").items
 
 
 def test_every_table_dropped_comes_back_on_open(path):
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
     with raw(path) as connection:
         for name in (*TABLES, "projections", "checkpoint"):
             connection.execute(f"DROP TABLE {name}")
@@ -271,7 +270,7 @@ def test_every_table_dropped_comes_back_on_open(path):
 def test_damaged_rows_come_back_by_a_rebuild(path, damage):
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest, found = ledger.digest(), [hit.memory.id for hit in ledger.recall("marathon").items]
+        digest, found = ledger.proof.digest(), [hit.memory.id for hit in ledger.recall("marathon").items]
         assert found
     with raw(path) as connection:
         connection.execute(damage)
@@ -301,19 +300,19 @@ def test_damaged_rows_come_back_by_a_rebuild(path, damage):
 def test_a_checkpoint_that_does_not_fit_the_log_means_a_rebuild_on_open(path, damage):
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
     with raw(path) as connection:
         connection.execute("DELETE FROM memories")
         connection.execute(damage)
     with Ledger.open(path) as ledger:
-        assert ledger.digest() == digest
+        assert ledger.proof.digest() == digest
         ledger.remember("and on")
 
 
 def test_a_checkpoint_that_fits_means_no_rebuild_on_open(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-    monkeypatch.setattr(Ledger, "rebuild", None)
+    monkeypatch.setattr("ledger.maintenance.rebuilding.rebuild", None)
     with Ledger.open(path) as ledger:
         assert contents(ledger)
 
@@ -334,13 +333,13 @@ def test_a_second_rebuild_at_the_same_time_is_a_conflict(path):
 
         probe.rebuild(ledger, progress=meanwhile)
         assert seen
-        assert probe.rebuild(other).digest == ledger.digest()
+        assert probe.rebuild(other).digest == ledger.proof.digest()
 
 
 def test_the_lease_of_a_dead_process_is_taken_over(path):
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
     assert killed_at(6, path)
     with raw(path) as connection:
         assert connection.execute("SELECT count(*) FROM leases").fetchone() == (1,)
@@ -354,7 +353,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeyp
     monkeypatch.setattr(rebuild, "TAIL", 2)
     with Ledger.open(path) as ledger, Ledger.open(path) as other:
         life(ledger)
-        digest = ledger.digest()
+        digest = ledger.proof.digest()
         rebuilt = []
 
         def stall(done, of):
@@ -365,7 +364,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_slow_one_stops(path, monkeyp
 
         with pytest.raises(ConflictError, match="took over"):
             probe.rebuild(ledger, progress=stall)
-        assert rebuilt == [digest] == [ledger.digest()]
+        assert rebuilt == [digest] == [ledger.proof.digest()]
         assert_sound(ledger)
 
 
@@ -379,11 +378,11 @@ def test_a_rebuild_killed_at_any_step_leaves_the_live_tables_whole_and_the_next_
     monkeypatch.setattr(rebuild, "EMPTYING", 4)
     with Ledger.open(path) as ledger:
         life(ledger)
-        digest, expected = ledger.digest(), tables(ledger)
+        digest, expected = ledger.proof.digest(), tables(ledger)
     step, left_something = 1, 0
     while killed_at(step, path):
         with Ledger.open(path) as ledger:
-            assert ledger.digest() == digest, f"killed at step {step}"
+            assert ledger.proof.digest() == digest, f"killed at step {step}"
             left_something += tables(ledger) != expected
         step += 1 if step < 12 else 23
     assert step > 60 and left_something > 5, "the kills did not reach into the rebuild"
@@ -438,8 +437,8 @@ def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
         def meanwhile(done, of):
             if len(count) < 10:
                 count.append(ledger.remember(f"meanwhile {len(count)}").id)
-                other.set_state("galley", "status", "door", str(len(count)))
-                other.adjust(count[0], len(count) / 10)
+                other.projects.set_state("galley", "status", "door", str(len(count)))
+                other.memories.set_confidence(count[0], len(count) / 10)
                 if len(count) == 5:
                     other.undo(other.position)
 
@@ -447,7 +446,7 @@ def test_commands_during_a_rebuild_are_in_its_result(path, monkeypatch):
         assert len(count) > 5
         assert report.events >= ledger.position - 3, "the last call comes after the switch"
         assert {f"meanwhile {number}" for number in range(len(count))} <= contents(other)
-        assert ledger.digest() == other.digest()
+        assert ledger.proof.digest() == other.proof.digest()
         assert_sound(ledger)
 
 
@@ -466,7 +465,7 @@ def test_what_is_written_while_the_indexes_are_made_is_in_the_result(path, monke
         monkeypatch.setattr(rebuild.Rebuild, "_make_late_indexes", meanwhile)
         report = probe.rebuild(ledger)
         assert len(made) == 30 and report.events == ledger.position
-        assert {each.id for each in ledger.memories()} >= set(made)
+        assert {each.id for each in ledger.memories.list()} >= set(made)
         monkeypatch.undo()
         assert_sound(ledger)
 
@@ -530,7 +529,7 @@ def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(p
         finally:
             stop.set()
             thread.join()
-        assert [memory.id for memory in ledger.memories()] == written[::-1]
+        assert [memory.id for memory in ledger.memories.list(limit=1_000).all()] == written[::-1]
         assert_sound(ledger)
 
 
@@ -540,14 +539,14 @@ def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(p
 def test_a_changed_version_rebuilds_by_itself_on_open(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-        before, rows = ledger.digest(), contents(ledger, status="all")
+        before, rows = ledger.proof.digest(), contents(ledger, statuses=())
     with raw(path) as connection:
         connection.execute("DELETE FROM memories")
     monkeypatch.setattr(memories.Memories, "version", 2)
     with Ledger.open(path) as ledger:
-        assert contents(ledger, status="all") == rows
-        assert ledger.digest() != before, "the digest names the version"
-        assert {each.version for each in ledger.stats().projections if each.name == "memories"} == {2}
+        assert contents(ledger, statuses=()) == rows
+        assert ledger.proof.digest() != before, "the digest names the version"
+        assert {each.version for each in ledger.maintenance.stats().projections if each.name == "memories"} == {2}
         assert_sound(ledger)
 
 
@@ -562,10 +561,10 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
         for call in (
             lambda: old.remember("more"),
             lambda: old.capture("prompt"),
-            lambda: old.memory(fact.id),
+            lambda: old.memories.get(fact.id),
             lambda: old.recall("fact"),
-            lambda: old.audit(),
-            lambda: old.digest(),
+            lambda: old.history.audit(),
+            lambda: old.proof.digest(),
         ):
             with pytest.raises(ConflictError, match="reopen"):
                 call()
@@ -609,8 +608,8 @@ def test_rebuilding_appends_nothing(path):
 
 def test_an_alias_is_not_put_back_when_its_name_stands_for_another_project_since(path):
     with Ledger.open(path) as ledger:
-        ledger.register_project("Kitchen")
-        ledger.add_alias("Kitchen", "galley")
+        ledger.projects.add("Kitchen")
+        ledger.projects.add_alias("Kitchen", "galley")
         position = ledger.position
         ledger.undo(position)
         ledger.remember("x", project="galley")
@@ -625,13 +624,15 @@ def test_a_rebuild_that_somebody_asks_for_is_recorded_and_one_on_opening_is_not(
     with Ledger.open(path, actor="ann") as ledger:
         ledger.remember("Tea is in the tin.")
         position = ledger.position
-        report = ledger.rebuild()
-        (entry,) = ledger.audit(type="ProjectionsRebuilt")
+        report = ledger.maintenance.rebuild()
+        (entry,) = ledger.history.audit(type="ProjectionsRebuilt")
         assert (entry.data, entry.actor, entry.command) == ({"to": position}, "ann", "maintenance.rebuild")
-        assert (ledger.position, report.digest) == (position + 1, ledger.digest())
+        assert (ledger.position, report.digest) == (position + 1, ledger.proof.digest())
         with pytest.raises(RejectedError, match="cannot be undone"):
             ledger.undo(entry.position)
         with probe.store(ledger).transact() as transaction:
             transaction.connection.execute("UPDATE projections SET version = version - 1 WHERE name = 'memories'")
     with Ledger.open(path) as ledger:
-        assert len(ledger.audit(type="ProjectionsRebuilt")) == 1 and [each.content for each in ledger.memories()]
+        assert len(ledger.history.audit(type="ProjectionsRebuilt")) == 1 and [
+            each.content for each in ledger.memories.list()
+        ]

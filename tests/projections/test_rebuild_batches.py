@@ -5,9 +5,9 @@ from __future__ import annotations
 import probe
 import pytest
 from life import life
-from old_names import Ledger
 from soundness import assert_sound
 
+from ledger import Ledger
 from ledger.store import sqlite_files
 from projections.core import rebuild
 from projections.core.sqlite import SQLiteRows
@@ -25,22 +25,22 @@ def ledger(tmp_path, monkeypatch):
         for number in range(12):
             session.append("user", f"Message {number} about the half marathon and the tea.")
             ledger.remember(f"Fact {number} is about running.", tags=["running", str(number)])
-            ledger.remember(f"Fact {number % 5} is about running.", actor=f"somebody {number}")
-        ledger.ingest("# Tea\n\nGreen tea is brewed cool.\n\n# Coffee\n\nCoffee is brewed hot.", title="notes")
+            ledger.bind(actor=f"somebody {number}").remember(f"Fact {number % 5} is about running.")
+        ledger.documents.add("# Tea\n\nGreen tea is brewed cool.\n\n# Coffee\n\nCoffee is brewed hot.", title="notes")
         ledger.undo(ledger.position)
-        ledger.run_policies()
+        ledger.jobs.run()
         yield ledger
 
 
 def suspended(ledger):
-    return {each.name: each.suspended_at for each in ledger.stats().projections if each.suspended_at}
+    return {each.name: each.suspended_at for each in ledger.maintenance.stats().projections if each.suspended_at}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3, 10, 70])
 def test_batches_of_every_size_give_the_rows_that_the_commands_gave(ledger, monkeypatch, batch):
     monkeypatch.setattr(rebuild, "BATCH", batch)
-    digest = ledger.digest()
+    digest = ledger.proof.digest()
     assert probe.rebuild(ledger).digest == digest
     assert ledger.remember("Fact 3 is about running.").absorbed
     assert_sound(ledger)
@@ -53,7 +53,7 @@ def test_so_many_texts_that_the_index_takes_them_at_once(ledger, monkeypatch):
         made = [ledger.remember(f"Fact number{number} of running.") for number in range(400)]
         for memory in made[100:200]:
             ledger.supersede(memory.id, f"Newer than {memory.content}")
-    digest = ledger.digest()
+    digest = ledger.proof.digest()
     assert probe.rebuild(ledger).digest == digest
     assert [hit.memory.id for hit in ledger.recall("number317").items] == [made[317].id]
     assert_sound(ledger)

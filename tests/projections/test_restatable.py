@@ -15,9 +15,9 @@ import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from old_names import Ledger
 from soundness import assert_sound
 
+from ledger import Ledger
 from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.matching import MATCHERS, Response, judge
 from ledger.policies import reinforcement
@@ -98,15 +98,15 @@ def filled(ledger: Ledger, draw: Random) -> list[str]:
     said = texts()
     with ledger.batch():
         for number, text in enumerate(said):
-            place = {"project": draw.choice(["home", "work", None]), "user": draw.choice(["", "", "bob"])}
-            make = ledger.propose if number % 9 == 0 else ledger.remember
+            project, asked = draw.choice(["home", "work", None]), ledger.bind(user=draw.choice(["", "", "bob"]))
+            make = asked.propose if number % 9 == 0 else asked.remember
             with suppress(RejectedError):
-                make(text, draw.choice(["preference", "identity", "knowledge"]), **place)
-    known = [each.id for each in ledger.memories(limit=1_000)]
+                make(text, kind=draw.choice(["preference", "identity", "knowledge"]), project=project)
+    known = [each.id for each in ledger.memories.list(limit=1_000)]
     draw.shuffle(known)
     acts: list[Any] = [
         ledger.retract,
-        ledger.quarantine,
+        ledger.guards.quarantine,
         lambda id: ledger.supersede(id, f"It is otherwise, {id}."),
         lambda id: ledger.revise(id, f"The user prefers tea to {id}."),
         lambda id: ledger.reinforce(id),
@@ -115,7 +115,7 @@ def filled(ledger: Ledger, draw: Random) -> list[str]:
     ]
     for number, id in enumerate(known[:84]):
         acts[number % len(acts)](id)
-    ledger.public.projects.join("home", "work")
+    ledger.projects.join("home", "work")
     return said
 
 
@@ -147,14 +147,14 @@ def test_every_memory_is_found_that_a_look_at_the_whole_pool_finds(ledger: Ledge
                     matched += len(found.matches) + len(found.denied)
         if not rebuilt:
             assert_sound(ledger)
-            assert ledger.public.proof.verify(full=True).ok
+            assert ledger.proof.verify(full=True).ok
     assert matched > 40
 
 
 def test_nothing_is_left_of_a_memory_that_is_erased(ledger: Ledger) -> None:
     with ledger.batch():
-        ledger.remember("The user prefers dark roast coffee.", "preference")
-        made = [ledger.remember(f"The user collects stamps of number{n}.", "preference") for n in range(1_040)]
+        ledger.remember("The user prefers dark roast coffee.", kind="preference")
+        made = [ledger.remember(f"The user collects stamps of number{n}.", kind="preference") for n in range(1_040)]
 
     with probe.store(ledger).snapshot() as connection:
         assert connection.execute("SELECT count(*) FROM restatable").fetchone() > (1_040,)
@@ -176,8 +176,8 @@ def test_a_number_says_nothing_of_a_word_to_whoever_lacks_the_secret(tmp_path: P
     found = list[int]()
     for name in ("one", "other"):
         with Ledger.open(tmp_path / f"{name}.db") as ledger:
-            ledger.remember("Coffee", "preference")
-            ledger.remember("Coffee", "preference", user="bob")
+            ledger.remember("Coffee", kind="preference")
+            ledger.bind(user="bob").remember("Coffee", kind="preference")
             with probe.store(ledger).transact() as transaction:
                 fill_index(transaction.connection, RESTATABLE)
                 rows = transaction.connection.execute("SELECT number FROM restatable").fetchall()
@@ -188,12 +188,12 @@ def test_a_number_says_nothing_of_a_word_to_whoever_lacks_the_secret(tmp_path: P
 def test_what_was_never_packed_is_damage(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(1_100):
-            ledger.remember(f"The user prefers coffee of number{number}.", "preference")
+            ledger.remember(f"The user prefers coffee of number{number}.", kind="preference")
     with probe.store(ledger).transact() as transaction:
         transaction.connection.execute(f"UPDATE {RESTATABLE.name} SET entries = x'010203'")
     with probe.read(ledger) as connection, pytest.raises(DamagedError, match="restatable"):
         secret = probe.writer(ledger).secret
         reinforcement.evaluate(connection, secret, "", None, "You prefer coffee of number7.", "stems/5")
-    assert any("restatable" in each for each in ledger.public.proof.verify(full=True).problems)
+    assert any("restatable" in each for each in ledger.proof.verify(full=True).problems)
     probe.rebuild(ledger)
     assert_sound(ledger)

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 import probe
 import pytest
 from full import full
-from old_names import Ledger
 from reads import NOON, READS, answers, prepared, put
 
-from ledger import LedgerError, SuspendedError
+from ledger import Ledger, LedgerError, SuspendedError
+from ledger.types import SessionName
 from projections.core.projector import projections
 from projections.core.rows import Table
 
@@ -52,7 +52,7 @@ def test_each_read_answers_as_if_nothing_were_suspended_or_names_what_is(tmp_pat
     with opened(path) as ledger:
         for read, ask in READS.items():
             try:
-                found = repr(ask(ledger.public, prepared()[1]))
+                found = repr(ask(ledger, prepared()[1]))
             except SuspendedError as error:
                 assert error.projection == name and read not in TODAY
                 continue
@@ -64,10 +64,10 @@ def test_each_read_answers_as_if_nothing_were_suspended_or_names_what_is(tmp_pat
 
 WRITES = {
     "remember": lambda g, the: g.remember("Ben lives in Bergen.", confidence=0.9),
-    "remember new": lambda g, the: g.remember("A new thing.", entities=["Thing"], source=the["turn"]),
-    "remember of a chunk": lambda g, the: g.remember("A thing that was read.", source=the["chunk"]),
+    "remember new": lambda g, the: g.remember("A new thing.", entities=["Thing"], sources=(the["turn"],)),
+    "remember of a chunk": lambda g, the: g.remember("A thing that was read.", sources=(the["chunk"],)),
     "remember in a project": lambda g, the: g.remember("The mast is down.", project="boat"),
-    "remember in a session": lambda g, the: g.remember("The mast is down.", session_id="quay"),
+    "remember in a session": lambda g, the: g.remember("The mast is down.", session="quay"),
     "propose": lambda g, the: g.propose("The user owns a boat."),
     "promote": lambda g, the: g.promote(the["candidate"]),
     "reject": lambda g, the: g.reject(the["candidate"]),
@@ -77,49 +77,51 @@ WRITES = {
     "retract": lambda g, the: g.retract(the["free"]),
     "retract of an observation": lambda g, the: g.retract(the["observation"]),
     "invalidate": lambda g, the: g.invalidate(the["free"]),
-    "retag": lambda g, the: g.retag(the["free"], ["home"]),
-    "set_validity": lambda g, the: g.set_validity(the["free"], valid_to="2026-07-01"),
-    "adjust": lambda g, the: g.adjust(the["free"], 0.3),
+    "retag": lambda g, the: g.memories.tag(the["free"], add=["home"]),
+    "set_validity": lambda g, the: g.memories.set_validity(the["free"], valid_to="2026-07-01"),
+    "adjust": lambda g, the: g.memories.set_confidence(the["free"], 0.3),
     "reinforce": lambda g, the: g.reinforce(the["free"]),
     "reinforce by a turn": lambda g, the: g.reinforce(the["free"], source=the["turn"]),
-    "relate": lambda g, the: g.relate(the["free"], "Ben", "lives_in", "Bergen"),
+    "relate": lambda g, the: g.graph.relate(the["free"], "Ben", "lives_in", "Bergen"),
     "capture": lambda g, the: g.capture("Where is Ben?", "In Bergen."),
-    "capture in a session": lambda g, the: g.capture("Where is Ben?", "In Bergen.", session_id="quay", append=True),
+    "capture in a session": lambda g, the: g.capture("Where is Ben?", "In Bergen.", session="quay", append=True),
     "capture with use": lambda g, the: g.capture(
         "Ben?", "Ben lives in Bergen.", memories_used=[the["free"]], reinforce=True
     ),
-    "attach_response": lambda g, the: g.attach_response(the["open"], "Ben lives in Bergen."),
+    "attach_response": lambda g, the: g.interactions.add_response(the["open"], "Ben lives in Bergen."),
     "extract": lambda g, the: g.extract(the["turn"]),
-    "observe": lambda g, the: g.observe("Ben is at sea.", [the["free"], the["turn"], the["chunk"]]),
-    "withdraw": lambda g, the: g.withdraw_source([the["turn"]]),
+    "observe": lambda g, the: g.observations.add("Ben is at sea.", [the["free"], the["turn"], the["chunk"]]),
+    "withdraw": lambda g, the: g.observations.withdraw([the["turn"]]),
     "consolidate": lambda g, the: g.consolidate(),
     "consolidate turns": lambda g, the: g.consolidate("interactions"),
-    "register_project": lambda g, the: g.register_project("Ship"),
-    "add_alias": lambda g, the: g.add_alias("boat", "the old one"),
-    "set_state": lambda g, the: g.set_state("boat", "status", "mast", "down"),
-    "invalidate_state": lambda g, the: g.invalidate_state("boat", "status", "mast"),
-    "ingest": lambda g, the: g.ingest("# Boats\n\nThe hull is of oak.\n", path="boats.md"),
-    "remove_document": lambda g, the: g.remove_document(the["document"]),
-    "find_merges": lambda g, the: g.find_merges(threshold=0.5),
-    "merge": lambda g, the: g.merge(the["merge"]),
-    "reject_merge": lambda g, the: g.reject_merge(the["merge"]),
-    "find_conflicts": lambda g, the: g.find_conflicts(),
-    "resolve": lambda g, the: g.resolve(the["conflict"], the["free"]),
-    "resolve both": lambda g, the: g.resolve(the["conflict"], both=True),
+    "register_project": lambda g, the: g.projects.add("Ship"),
+    "add_alias": lambda g, the: g.projects.add_alias("boat", "the old one"),
+    "set_state": lambda g, the: g.projects.set_state("boat", "status", "mast", "down"),
+    "invalidate_state": lambda g, the: g.projects.remove_state("boat", "status", "mast"),
+    "ingest": lambda g, the: g.documents.add("# Boats\n\nThe hull is of oak.\n", path="boats.md"),
+    "remove_document": lambda g, the: g.documents.remove(the["document"]),
+    "find_merges": lambda g, the: g.merges.find(threshold=0.5),
+    "merge": lambda g, the: g.merges.combine(the["merge"]),
+    "reject_merge": lambda g, the: g.merges.reject(the["merge"]),
+    "find_conflicts": lambda g, the: g.conflicts.find(),
+    "resolve": lambda g, the: g.conflicts.resolve(the["conflict"], keep=the["free"]),
+    "resolve both": lambda g, the: g.conflicts.accept(the["conflict"]),
     "undo": lambda g, the: g.undo(the["given"], cascade=True),
     "redo": lambda g, the: g.redo(the["undone"]),
-    "distrust": lambda g, the: g.distrust("sailor", kind="actor"),
-    "distrust a document": lambda g, the: g.distrust(the["document"], kind="document"),
-    "trust": lambda g, the: g.trust("mallory", kind="actor"),
+    "distrust": lambda g, the: g.history.distrust("sailor", kind="actor"),
+    "distrust a document": lambda g, the: g.history.distrust(the["document"], kind="document"),
+    "trust": lambda g, the: g.history.trust("mallory", kind="actor"),
     "erase": lambda g, the: g.erase(the["free"], derived="erase", sources="erase", quotes="erase").erased,
-    "erase a session": lambda g, the: g.erase(session="quay", derived="erase", sources="erase", quotes="erase").erased,
+    "erase a session": lambda g, the: (
+        g.erase(SessionName("quay"), derived="erase", sources="erase", quotes="erase").erased
+    ),
     "erase a document": lambda g, the: g.erase(the["document"], derived="erase", quotes="erase").erased,
-    "hold": lambda g, the: g.hold(the["free"]),
-    "lift_hold": lambda g, the: g.lift_hold(g.holds()[0].id),
-    "quarantine": lambda g, the: g.quarantine(the["turn"]),
-    "quarantine a memory": lambda g, the: g.quarantine(the["free"]),
-    "rescan": lambda g, the: g.rescan(),
-    "adopt_policy": lambda g, the: g.adopt_policy(gain=0.1),
+    "hold": lambda g, the: g.holds.add(the["free"]),
+    "lift_hold": lambda g, the: g.holds.remove(g.holds.list()[0].id),
+    "quarantine": lambda g, the: g.guards.quarantine(the["turn"]),
+    "quarantine a memory": lambda g, the: g.guards.quarantine(the["free"]),
+    "rescan": lambda g, the: g.guards.scan(),
+    "adopt_policy": lambda g, the: g.policy.set(gain=0.1),
     "recall": lambda g, the: g.recall("tide", receipt=True).items,
     "append": lambda g, the: g.session("quay").append("user", "The tide turned again."),
     "append to a new one": lambda g, the: g.session("pier").append("user", "The tide turned again."),
@@ -128,13 +130,13 @@ WRITES = {
     "replace": lambda g, the: g.session("quay").replace([{"role": "user", "content": "All anew."}]),
     "reconcile": lambda g, the: g.session("quay").reconcile([{"role": "user", "content": "All anew."}]),
     "compact": lambda g, the: g.session("quay").compact(summarizer=lambda request: "They waited."),
-    "set_summary": lambda g, the: g.session("quay").set_summary("They wait."),
+    "set_summary": lambda g, the: g.session("quay").set_abstract("They wait."),
     "add_alias of a session": lambda g, the: g.session("quay").add_alias("wharf"),
-    "assemble": lambda g, the: g.session("quay").assemble(2_000, record=True).items,
-    "invalidate_summary": lambda g, the: g.session("quay").invalidate_summary(the["summary"]),
+    "assemble": lambda g, the: g.session("quay").window(2_000, receipt=True).items,
+    "invalidate_summary": lambda g, the: g.session("quay").summaries.invalidate(the["summary"]),
     "extract of a session": lambda g, the: g.session("quay").extract(),
-    "seed_extraction": lambda g, the: g.session("quay").seed_extraction(until=the["last"]),
-    "expecting": lambda g, the: g.public.memories.tag(the["free"], add=["x"], expected=the["position"]),
+    "seed_extraction": lambda g, the: g.session("quay").skip_extraction(until=the["last"]),
+    "expecting": lambda g, the: g.memories.tag(the["free"], add=["x"], expected=the["position"]),
 }
 
 
@@ -166,16 +168,16 @@ def more():
     with TemporaryDirectory() as folder:
         path = put(Path(folder, "memory.db"))
         with opened(path, seed=6) as ledger:
-            turn = ledger.capture("Where is Ben?", "He is at sea, as I said.", actor="sailor", session_id="quay")
-            undone = ledger.remember("The tide is out.", actor="sailor")
+            turn = ledger.bind(actor="sailor").capture("Where is Ben?", "He is at sea, as I said.", session="quay")
+            undone = ledger.bind(actor="sailor").remember("The tide is out.")
             ledger.undo(undone.position)
             for city in ("Rome", "Oslo"):
-                ledger.remember(f"Ana lives in {city}.", source=turn.id)
+                ledger.remember(f"Ana lives in {city}.", sources=(turn.id,))
             others = {
                 "candidate": ledger.review()[0].id,
                 "undone": undone.position,
                 "turn": turn.id,
-                "open": ledger.capture("Is Ana at sea?", session_id="quay", append=True).id,
+                "open": ledger.capture("Is Ana at sea?", session="quay", append=True).id,
             }
         return path.read_bytes(), prepared()[1] | others
 

@@ -281,7 +281,7 @@ def test_a_project_first_named_by_a_write_gets_its_description_later(ledger: Led
     assert ledger.projects.get("harbour").description == "boats and ropes"
 
 
-def test_a_name_that_a_join_gave_is_given_again_to_nobody_so_that_an_undo_of_the_join_gives_it_back(
+def test_nobody_else_gets_a_name_that_a_join_took_so_that_an_undo_can_give_it_back(
     ledger: Ledger,
 ) -> None:
     ledger.remember(OARS, project="harbour")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from absence import absent
 from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
-from old_names import Ledger
 
-from ledger import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,
@@ -102,54 +102,54 @@ def test_two_spellings_of_one_name(one: str, two: str) -> None:
 
 
 def test_a_project_is_registered_once(ledger: Ledger) -> None:
-    first = ledger.register_project("Kitchen", "where tea is")
-    again = ledger.register_project(" kitchen ", "other")
+    first = ledger.projects.add("Kitchen", description="where tea is")
+    again = ledger.projects.add(" kitchen ", description="other")
     assert (again.id, again.absorbed, again.name, again.description) == (first.id, True, "Kitchen", "where tea is")
     assert ledger.remember("Tea.", project="KITCHEN").project == "Kitchen"
     assert ledger.remember("Milk.", project=first.id).project == "Kitchen"
-    assert [each.id for each in ledger.projects()] == [first.id]
-    assert ledger.project(first.id[:9]) == ledger.project("kitchen") != ledger.project("garden") is None
+    assert [each.id for each in ledger.projects.list()] == [first.id]
+    assert ledger.projects.get(first.id[:9]) == ledger.projects.get("kitchen") and absent(ledger.projects.get, "garden")
 
 
 def test_an_alias_is_a_name_of_one_project(ledger: Ledger) -> None:
-    ledger.register_project("kitchen"), ledger.register_project("garden")
-    assert ledger.add_alias("kitchen", "galley").aliases == ("galley",)
-    assert ledger.add_alias("galley", "Galley").aliases == ("galley",)
+    ledger.projects.add("kitchen"), ledger.projects.add("garden")
+    assert ledger.projects.add_alias("kitchen", "galley").aliases == ("galley",)
+    assert ledger.projects.add_alias("galley", "Galley").aliases == ("galley",)
     for taken in ("kitchen", "GALLEY"):
         with pytest.raises(ConflictError, match="another project"):
-            ledger.add_alias("garden", taken)
+            ledger.projects.add_alias("garden", taken)
     with pytest.raises(NotFoundError):
-        ledger.add_alias("nowhere", "n")
+        ledger.projects.add_alias("nowhere", "n")
 
 
 def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
-    one = ledger.set_state("kitchen", "status", "phase", "one", source="the cook", actor="ada")
-    two = ledger.set_state("kitchen", "status", "phase", "two", actor="bob")
-    ledger.set_state("kitchen", "fact", "tea", "in the tin")
-    gone = ledger.invalidate_state("kitchen", "status", "phase", "over")
-    assert [(each.name, each.value) for each in ledger.state("kitchen")] == [("tea", "in the tin")]
-    history = ledger.state("kitchen", "status", history=True)
+    one = ledger.bind(actor="ada").projects.set_state("kitchen", "status", "phase", "one", source="the cook")
+    two = ledger.bind(actor="bob").projects.set_state("kitchen", "status", "phase", "two")
+    ledger.projects.set_state("kitchen", "fact", "tea", "in the tin")
+    gone = ledger.projects.remove_state("kitchen", "status", "phase", reason="over")
+    assert [(each.name, each.value) for each in ledger.projects.state("kitchen")] == [("tea", "in the tin")]
+    history = ledger.projects.state("kitchen", category="status", history=True)
     assert [(each.value, each.source, each.actor, each.from_position, each.to_position) for each in history] == [
         ("one", "the cook", "ada", one.position, two.position),
         ("two", "", "bob", two.position, gone.position),
     ]
-    assert [each.value for each in ledger.state("kitchen", "fact", "tea")] == ["in the tin"]
-    assert ledger.state("nowhere") == []
-    back = ledger.set_state("kitchen", "status", "phase", "three")
+    assert [each.value for each in ledger.projects.state("kitchen", category="fact", name="tea")] == ["in the tin"]
+    assert absent(ledger.projects.state, "nowhere")
+    back = ledger.projects.set_state("kitchen", "status", "phase", "three")
     assert [each.value for each in back.state] == ["in the tin", "three"]
 
 
 def test_trusted_state_is_a_persons_act(ledger: Ledger) -> None:
     for channel in ("tool", "web", "agent", "file"):
         with pytest.raises(RejectedError, match="only a person") as refusal:
-            ledger.set_state("kitchen", "status", "phase", "one", channel=channel)
+            ledger.projects.set_state("kitchen", "status", "phase", "one", channel=channel)
         assert refusal.value.rule == "trust"
-    assert ledger.projects() == []
-    ledger.set_state("kitchen", "status", "phase", "one")
+    assert ledger.projects.list() == []
+    ledger.projects.set_state("kitchen", "status", "phase", "one")
     with pytest.raises(RejectedError, match="only a person"):
-        ledger.invalidate_state("kitchen", "status", "phase", actor="policy:expiry")
-    assert [each.value for each in ledger.state("kitchen")] == ["one"]
+        ledger.bind(actor="policy:expiry").projects.remove_state("kitchen", "status", "phase")
+    assert [each.value for each in ledger.projects.state("kitchen")] == ["one"]
 
 
-def test_the_categories() -> None:
+def test_trusted_state_has_seven_categories() -> None:
     assert CATEGORIES == ("status", "decision", "requirement", "contact", "milestone", "fact", "config")

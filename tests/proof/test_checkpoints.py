@@ -12,11 +12,10 @@ import pytest
 from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
-from old_names import Ledger
 from places import ROOT
 from tampering import erase, recompute, tamper
 
-from ledger import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
 from ledger.store.integrity import leaf
@@ -31,7 +30,7 @@ time 2026-03-01T12:00:00.000000Z
 
 
 def types(ledger):
-    return [entry.type for entry in reversed(ledger.audit(limit=500))]
+    return [entry.type for entry in reversed(ledger.history.audit(limit=500))]
 
 
 # --- the text --------------------------------------------------------------------------------------------------------
@@ -84,7 +83,7 @@ def test_the_signatures_of_others_are_theirs():
 
 def test_a_checkpoint_covers_all_events_before_it(ledger):
     ledger.remember("one")
-    note = ledger.checkpoint(actor="ann")
+    note = ledger.bind(actor="ann").proof.checkpoint()
 
     assert (note.size, note.position, note.ledger_id, note.signed) == (2, 3, ledger.id, False)
     tree, previous = Tree(), bytes(32)
@@ -94,17 +93,17 @@ def test_a_checkpoint_covers_all_events_before_it(ledger):
     assert (note.root, note.head) == (tree.root().hex(), previous.hex())
     stated = parse(note.text)
     assert (stated.size, stated.root.hex(), stated.head.hex(), stated.time) == (2, note.root, note.head, note.time)
-    assert ledger.audit(limit=1)[0].actor == "ann"
+    assert ledger.history.audit(limit=1)[0].actor == "ann"
 
 
 def test_asking_again_appends_nothing_and_gives_the_same(ledger):
     ledger.remember("one")
-    note = ledger.checkpoint()
-    assert ledger.checkpoint() == note and ledger.position == 3
+    note = ledger.proof.checkpoint()
+    assert ledger.proof.checkpoint() == note and ledger.position == 3
     ledger.remember("two")
-    later = ledger.checkpoint()
+    later = ledger.proof.checkpoint()
     assert (later.size, later.position) == (4, 5)
-    assert ledger.checkpoint() == later
+    assert ledger.proof.checkpoint() == later
     assert types(ledger).count("CheckpointSealed") == 2
 
 
@@ -113,17 +112,19 @@ def test_the_next_checkpoint_goes_on_from_the_last(ledger, monkeypatch):
     for number in range(40):
         ledger.remember(f"fact {number}")
         if number % 3 == 0:
-            notes.append(ledger.checkpoint())
+            notes.append(ledger.proof.checkpoint())
     walked = []
     monkeypatch.setattr(
         "ledger.proof.proving.counted", lambda rows, of, _: (walked.append(row[0]) or row for row in rows)
     )
-    last = ledger.checkpoint()
+    last = ledger.proof.checkpoint()
     assert last.position == notes[-1].position and walked == []
     ledger.remember("one more")
-    ledger.checkpoint()
+    ledger.proof.checkpoint()
     assert walked == list(range(notes[-1].size + 1, ledger.position))
-    assert ledger.verify(full=True).ok  # which compares every sealed root with one that is computed from the start
+    assert ledger.proof.verify(
+        full=True
+    ).ok  # which compares every sealed root with one that is computed from the start
 
 
 def test_a_ledger_opened_for_reading_computes_without_sealing(tmp_path, clock):
@@ -132,14 +133,14 @@ def test_a_ledger_opened_for_reading_computes_without_sealing(tmp_path, clock):
         ledger.remember("one")
     clock.advance(hours=1)
     with Ledger.open(path, readonly=True, clock=clock) as ledger:
-        note = ledger.checkpoint()
+        note = ledger.proof.checkpoint()
         assert (note.size, note.position, note.time) == (2, None, "2026-01-01T13:00:00.000000Z")
         assert ledger.position == 2
     with Ledger.open(path, clock=clock) as ledger:
-        sealed = ledger.checkpoint()
+        sealed = ledger.proof.checkpoint()
         assert (sealed.root, sealed.head, sealed.position) == (note.root, note.head, 3)
     with Ledger.open(path, readonly=True) as ledger:
-        assert ledger.checkpoint() == sealed
+        assert ledger.proof.checkpoint() == sealed
 
 
 def test_two_at_the_same_time_seal_once(tmp_path):
@@ -150,7 +151,7 @@ def test_two_at_the_same_time_seal_once(tmp_path):
 
         def seal(each):
             barrier.wait()
-            notes.append(each.checkpoint())
+            notes.append(each.proof.checkpoint())
 
         threads = [threading.Thread(target=seal, args=(each,)) for each in (ledger, other)]
         for each in threads:
@@ -173,32 +174,32 @@ def test_what_comes_between_the_look_and_the_seal_is_not_covered(ledger, monkeyp
 
     ledger.remember("one")
     monkeypatch.setattr(proving, "_computed", late)
-    note = ledger.checkpoint()
+    note = ledger.proof.checkpoint()
     monkeypatch.undo()
     assert (note.size, note.position) == (2, 4)
-    assert ledger.verify().ok and ledger.verify().since == 2
-    assert ledger.checkpoint().size == 4
+    assert ledger.proof.verify().ok and ledger.proof.verify().since == 2
+    assert ledger.proof.checkpoint().size == 4
 
 
 def test_a_batch_is_left_first(ledger):
     with ledger.batch(), pytest.raises(ConflictError, match="batch"):
-        ledger.checkpoint()
+        ledger.proof.checkpoint()
 
 
 def test_a_damaged_log_is_not_sealed(tmp_path):
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
         ledger.remember("one")
-        ledger.checkpoint()
+        ledger.proof.checkpoint()
         ledger.remember("two")
     tamper(path, "UPDATE events SET state = replace(state, 'two', 'lie')")
     with Ledger.open(path) as ledger, pytest.raises(StorageError, match=r"cannot be sealed: position 4:.*verify\(\)"):
-        ledger.checkpoint()
+        ledger.proof.checkpoint()
     recompute(path)
     tamper(path, "UPDATE events SET state = replace(state, 'one', 'lie')")
     recompute_without_seals(path)
     with Ledger.open(path) as ledger, pytest.raises(StorageError, match="the checkpoint sealed at position 3"):
-        ledger.checkpoint()
+        ledger.proof.checkpoint()
 
 
 def recompute_without_seals(path):
@@ -211,10 +212,10 @@ def test_an_erased_row_leaves_every_checkpoint_as_it_was(tmp_path):
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
         ledger.remember("one")
-        note = ledger.checkpoint()
+        note = ledger.proof.checkpoint()
         erase(ledger, 2)
-        assert ledger.verify(against=note, projections=False).problems == ()
-        assert ledger.checkpoint().size == 4
+        assert ledger.proof.verify(against=note, projections=False).problems == ()
+        assert ledger.proof.checkpoint().size == 4
 
 
 # --- signatures ------------------------------------------------------------------------------------------------------
@@ -254,21 +255,21 @@ def keys(tmp_path):
 @pytest.mark.parametrize("private", ["key.pem", "key.ssh", "private"])
 @pytest.mark.parametrize("public", ["public.pem", "public.ssh", "public"])
 def test_a_signature_is_checked_with_the_public_key(ledger, keys, private, public):
-    note = ledger.checkpoint(sign=keys[private])
+    note = ledger.proof.checkpoint(signing_key=keys[private])
     assert note.signed and note.text.count("— ") == 1
-    report = ledger.verify(against=note, public_key=keys[public])
+    report = ledger.proof.verify(against=note, public_key=keys[public])
     assert (report.ok, report.signed) == (True, True)
-    assert ledger.verify(against=note).signed is None
+    assert ledger.proof.verify(against=note).signed is None
 
 
 def test_a_missing_a_foreign_and_a_changed_signature_are_problems(ledger, keys):
-    note = ledger.checkpoint(sign=keys["key.pem"])
-    unsigned = ledger.checkpoint()
+    note = ledger.proof.checkpoint(signing_key=keys["key.pem"])
+    unsigned = ledger.proof.checkpoint()
     ledger.remember("more")
-    later = ledger.checkpoint()
+    later = ledger.proof.checkpoint()
     moved = later.text + "\n" + note.text.split("\n\n")[1]  # the signature of another checkpoint
     for text, key in ((unsigned.text, "public.pem"), (note.text, "other.pem"), (moved, "public.pem")):
-        report = ledger.verify(against=text, public_key=keys[key])
+        report = ledger.proof.verify(against=text, public_key=keys[key])
         assert (report.ok, report.signed) == (False, False)
         assert "no good signature" in report.problems[0]
 
@@ -306,26 +307,26 @@ def test_a_signed_note_is_as_others_read_it(keys):
 def test_what_is_no_private_key_is_refused(ledger, keys, which, told):
     before = ledger.position
     with pytest.raises(RejectedError, match=told):
-        ledger.checkpoint(sign=keys[which])
+        ledger.proof.checkpoint(signing_key=keys[which])
     assert ledger.position == before, "the key is looked at before anything is sealed"
 
 
 def test_what_is_no_public_key_is_refused(ledger, keys):
-    note = ledger.checkpoint()
+    note = ledger.proof.checkpoint()
     for which, told in (("key.pem", "no key"), ("private", "Ed25519 public key"), ("rubbish.pem", "no key")):
         with pytest.raises(RejectedError, match=told):
-            ledger.verify(against=note, public_key=keys[which])
+            ledger.proof.verify(against=note, public_key=keys[which])
     with pytest.raises(NotFoundError):
-        ledger.checkpoint(sign="nowhere.pem")
+        ledger.proof.checkpoint(signing_key="nowhere.pem")
     with pytest.raises(RejectedError, match="file of the ledger itself"):
-        ledger.checkpoint(sign=ledger.path)
+        ledger.proof.checkpoint(signing_key=ledger.path)
 
 
 def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
     with pytest.raises(RejectedError, match=r"pip install 'memory-ledger\[sign\]'"):
-        ledger.checkpoint(sign=keys["key.pem"])
-    assert ledger.checkpoint().size == 1
+        ledger.proof.checkpoint(signing_key=keys["key.pem"])
+    assert ledger.proof.checkpoint().size == 1
 
 
 @pytest.mark.slow

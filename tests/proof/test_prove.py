@@ -13,11 +13,10 @@ import pytest
 from command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
-from old_names import Ledger
 from places import ROOT
 from tampering import erase, recompute, tamper
 
-from ledger import RejectedError, StorageError
+from ledger import Ledger, RejectedError, StorageError
 from ledger.proof.merkle import inclusion_ranges
 
 SCRIPT = ROOT / "tools" / "check_proof.py"
@@ -31,7 +30,7 @@ def filled(tmp_path):
         for number in range(17):
             ledger.remember(f"fact number {number}")
             if ledger.position in (7, 14, 20):
-                notes.append(ledger.checkpoint())
+                notes.append(ledger.proof.checkpoint())
         assert [note.size for note in notes] == [7, 14, 20] and ledger.position == 21
         ledger.notes = notes
         yield ledger
@@ -75,26 +74,26 @@ def test_the_script_has_a_hundred_lines_and_the_standard_library_only():
 def test_every_event_is_proven_against_every_checkpoint_that_covers_it(filled, checker):
     for note in filled.notes:
         for position in range(1, 21):
-            proof = filled.prove(position, against=note)
+            proof = filled.proof.prove(position, against=note)
             assert checker(as_file(proof), note) == ""
             assert (proof.size == note.size) is (position <= note.size) is (proof.since is None)
 
 
 def test_the_script_says_ok_and_what_the_event_is(filled, tmp_path):
     first, _, last = filled.notes
-    code, told = by_script(filled.prove(9, state=True).as_text(), last.text, tmp_path)
+    code, told = by_script(filled.proof.prove(9, include_state=True).as_text(), last.text, tmp_path)
     assert code == 0 and "position 9 is 'MemoryCaptured'" in told and "fact number" in told
     assert "that is what the checkpoint covers" in told
-    code, told = by_script(filled.prove(9, against=first).as_text(), first.text, tmp_path)
+    code, told = by_script(filled.proof.prove(9, against=first).as_text(), first.text, tmp_path)
     assert code == 0 and "that continues what the checkpoint covers" in told and "fact number" not in told
-    code, told = by_script(filled.prove(9).as_text(), last.text.replace("\n", "\r\n") + "\r\n— a b\r\n", tmp_path)
+    code, told = by_script(filled.proof.prove(9).as_text(), last.text.replace("\n", "\r\n") + "\r\n— a b\r\n", tmp_path)
     assert code == 0
 
 
 @pytest.mark.slow
 def test_the_script_says_what_does_not_hold(filled, tmp_path):
     first, second, last = filled.notes
-    proof = filled.prove(9)
+    proof = filled.proof.prove(9)
     assert by_script(proof.as_text(), first.text, tmp_path)[0] == 1
     assert "prove it --against" in by_script(proof.as_text(), second.text, tmp_path)[1]
     assert by_script(json.dumps(as_file(proof, type="MemoryRetracted")), last.text, tmp_path)[0] == 1
@@ -120,7 +119,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in CHANGES.items() for value in values])
 def test_nothing_of_a_proof_can_be_changed(filled, checker, name, value):
-    proof = filled.prove(9, state=True)
+    proof = filled.proof.prove(9, include_state=True)
     assert checker(as_file(proof), filled.notes[2]) == ""
     assert checker(as_file(proof, **{name: value}), filled.notes[2])
 
@@ -130,7 +129,7 @@ def test_nothing_of_a_proof_can_be_changed(filled, checker, name, value):
 )
 def test_a_log_that_does_not_continue_the_checkpoint_is_told(filled, checker, consistency):
     first = filled.notes[0]
-    proof = filled.prove(9, against=first)
+    proof = filled.proof.prove(9, against=first)
     assert checker(as_file(proof), first) == ""
     assert checker(as_file(proof, consistency=consistency), first)
     assert checker(as_file(proof, since=6), first)
@@ -151,18 +150,18 @@ def proven(tmp_path_factory, checker):
     with Ledger.open(tmp_path_factory.mktemp("proven") / "memory.db") as ledger:
         for number in range(10):
             ledger.remember(f"fact number {number}")
-        note = ledger.checkpoint()
+        note = ledger.proof.checkpoint()
         for number in range(10):
             ledger.remember(f"later {number}")
-        ledger.checkpoint()
-        return checker, as_file(ledger.prove(15, against=note)), note
+        ledger.proof.checkpoint()
+        return checker, as_file(ledger.proof.prove(15, against=note)), note
 
 
 # --- what is proven --------------------------------------------------------------------------------------------------
 
 
 def test_without_anything_named_the_last_sealed_checkpoint_counts(filled):
-    proof = filled.prove(20)
+    proof = filled.proof.prove(20)
     assert (proof.size, proof.root, proof.since, proof.state) == (20, filled.notes[2].root, None, None)
     row = probe.store(filled).row(20)
     assert (proof.stream, proof.version, proof.type, proof.digest) == (
@@ -171,33 +170,33 @@ def test_without_anything_named_the_last_sealed_checkpoint_counts(filled):
         row.type,
         row.digest.hex(),
     )
-    assert filled.prove(3, size=14).root == filled.notes[1].root
-    assert filled.prove(3, size=21).size == 21
-    assert filled.prove(3, size=21, against=filled.notes[0]).since == 7
+    assert filled.proof.prove(3, size=14).root == filled.notes[1].root
+    assert filled.proof.prove(3, size=21).size == 21
+    assert filled.proof.prove(3, size=21, against=filled.notes[0]).since == 7
 
 
 @pytest.mark.parametrize("position", [0, -1, True, 1.0, "3", None, 2**63, 22, 10**9])
 def test_what_is_no_position_of_the_log_is_refused(filled, position):
     with pytest.raises(RejectedError):
-        filled.prove(position)
+        filled.proof.prove(position)
 
 
 def test_what_no_checkpoint_covers_is_refused_and_says_what_to_do(filled, tmp_path):
     with pytest.raises(RejectedError, match=r"the last one covers 20 events; proof.checkpoint\(\) makes one"):
-        filled.prove(21)
+        filled.proof.prove(21)
     with Ledger.open(tmp_path / "new.db") as ledger, pytest.raises(RejectedError, match="none was sealed yet"):
-        ledger.prove(1)
+        ledger.proof.prove(1)
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 8, 22, "20"])
 def test_a_size_is_that_of_a_log_with_the_event(filled, size):
     with pytest.raises(RejectedError):
-        filled.prove(9, size=size)
+        filled.proof.prove(9, size=size)
 
 
 def test_a_checkpoint_of_another_ledger_or_another_past_is_refused(filled, tmp_path):
     with Ledger.open(tmp_path / "other.db") as other, pytest.raises(RejectedError, match=rf"{filled.id}.*{other.id}"):
-        other.prove(1, against=filled.notes[0])
+        other.proof.prove(1, against=filled.notes[0])
     note = filled.notes[0]
     for size in (7, 14):
         text = note.text.replace("\n7\n", f"\n{size}\n").replace(
@@ -205,9 +204,9 @@ def test_a_checkpoint_of_another_ledger_or_another_past_is_refused(filled, tmp_p
         )
         for position in (3, 20):
             with pytest.raises(StorageError, match="not the events that the checkpoint kept elsewhere covers"):
-                filled.prove(position, against=text)
+                filled.proof.prove(position, against=text)
     with pytest.raises(RejectedError, match="the log ends at 21"):
-        filled.prove(3, against=note.text.replace("\n7\n", "\n700\n"))
+        filled.proof.prove(3, against=note.text.replace("\n7\n", "\n700\n"))
 
 
 def test_a_log_that_was_changed_proves_nothing(filled, tmp_path):
@@ -215,13 +214,13 @@ def test_a_log_that_was_changed_proves_nothing(filled, tmp_path):
     filled.close()
     tamper(path, "UPDATE events SET digest = x'00' WHERE position = 3")
     with Ledger.open(path) as ledger, pytest.raises(StorageError, match="sealed at position 21"):
-        ledger.prove(9)
+        ledger.proof.prove(9)
     tamper(path, "UPDATE events SET state = replace(state, 'number 1', 'lie') WHERE position = 3")
     recompute(path)
     with Ledger.open(path) as ledger:
-        assert ledger.prove(9).size == 20  # sound in itself
+        assert ledger.proof.prove(9).size == 20  # sound in itself
         with pytest.raises(StorageError, match="kept elsewhere"):
-            ledger.prove(9, against=note)
+            ledger.proof.prove(9, against=note)
 
 
 def test_a_log_with_a_gap_proves_nothing(filled):
@@ -230,31 +229,31 @@ def test_a_log_with_a_gap_proves_nothing(filled):
     tamper(path, "DELETE FROM events WHERE position = 5", "UPDATE events SET digest = 'text' WHERE position = 8")
     for position in (5, 8, 9):
         with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError, match="damaged"):
-            ledger.prove(position)
+            ledger.proof.prove(position)
 
 
 # --- the state -------------------------------------------------------------------------------------------------------
 
 
 def test_the_secret_of_the_ledger_is_never_shown(filled):
-    assert filled.prove(1).state is None
+    assert filled.proof.prove(1).state is None
     with pytest.raises(RejectedError, match="secret"):
-        filled.prove(1, state=True)
+        filled.proof.prove(1, include_state=True)
 
 
 def test_the_state_of_another_users_event_is_not_shown(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        ledger.remember("what ann said", user="ann")
-        ledger.checkpoint()
-        assert ledger.prove(2).state is None
+        ledger.bind(user="ann").remember("what ann said")
+        ledger.proof.checkpoint()
+        assert ledger.proof.prove(2).state is None
         with pytest.raises(RejectedError, match="not this user's"):
-            ledger.prove(2, state=True)
-        assert "what ann said" in ledger.prove(2, state=True, user="ann").state
+            ledger.proof.prove(2, include_state=True)
+        assert "what ann said" in ledger.bind(user="ann").proof.prove(2, include_state=True).state
 
 
 def test_an_erased_event_is_still_proven_and_its_state_is_not(filled, tmp_path):
     erase(filled, 9)
-    proof = filled.prove(9, state=True)
+    proof = filled.proof.prove(9, include_state=True)
     assert proof.erased_by == 22 and '"content":null' in proof.state
     code, told = by_script(proof.as_text(), filled.notes[2].text, tmp_path)
     assert code == 0 and "not proven, for text of it was erased" in told

@@ -12,14 +12,12 @@ from contextlib import closing, suppress
 import probe
 import pytest
 from command_line import run
-from old_names import Ledger
 from tampering import TRIGGERS, erase, recompute, redacted, tamper
 from unwritable import as_nobody
 from unwritable import sealed as sealed_media
 
-from ledger import NotFoundError, RejectedError, StorageError
+from ledger import Ledger, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
-from ledger.engine.who import Who
 from ledger.proof.proving import verify_file
 from projections.core.projector import projections
 from projections.views import memories
@@ -55,13 +53,13 @@ def problems(path, **how):
 
 def seal(path, **how):
     with Ledger.open(path) as ledger:
-        return ledger.checkpoint(**how)
+        return ledger.proof.checkpoint(**how)
 
 
 def kept(path):
     """A checkpoint that the log itself does not hold."""
     with Ledger.open(path, readonly=True) as ledger:
-        return ledger.checkpoint()
+        return ledger.proof.checkpoint()
 
 
 # --- what is sound ---------------------------------------------------------------------------------------------------
@@ -73,24 +71,24 @@ def test_a_sound_ledger_has_no_problems_however_it_is_asked(path):
         report = check(path, **how)
         assert (report.ok, report.events, report.first_wrong, report.since, report.warnings) == (True, 12, None, 0, ())
     with Ledger.open(path) as ledger:
-        assert ledger.verify().ok
-        assert set(ledger.verify().projections) == {each.name for each in projections(b"")}
-        assert ledger.verify(projections=False).projections == ()
+        assert ledger.proof.verify().ok
+        assert set(ledger.proof.verify().projections) == {each.name for each in projections(b"")}
+        assert ledger.proof.verify(projections=False).projections == ()
         with ledger.batch():
             ledger.remember("inside a batch")
-            assert ledger.verify().ok and ledger.verify().events == 13
+            assert ledger.proof.verify().ok and ledger.proof.verify().events == 13
     with Ledger.open(path, readonly=True) as ledger:
-        assert ledger.verify().ok
+        assert ledger.proof.verify().ok
 
 
 def test_a_new_ledger_a_rebuilt_one_and_an_undone_command_are_sound(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        assert ledger.verify().ok
+        assert ledger.proof.verify().ok
         for _ in range(2):
             probe.rebuild(ledger)
-            assert ledger.verify().problems == ()
+            assert ledger.proof.verify().problems == ()
         ledger.undo(ledger.remember("x").position)
-        assert ledger.verify().problems == ()
+        assert ledger.proof.verify().problems == ()
 
 
 def test_progress_reaches_its_end_once_for_walk_and_fold(path):
@@ -230,7 +228,7 @@ def test_a_format_of_the_future_that_the_log_names_is_a_warning(path):
             work.emit(LEDGER_STREAM, LedgerUpgraded(format=2, least_reader=1, least_writer=1))
             return LEDGER_STREAM
 
-        probe.writer(ledger).run("upgrade", Who(), upgraded)
+        probe.writer(ledger).run("upgrade", probe.who(), upgraded)
     tamper(path, "PRAGMA user_version = 2")
     report = check(path)
     assert report.ok and "format 2" in report.warnings[0]
@@ -349,13 +347,13 @@ def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, tol
 @pytest.mark.parametrize("value", ["'2026-02-30T00:00:00.000000Z'", "x'00'"])
 def test_a_row_that_cannot_be_read_is_a_typed_error_for_who_reads_it(path, value):
     with Ledger.open(path) as ledger:
-        ledger.adopt_policy(decay="all")  # the time of the last activity is read for the decay
+        ledger.policy.set(decay="all")  # the time of the last activity is read for the decay
     tamper(path, f"UPDATE memories SET active_at = {value}")
     with (
         Ledger.open(path, readonly=True) as ledger,
         pytest.raises(StorageError, match="of the table memories is damaged"),
     ):
-        ledger.recall("fact number 5", k=100)
+        ledger.recall("fact number 5", limit=100)
     assert problems(path)
 
 
@@ -372,7 +370,7 @@ def test_a_parked_projection_is_a_warning(path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("projections.views.audit.Audit.fold", poisoned)
             ledger.remember("poison for audit")
-        report = ledger.verify()
+        report = ledger.proof.verify()
     assert report.problems == () and "audit is suspended at position 13" in report.warnings[0]
     assert "audit" not in report.projections
 
@@ -403,15 +401,17 @@ def test_no_projection_gets_out_of_the_comparison_by_what_its_entry_says(path, s
     (problem,) = problems(path)
     assert problem.startswith("the projection memories: ") and told in problem
     with Ledger.open(path, readonly=True) as ledger:
-        assert ledger.verify(full=True).problems == (problem,)
+        assert ledger.proof.verify(full=True).problems == (problem,)
     with Ledger.open(path) as ledger:
-        assert ledger.verify().ok, "it was folded again"
+        assert ledger.proof.verify().ok, "it was folded again"
 
 
 def test_what_a_newer_product_folded_where_it_alone_may_write_is_not_compared(path):
     with Ledger.open(path) as ledger:
         upgrade = LedgerUpgraded(format=2, least_reader=1, least_writer=2)
-        probe.writer(ledger).run("upgrade", Who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger")
+        probe.writer(ledger).run(
+            "upgrade", probe.who(actor="ledger"), lambda work: work.emit("ledger", upgrade) or "ledger"
+        )
     tamper(path, "UPDATE projections SET version = version + 1 WHERE name = 'memories'")
     report = check(path)
     assert report.ok and "memories is of version" in report.warnings[0]
@@ -426,10 +426,10 @@ def test_a_projection_that_an_older_product_did_not_have_is_no_problem(path):
 def test_where_nothing_can_be_written_the_files_own_tables_are_compared(path):
     tamper(path, "UPDATE memories SET content = 'sly' WHERE row = 3", "UPDATE projections SET version = 0")
     with Ledger.open(path, readonly=True) as ledger:  # which folds privately
-        assert ledger.verify().warnings
+        assert ledger.proof.verify().warnings
     tamper(path, *(f"UPDATE projections SET version = {p.version} WHERE name = '{p.name}'" for p in projections(b"")))
     with Ledger.open(path, readonly=True) as ledger:
-        assert "content (row 3)" in " ".join(ledger.verify().problems)
+        assert "content (row 3)" in " ".join(ledger.proof.verify().problems)
 
 
 # --- erasures and texts outside the log ------------------------------------------------------------------------------
@@ -533,7 +533,7 @@ def test_an_erasure_cannot_be_of_what_comes_after_it(path):
 @pytest.fixture
 def with_blob(path):
     with Ledger.open(path) as ledger:
-        ledger.capture("What was that?", LONG, context_pack={"x": {"blob": "b_1", "size_bytes": 1, "digest": "00"}})
+        ledger.capture("What was that?", LONG, context={"x": {"blob": "b_1", "size_bytes": 1, "digest": "00"}})
     with closing(sqlite3.connect(path)) as connection:
         ((blob,),) = connection.execute("SELECT id FROM blobs").fetchall()
     assert problems(path) == ()
@@ -600,7 +600,7 @@ def test_a_checkpoint_that_was_sealed_wrongly_is_told_and_not_gone_on_from(path)
         shutil.copy(path, copy)
         with Ledger.open(copy) as ledger:
             probe.writer(ledger).run(
-                "forge", Who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM
+                "forge", probe.who(), lambda work, data=data: work.emit(LEDGER_STREAM, data) or LEDGER_STREAM
             )
         report = check(copy)
         assert (report.first_wrong, report.since) == (13, 0) and "sealed here" in report.problems[0]
@@ -611,7 +611,7 @@ def test_a_wrong_seal_after_a_good_one_is_told_and_the_good_one_used(path):
     assert seal(path).size == 12
     bad = CheckpointSealed(5, "00" * 32, "00" * 32, ("00" * 32, "00" * 32))
     with Ledger.open(path) as ledger:
-        probe.writer(ledger).run("forge", Who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
+        probe.writer(ledger).run("forge", probe.who(), lambda work: work.emit(LEDGER_STREAM, bad) or LEDGER_STREAM)
     report = check(path)
     assert (report.first_wrong, report.since, len(report.problems)) == (14, 0, 1)
 
@@ -623,14 +623,14 @@ def attacks(path):
     """(name, the file after it, the first wrong position or None): each leaves a ledger that is sound in itself."""
     old = path.with_name("old.db")
     with Ledger.open(path) as ledger:
-        ledger.checkpoint()
+        ledger.proof.checkpoint()
         for number in range(5):
             ledger.remember(f"later {number}")
     shutil.copy(path, old)
     with Ledger.open(path) as ledger:
         for number in range(5):
             ledger.remember(f"latest {number}")
-        note = ledger.checkpoint()
+        note = ledger.proof.checkpoint()
     last = note.size
 
     def made(name, *statements, anew=True):
@@ -688,7 +688,7 @@ def test_a_log_that_went_on_is_consistent_with_every_earlier_checkpoint(path):
     notes = []
     with Ledger.open(path) as ledger:
         for number in range(5):
-            notes.append(ledger.checkpoint())
+            notes.append(ledger.proof.checkpoint())
             ledger.remember(f"and then {number}")
     assert [note.size for note in notes] == [12, 14, 16, 18, 20]
     for note in notes:
@@ -702,9 +702,9 @@ def test_a_log_that_went_on_is_consistent_with_every_earlier_checkpoint(path):
 
 def test_a_checkpoint_of_another_ledger_is_refused_by_both_names(path, tmp_path):
     with Ledger.open(tmp_path / "other.db") as other, Ledger.open(path) as ledger:
-        note = other.checkpoint()
+        note = other.proof.checkpoint()
         with pytest.raises(RejectedError, match=rf"{other.id}.*{ledger.id}"):
-            ledger.verify(against=note)
+            ledger.proof.verify(against=note)
     with pytest.raises(RejectedError, match="is of the ledger"):
         verify_file(path, against=note.text)
 
@@ -723,10 +723,10 @@ def test_a_checkpoint_is_given_as_path_text_or_itself(path):
             ("", RejectedError),
         ):
             with pytest.raises(error):
-                ledger.verify(against=given)
+                ledger.proof.verify(against=given)
         ledger.remember("the locks are still there")
         with pytest.raises(RejectedError, match="no checkpoint was given"):
-            ledger.verify(public_key=file)
+            ledger.proof.verify(public_key=file)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -796,10 +796,10 @@ def test_a_ledger_on_media_that_cannot_be_written_is_verified(media):
 
     def work():
         with Ledger.open(path, readonly=True) as ledger:
-            note = ledger.checkpoint()
+            note = ledger.proof.checkpoint()
             for how in ({}, {"full": True}, {"against": note}):
-                assert ledger.verify(**how).problems == verify_file(path, **how).problems == ()
-            assert ledger.prove(3, against=note).root == note.root
+                assert ledger.proof.verify(**how).problems == verify_file(path, **how).problems == ()
+            assert ledger.proof.prove(3, against=note).root == note.root
 
     as_nobody(work)
 
@@ -807,8 +807,8 @@ def test_a_ledger_on_media_that_cannot_be_written_is_verified(media):
 def test_what_erase_does_is_sound(path):
     with Ledger.open(path) as ledger:
         secret = ledger.remember("something very secret")
-        note = ledger.checkpoint()
+        note = ledger.proof.checkpoint()
         ledger.erase(secret.id)
         for how in ({}, {"full": True}, {"against": note}):
-            assert ledger.verify(**how).problems == ()
-        assert ledger.prove(secret.position, state=True).erased_by
+            assert ledger.proof.verify(**how).problems == ()
+        assert ledger.proof.prove(secret.position, include_state=True).erased_by

@@ -298,7 +298,7 @@ def test_at_a_moment_it_is_what_it_was_then(agent: Ledger, ledger_clock: Clock) 
     with pytest.raises(RejectedError):
         agent.at(then).context("tea", receipt=True)
     with prefix(agent, then, time) as made:
-        assert sections(made.public.context("Where do I live?", explain=True)) == sections(past)
+        assert sections(made.context("Where do I live?", explain=True)) == sections(past)
     assert sections(agent.context("Where do I live?")) != sections(past)
 
 

@@ -16,10 +16,11 @@ from counting import steps
 from full import full
 from hypothesis import example, given
 from hypothesis import strategies as st
-from old_names import Ledger
 from prefixes import prefix
 
+from ledger import Ledger
 from ledger.domain.passages import PASSAGE_CHARS, day_words, split
+from ledger.types import Event
 from projections.search import passages
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
@@ -119,15 +120,15 @@ def test_a_day_is_not_called_by_the_language_of_the_process() -> None:
 
 
 def found(ledger: Any, query: str, **asked: Any) -> list[tuple[str, str, str | None]]:
-    pack = ledger.recall(query, among="turns", **asked)
+    pack = ledger.recall(query, among=("turns",), **asked)
     return [(item.id, item.passage.field, item.content) for item in pack.items]
 
 
 def test_a_captured_prompt_and_its_response_are_found_each(ledger: Ledger) -> None:
-    turn = ledger.capture("Which coffee?", "Dark roast.", session_id="s", project="Home", user="ann", reinforce=False)
-    assert found(ledger, "coffee", user="ann")[0] == (turn.id, "prompt", "Which coffee?")
-    assert found(ledger, "roast", user="ann")[0] == (turn.id, "response", "Dark roast.")
-    (passage, *_) = (item.passage for item in ledger.recall("roast", user="ann", among="turns").items)
+    turn = ledger.bind(user="ann").capture("Which coffee?", "Dark roast.", session="s", project="Home", reinforce=False)
+    assert found(ledger.bind(user="ann"), "coffee")[0] == (turn.id, "prompt", "Which coffee?")
+    assert found(ledger.bind(user="ann"), "roast")[0] == (turn.id, "response", "Dark roast.")
+    (passage, *_) = (item.passage for item in ledger.bind(user="ann").recall("roast", among=("turns",)).items)
     assert passage is not None
     assert (passage.start, passage.end, passage.position) == (0, 11, turn.position)
     assert (passage.user, passage.project, passage.session) == ("ann", "Home", "s")
@@ -137,16 +138,16 @@ def test_a_captured_prompt_and_its_response_are_found_each(ledger: Ledger) -> No
 def test_turns_are_searched_where_they_are_asked_for_only(ledger: Ledger) -> None:
     ledger.capture("Which coffee?")
     assert ledger.recall("coffee").items == () and ledger.recall("coffee").searched == 0
-    assert len(ledger.recall("coffee", among="all").items) == 1
+    assert len(ledger.recall("coffee", among=("memories", "chunks", "turns")).items) == 1
 
 
 def test_a_response_that_came_later_is_found_from_then_on(ledger: Ledger) -> None:
-    turn = ledger.capture("Which coffee?", session_id="s", reinforce=False)
-    assert ledger.recall("roast", among="turns").items == ()
-    after = ledger.attach_response(turn.id, "Dark roast.")
+    turn = ledger.capture("Which coffee?", session="s", reinforce=False)
+    assert ledger.recall("roast", among=("turns",)).items == ()
+    after = ledger.interactions.add_response(turn.id, "Dark roast.")
     assert found(ledger, "roast")[0] == (turn.id, "response", "Dark roast.")
-    assert ledger.recall("roast", among="turns").items[0].passage.position == after.position  # type: ignore[union-attr]
-    assert ledger.recall("roast", among="turns").searched == 2
+    assert ledger.recall("roast", among=("turns",)).items[0].passage.position == after.position  # type: ignore[union-attr]
+    assert ledger.recall("roast", among=("turns",)).searched == 2
     ledger.undo(after.position)
     assert found(ledger, "roast") == [] and len(found(ledger, "coffee")) == 1
     ledger.redo(after.position)
@@ -156,35 +157,35 @@ def test_a_response_that_came_later_is_found_from_then_on(ledger: Ledger) -> Non
 def test_a_long_text_is_found_by_its_best_passage(ledger: Ledger) -> None:
     text = "Nothing of note here. " * 100 + "Then came the zebra. " + "And nothing more. " * 100
     turn = ledger.capture(text, "Indeed.")
-    (item,) = ledger.recall("zebra", among="turns").items
+    (item,) = ledger.recall("zebra", among=("turns",)).items
     assert item.passage is not None and item.content is not None
     assert "zebra" in item.content and len(item.content) <= PASSAGE_CHARS
     assert text[item.passage.start : item.passage.end] == item.content
-    assert ledger.recall("zebra", among="turns").searched == 2, "texts are counted, not passages"
-    assert [item.id for item in ledger.recall("nothing", among="turns").items] == [turn.id], "a text counts once"
+    assert ledger.recall("zebra", among=("turns",)).searched == 2, "texts are counted, not passages"
+    assert [item.id for item in ledger.recall("nothing", among=("turns",)).items] == [turn.id], "a text counts once"
 
 
 def test_a_text_that_begins_with_passages_of_blanks_is_one_text(ledger: Ledger) -> None:
     ledger.capture(" " * 2_000 + "the zebra")
-    pack = ledger.recall("zebra", among="turns")
+    pack = ledger.recall("zebra", among=("turns",))
     assert (len(pack.items), pack.searched) == (1, 1)
 
 
 def test_undo_redo_and_distrust_take_a_capture_out_of_the_search_and_back(ledger: Ledger) -> None:
-    turn = ledger.capture("Which coffee?", "Dark roast.", actor="eve", reinforce=False)
+    turn = ledger.bind(actor="eve").capture("Which coffee?", "Dark roast.", reinforce=False)
     ledger.undo(turn.position)
-    assert found(ledger, "coffee roast") == [] and ledger.recall("roast", among="turns").searched == 0
+    assert found(ledger, "coffee roast") == [] and ledger.recall("roast", among=("turns",)).searched == 0
     ledger.redo(turn.position)
     assert len(found(ledger, "coffee roast")) == 2
-    ledger.distrust("eve", kind="actor")
+    ledger.history.distrust("eve", kind="actor")
     assert found(ledger, "coffee roast") == []
-    ledger.trust("eve", kind="actor")
+    ledger.history.trust("eve", kind="actor")
     assert len(found(ledger, "coffee roast")) == 2
 
 
 def test_a_moment_searches_the_passages_of_then(ledger: Ledger) -> None:
-    turn = ledger.capture("Which coffee?", actor="eve", reinforce=False)
-    answered = ledger.attach_response(turn.id, "Dark roast.").position
+    turn = ledger.bind(actor="eve").capture("Which coffee?", reinforce=False)
+    answered = ledger.interactions.add_response(turn.id, "Dark roast.").position
     gone = ledger.undo(turn.position, cascade=True).position
     assert found(ledger, "coffee roast") == []
     assert [field for _, field, _ in found(ledger.at(turn.position), "coffee roast")] == ["prompt"]
@@ -220,7 +221,7 @@ def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(le
             for word in words:
                 for asked in ({}, {"project": "Home"}):
                     then, now = (
-                        each.recall(word, among="turns", k=500, **asked)  # type: ignore[arg-type]
+                        each.recall(word, among=("turns",), limit=500, **asked)  # type: ignore[arg-type]
                         for each in (moment, made)
                     )
                     assert then.searched == now.searched
@@ -231,7 +232,7 @@ def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(le
 
 def test_a_text_beside_the_log_and_one_with_nul_are_found(ledger: Ledger) -> None:
     turn = ledger.capture("The tin. " * 40_000 + "The zebra.", "nul\0 between zebras\0")
-    fields = {item.passage.field: item for item in ledger.recall("zebra", among="turns").items if item.passage}
+    fields = {item.passage.field: item for item in ledger.recall("zebra", among=("turns",)).items if item.passage}
     assert fields["response"].content == "nul\0 between zebras\0"
     text = fields["prompt"].content
     assert text is not None and text.endswith("The zebra.") and fields["prompt"].id == turn.id
@@ -239,12 +240,12 @@ def test_a_text_beside_the_log_and_one_with_nul_are_found(ledger: Ledger) -> Non
 
 def test_a_rebuild_has_the_passages_that_catching_up_has(ledger: Ledger) -> None:
     for number in range(3):
-        turn = ledger.capture(f"Which coffee {number}?", "Dark. " * (300 * number), session_id="s", reinforce=False)
+        turn = ledger.capture(f"Which coffee {number}?", "Dark. " * (300 * number), session="s", reinforce=False)
     ledger.undo(turn.position)
-    before = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
-    digest = ledger.digest()
+    before = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among=("turns",)).items]
+    digest = ledger.proof.digest()
     assert probe.rebuild(ledger).digest == digest == folded_from_zero(ledger)
-    after = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among="turns").items]
+    after = [(item.id, item.score, item.content) for item in ledger.recall("coffee dark", among=("turns",)).items]
     assert before == after != []
 
 
@@ -254,7 +255,7 @@ GUIDE = "# Kubernetes\n\nIt runs containers.\n\n## Upgrade\n\nDrain every node f
 
 
 def test_a_chunk_is_found_by_the_headings_above_it(ledger: Ledger) -> None:
-    guide = ledger.ingest(GUIDE)
+    guide = ledger.documents.add(GUIDE)
     for query in ("how do I drain in kubernetes?", "Kubernetes upgrade"):
         (first, *others) = ledger.recall(query).items
         assert (first.id, first.content) == (guide.chunks[1].id, "## Upgrade\n\nDrain every node first.\n\n"), query
@@ -264,7 +265,7 @@ def test_a_chunk_is_found_by_the_headings_above_it(ledger: Ledger) -> None:
 
 
 def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) -> None:
-    ledger.ingest(
+    ledger.documents.add(
         "# Bicycles\n\nThe zebra drains.\n\n# Kubernetes\n\n" + "Nothing of note here. " * 45 + "The zebra drains."
     )
     first, other = ledger.recall("kubernetes zebra").items
@@ -273,31 +274,31 @@ def test_every_passage_of_a_long_chunk_is_found_by_its_headings(ledger: Ledger) 
 
 
 def test_a_heading_in_a_script_without_spaces_is_found(ledger: Ledger) -> None:
-    guide = ledger.ingest("# 日本のお茶\n\n## Water\n\nIt is soft.\n\n## Überblick 🥰\n\nIt is green.\n")
+    guide = ledger.documents.add("# 日本のお茶\n\n## Water\n\nIt is soft.\n\n## Überblick 🥰\n\nIt is green.\n")
     assert {item.id for item in ledger.recall("お茶").items} == {each.id for each in guide.chunks}
     assert ledger.recall("uberblick green").items[0].id == guide.chunks[1].id
 
 
 def test_a_moment_finds_a_chunk_by_the_headings_of_then(ledger: Ledger) -> None:
-    guide = ledger.ingest(GUIDE, path="guide.md")
-    ledger.ingest(GUIDE.replace("Kubernetes", "Nomad"), path="guide.md")
+    guide = ledger.documents.add(GUIDE, path="guide.md")
+    ledger.documents.add(GUIDE.replace("Kubernetes", "Nomad"), path="guide.md")
     assert ledger.recall("kubernetes").items == () and len(ledger.recall("nomad").items) == 2
     then = ledger.at(guide.position)
     assert {item.id for item in then.recall("kubernetes").items} == {each.id for each in guide.chunks[:2]}
-    assert then.recall("nomad").items == () and ledger.digest() == folded_from_zero(ledger)
+    assert then.recall("nomad").items == () and ledger.proof.digest() == folded_from_zero(ledger)
 
 
 @pytest.mark.parametrize("taken_in", [False, True], ids=["waiting", "in the index"])
 def test_an_erased_heading_leaves_nothing_in_the_files(tmp_path: Path, taken_in: bool) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        ledger.ingest("# Jars\n\nBeside the tin.\n")
-        guide = ledger.ingest(f"# {RARE}\n\nWords.\n\n## Deeper\n\nAnd more words.\n", title="Guide")
+        ledger.documents.add("# Jars\n\nBeside the tin.\n")
+        guide = ledger.documents.add(f"# {RARE}\n\nWords.\n\n## Deeper\n\nAnd more words.\n", title="Guide")
         if taken_in:
             assert len(ledger.recall("harbour", receipt=True).items) == 2
         assert remains(tmp_path)
         assert ledger.erase(guide.id).hits == 0
         assert ledger.recall("harbour").items == () == ledger.at(guide.position).recall("harbour").items
-        assert ledger.recall("jars").items and ledger.digest() == folded_from_zero(ledger)
+        assert ledger.recall("jars").items and ledger.proof.digest() == folded_from_zero(ledger)
     assert remains(tmp_path) == []
 
 
@@ -322,28 +323,28 @@ def remains(directory: Path) -> list[tuple[str, bytes]]:
 def test_an_erased_turn_leaves_nothing_in_the_files(tmp_path: Path, ended: bool, size: int, taken_in: bool) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         for number in range(100):
-            ledger.capture(f"Is the jar {number} beside the tin?", session_id="s")
-        turn = ledger.capture(RARE * size, "So " + RARE, session_id="s", reinforce=False)
-        ledger.capture("And then?", session_id="s")
+            ledger.capture(f"Is the jar {number} beside the tin?", session="s")
+        turn = ledger.capture(RARE * size, "So " + RARE, session="s", reinforce=False)
+        ledger.capture("And then?", session="s")
         if taken_in:
-            assert ledger.recall("harbour", among="turns", receipt=True).items
+            assert ledger.recall("harbour", among=("turns",), receipt=True).items
         if ended:
             ledger.undo(turn.position)
             ledger.redo(turn.position)
         assert remains(tmp_path)
         report = ledger.erase(turn.id)
         assert (report.state, report.hits) == ("completed", 0)
-        assert ledger.recall("harbour", among="turns").items == ()
-        assert ledger.at(turn.position).recall("harbour", among="turns").items == ()
-        assert ledger.recall("jar", among="turns").items
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.recall("harbour", among=("turns",)).items == ()
+        assert ledger.at(turn.position).recall("harbour", among=("turns",)).items == ()
+        assert ledger.recall("jar", among=("turns",)).items
+        assert ledger.proof.digest() == folded_from_zero(ledger)
     assert remains(tmp_path) == []
 
 
 def test_of_a_turn_erased_in_part_the_rest_is_found(ledger: Ledger) -> None:
     turn = ledger.capture("The zebra lives at Harbour Row.")
-    ledger.recall("zebra", among="turns")
-    ledger.erase(turn.position, spans=[("data.prompt", 19, 30)])
+    ledger.recall("zebra", among=("turns",))
+    ledger.erase(Event(turn.position, spans=[("data.prompt", 19, 30)]))
     assert found(ledger, "harbour") == []
     assert [text for _, _, text in found(ledger, "zebra")] == ["The zebra lives at " + "█" * 11 + "."]
 
@@ -353,13 +354,11 @@ def test_the_index_holds_what_the_passages_say(tmp_path: Path, clock: Clock) -> 
     """Taking a text out of the index needs the very words that went in; what differs would stay for ever."""
     path = tmp_path / "memory.db"
     with Ledger.open(path, clock=clock) as ledger:
-        turns = [
-            ledger.capture(f"Чай, 茶 und Öl {n} 🥰\0", "ﬁne" * n, session_id="s", reinforce=False) for n in range(70)
-        ]
-        ledger.recall("tea", among="turns")
+        turns = [ledger.capture(f"Чай, 茶 und Öl {n} 🥰\0", "ﬁne" * n, session="s", reinforce=False) for n in range(70)]
+        ledger.recall("tea", among=("turns",))
         for turn in turns:
             ledger.undo(turn.position)
-        ledger.recall("tea", among="turns")
+        ledger.recall("tea", among=("turns",))
     connection = sqlite3.connect(path)
     connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, passage_search, row)")
     assert connection.execute("SELECT * FROM terms").fetchall() == []
@@ -370,7 +369,7 @@ def test_of_a_long_session_the_turns_around_are_found_by_an_index_now_and_then(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passages, "WHOLE_SESSION", 5)
-    told = [ledger.capture(f"turn {number}. " * 100, session_id="s", reinforce=False) for number in range(12)]
+    told = [ledger.capture(f"turn {number}. " * 100, session="s", reinforce=False) for number in range(12)]
     then = ledger.at(ledger.position)
     turns = [each.position << passages.FIELD_BITS for each in told]
     ledger.undo(told[6].position)

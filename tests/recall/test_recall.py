@@ -17,10 +17,9 @@ from full import full
 from hostile import HOSTILE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 from places import QUICK
 
-from ledger import LedgerError, NotFoundError, RejectedError
+from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall import finding, ordering
@@ -48,7 +47,7 @@ def test_only_what_is_active_and_holds_now_is_recalled(ledger: Ledger, clock: Cl
     ledger.invalidate(ledger.remember("tea invalid").id)
     old = ledger.remember("tea superseded")
     new = ledger.supersede(old.id, "tea successor")
-    ledger.quarantine(ledger.remember("tea in quarantine").id)
+    ledger.guards.quarantine(ledger.remember("tea in quarantine").id)
     ledger.erase(ledger.remember("tea erased").id)
     ledger.undo(ledger.remember("tea undone").position)
     ledger.remember("tea later", valid_from="2026-06-01")
@@ -66,41 +65,43 @@ def test_a_status_brings_what_is_hidden_but_never_a_candidate(ledger: Ledger) ->
     ledger.supersede(old.id, "tea successor")
     ledger.retract(ledger.remember("tea retracted").id)
     ledger.propose("tea candidate")
-    ledger.quarantine(ledger.remember("tea in quarantine").id)
-    assert texts(ledger.recall("tea", status="superseded")) == ["tea superseded"]
-    assert set(texts(ledger.recall("tea", status=["active", "retracted"]))) == {"tea successor", "tea retracted"}
-    assert set(texts(ledger.recall("tea", status="all"))) == {"tea superseded", "tea successor", "tea retracted"}
-    for status in ("candidate", ["active", "candidate"]):
+    ledger.guards.quarantine(ledger.remember("tea in quarantine").id)
+    assert texts(ledger.recall("tea", statuses=("superseded",))) == ["tea superseded"]
+    assert set(texts(ledger.recall("tea", statuses=["active", "retracted"]))) == {"tea successor", "tea retracted"}
+    assert set(texts(ledger.recall("tea", statuses=()))) == {"tea superseded", "tea successor", "tea retracted"}
+    for statuses in (["candidate"], ["active", "candidate"]):
         with pytest.raises(RejectedError, match="before it is promoted"):
-            ledger.recall("tea", status=status)
+            ledger.recall("tea", statuses=statuses)
     with pytest.raises(RejectedError, match="statuses cannot be"):
-        ledger.recall("tea", status="gone")
+        ledger.recall("tea", statuses=("gone",))
 
 
 def test_nobody_recalls_what_is_another_users(ledger: Ledger) -> None:
     for user in ("", "ann", "bob"):
-        ledger.remember(f"tea canary-{user or 'nobody'}", user=user, project="Home", kind="preference")
-        ledger.capture(f"tea turn-{user or 'nobody'}?", "Yes, tea.", user=user, project="Home", session_id="s")
-        ledger.set_state("Home", "fact", "tea", f"state-{user or 'nobody'}", user=user)
+        ledger.bind(user=user).remember(f"tea canary-{user or 'nobody'}", project="Home", kind="preference")
+        ledger.bind(user=user).capture(f"tea turn-{user or 'nobody'}?", "Yes, tea.", project="Home", session="s")
+        ledger.bind(user=user).projects.set_state("Home", "fact", "tea", f"state-{user or 'nobody'}")
     for user in ("", "ann", "bob"):
         packs = [
-            ledger.recall("tea", user=user, among="all", status="all", explain=True, project=project, **packed)  # type: ignore[arg-type]
+            ledger.bind(user=user).recall(
+                "tea", among=("memories", "chunks", "turns"), statuses=(), explain=True, project=project, **packed
+            )  # type: ignore[arg-type]
             for project in (None, "Home")
-            for packed in ({}, {"packing": "shares", "budget": 10_000})
+            for packed in ({}, {"packing": "shares", "budget": 10_000, "unit": "chars"})
         ]
-        packs += [ledger.user_profile(user=user), ledger.project_context("Home", user=user)]
+        packs += [ledger.bind(user=user).profile(), ledger.bind(user=user).projects.context("Home")]
         others = {"nobody", "ann", "bob"} - {user or "nobody"}
         for pack in packs:
             assert pack.items and not any(f"-{other}" in full(pack) for other in others)
             assert any(f"-{user or 'nobody'}" in (text or "") for text in texts(pack))
             assert {item.memory.user for item in pack.items if item.memory} <= {user}
             assert {item.passage.user for item in pack.items if item.passage} <= {user}
-    assert ledger.recall("tea", user="eve", among="all") == Pack(items=(), seen=ledger.position)
+    assert ledger.bind(user="eve").recall("tea", among=AMONG, unit="chars") == Pack(items=(), seen=ledger.position)
 
 
 def test_a_project_is_recalled_with_what_is_of_none(ledger: Ledger) -> None:
     ledger.remember("tea at home", project="Home")
-    ledger.add_alias("Home", "casa")
+    ledger.projects.add_alias("Home", "casa")
     ledger.remember("tea at work", project="Work")
     ledger.remember("tea anywhere")
     for name in ("Home", "casa", "home"):
@@ -113,37 +114,35 @@ def test_a_project_is_recalled_with_what_is_of_none(ledger: Ledger) -> None:
 def test_turns_are_bounded_by_the_project_too(ledger: Ledger) -> None:
     ledger.capture("tea at home", project="Home")
     ledger.capture("tea at work", project="Work")
-    assert texts(ledger.recall("tea", among="turns", project="Home")) == ["tea at home"]
+    assert texts(ledger.recall("tea", among=("turns",), project="Home")) == ["tea at home"]
 
 
 def test_the_turns_beside_one_are_bounded_by_the_project_too(ledger: Ledger) -> None:
-    ledger.capture("The tea is ready?", project="Home", session_id="s")
-    ledger.capture("The secret of work.", "Hush.", project="Work", session_id="s")
-    assert not any("secret" in (text or "") for text in texts(ledger.recall("tea", among="turns", project="Home")))
+    ledger.capture("The tea is ready?", project="Home", session="s")
+    ledger.capture("The secret of work.", "Hush.", project="Work", session="s")
+    assert not any("secret" in (text or "") for text in texts(ledger.recall("tea", among=("turns",), project="Home")))
 
 
 def test_kinds_bring_memories_of_these_only(ledger: Ledger) -> None:
     ledger.remember("tea liked", kind="preference")
     ledger.remember("tea known", kind="knowledge")
     ledger.capture("tea?")
-    assert texts(ledger.recall("tea", kinds="preference", among="all")) == ["tea liked"]
+    assert texts(ledger.recall("tea", kinds=("preference",), among=("memories", "chunks", "turns"))) == ["tea liked"]
     assert len(ledger.recall("tea", kinds=["preference", "knowledge"]).items) == 2
-    assert ledger.recall("tea", kinds="identity").items == ()
+    assert ledger.recall("tea", kinds=("identity",)).items == ()
 
 
 def test_what_is_searched_is_what_is_named(ledger: Ledger) -> None:
     ledger.remember("tea remembered")
     ledger.capture("tea asked", "tea answered")
-    found = {
-        among: (texts(ledger.recall("tea", among=among)), ledger.recall("tea", among=among).searched)
-        for among in (*AMONG, "all")
-    }
+    packs = {name: ledger.recall("tea", among=(name,)) for name in AMONG} | {"all": ledger.recall("tea", among=AMONG)}
+    found = {name: (texts(pack), pack.searched) for name, pack in packs.items()}
     assert found["memories"] == (["tea remembered"], 1) and found["chunks"] == ([], 0)
     assert (set(found["turns"][0]), found["turns"][1]) == ({"tea asked", "tea answered"}, 2)
     assert (len(found["all"][0]), found["all"][1]) == (3, 3)
     assert texts(ledger.recall("tea")) == ["tea remembered"], "turns are not searched unless asked for"
     with pytest.raises(RejectedError, match="among cannot be"):
-        ledger.recall("tea", among="turn")
+        ledger.recall("tea", among=("turn",))
 
 
 @pytest.mark.parametrize("word", ["zanzibar", "urgent"])
@@ -166,16 +165,16 @@ def days_told(pack: Pack) -> list[str]:
 
 
 def test_a_turn_is_found_by_its_date_alone(diary: Ledger) -> None:
-    assert days_told(diary.recall("What happened on 8 May 2023?", among="turns"))[0] == "2023-05-08"
-    assert days_told(diary.recall("May 15th", among="turns", k=1)) == ["2023-05-15"]
+    assert days_told(diary.recall("What happened on 8 May 2023?", among=("turns",)))[0] == "2023-05-08"
+    assert days_told(diary.recall("May 15th", among=("turns",), limit=1)) == ["2023-05-15"]
     mondays = ["2023-05-01", "2023-05-08", "2023-05-15"]
-    assert sorted(days_told(diary.recall("anything on monday", among="turns", k=20))) == mondays
-    assert days_told(diary.recall("anything on june mornings", among="turns")) == []
+    assert sorted(days_told(diary.recall("anything on monday", among=("turns",), limit=20))) == mondays
+    assert days_told(diary.recall("anything on june mornings", among=("turns",))) == []
 
 
 def test_a_date_alone_comes_after_what_is_said(diary: Ledger) -> None:
     told = diary.capture("Ana: on monday I was ill", occurred_at="2023-05-16T09:00:00Z")
-    pack = diary.recall("anything on monday", among="turns", k=20)
+    pack = diary.recall("anything on monday", among=("turns",), limit=20)
     assert pack.items[0].id == told.id
     assert len(pack.items) == 4 and pack.items[0].score > 5 * pack.items[1].score
 
@@ -188,26 +187,26 @@ def stocked(ledger: Ledger) -> Ledger:
     for number in range(8):
         ledger.remember("tea " * (number + 1) + f"of sort {number}.", kind=("preference", "knowledge")[number % 2])
     ledger.remember("tea of the house", project="Home")
-    ledger.capture("Which tea?", "Green tea. " * 100, project="Home", session_id="s")
-    ledger.set_state("Home", "status", "tea", "ordered")
+    ledger.capture("Which tea?", "Green tea. " * 100, project="Home", session="s")
+    ledger.projects.set_state("Home", "status", "tea", "ordered")
     return ledger
 
 
 def test_at_most_k_entries(stocked: Ledger) -> None:
     for k, count in ((0, 0), (1, 1), (3, 3), (500, 9)):
-        assert len(stocked.recall("tea", k=k).items) == count
-        assert stocked.recall("tea", k=k).searched == 9
+        assert len(stocked.recall("tea", limit=k).items) == count
+        assert stocked.recall("tea", limit=k).searched == 9
 
 
 @pytest.mark.parametrize("k", [float("nan"), 1.5, float("inf"), "3", True, [1]])
 def test_a_k_that_is_no_whole_number_is_refused(ledger: Ledger, k: Any) -> None:
     with pytest.raises(RejectedError, match="whole number"):
-        ledger.recall("tea", k=k)
+        ledger.recall("tea", limit=k)
 
 
 @pytest.mark.parametrize("budget", [-1, -(10**30), float("nan"), 1.5, "3", True])
 def test_a_budget_that_is_no_whole_number_from_0_is_refused(ledger: Ledger, budget: Any) -> None:
-    for call in (ledger.recall, lambda _, budget: ledger.user_profile(budget=budget)):
+    for call in (ledger.recall, lambda _, budget: ledger.profile(budget=budget)):
         with pytest.raises(RejectedError, match="budget is a whole number from 0"):
             call("tea", budget=budget)
 
@@ -218,14 +217,14 @@ def test_a_budget_that_is_no_whole_number_from_0_is_refused(ledger: Ledger, budg
 def test_a_pack_never_takes_more_than_its_budget(stocked: Ledger, packing: str, ranking: str, unit: str) -> None:
     size = {"chars": len, "tokens": tokens.estimate}[unit]
     for budget in (0, 1, 17, 60, 300, 10**6, 10**400):
-        for k, project, among in ((3, None, "memories"), (20, "Home", "all")):
+        for k, project, among in ((3, None, ("memories",)), (20, "Home", AMONG)):
             pack = stocked.recall(
                 "which tea",
                 budget=budget,
                 unit=unit,
                 packing=packing,
                 ranking=ranking,
-                k=k,
+                limit=k,
                 project=project,
                 among=among,
             )
@@ -239,7 +238,7 @@ def test_what_does_not_fit_is_passed_over_with_its_reason(ledger: Ledger) -> Non
     long = ledger.remember("tea tea tea " + "and whatever else there is to say of tea " * 5)
     short = ledger.remember("The user drinks tea.")
     assert [item.id for item in ledger.recall("tea").items] == [long.id, short.id]
-    pack = ledger.recall("tea", budget=60)
+    pack = ledger.recall("tea", budget=60, unit="chars")
     assert [(item.id, item.rank) for item in pack.items] == [(short.id, 2)]
     assert [(item.id, item.cut) for item in pack.cut] == [(long.id, "budget")]
 
@@ -247,10 +246,10 @@ def test_what_does_not_fit_is_passed_over_with_its_reason(ledger: Ledger) -> Non
 def test_a_prefix_ends_before_the_first_that_does_not_fit(stocked: Ledger) -> None:
     every = stocked.recall("tea").items
     room = len(Pack(items=every[:2]).as_text())
-    pack = stocked.recall("tea", budget=room, packing="prefix")
+    pack = stocked.recall("tea", budget=room, packing="prefix", unit="chars")
     assert [item.id for item in pack.items] == [item.id for item in every[:2]]
     assert [(item.id, item.cut) for item in pack.cut] == [(item.id, "budget") for item in every[2:]]
-    nothing = stocked.recall("tea", budget=0)
+    nothing = stocked.recall("tea", budget=0, unit="chars")
     assert nothing.items == () and len(nothing.cut) == 9 and nothing.nothing == "nothing fits, 9 found, 9 searched"
 
 
@@ -277,7 +276,7 @@ def test_the_text_of_a_pack_with_its_fences_is_within_the_budget(
 
 
 def test_explain_lists_the_rest_that_was_ranked(stocked: Ledger) -> None:
-    short, long = stocked.recall("tea", k=3), stocked.recall("tea", k=3, explain=True)
+    short, long = stocked.recall("tea", limit=3), stocked.recall("tea", limit=3, explain=True)
     assert short.items == long.items and short.cut == ()
     assert [item.cut for item in long.cut] == ["rank"] * 6
     assert [item.rank for item in long.cut] == list(range(4, 10))
@@ -287,7 +286,9 @@ def test_explain_lists_the_rest_that_was_ranked(stocked: Ledger) -> None:
 
 
 def test_shares_put_trusted_state_first_then_identity_then_the_project(stocked: Ledger) -> None:
-    pack = stocked.recall("tea", packing="shares", budget=4_000, project="Home", among="all")
+    pack = stocked.recall(
+        "tea", packing="shares", budget=4_000, project="Home", among=("memories", "chunks", "turns"), unit="chars"
+    )
     sources = [(item.source, item.memory.kind if item.memory else "") for item in pack.items]
     assert sources[0] == ("state", "") and pack.items[0].content == "status: tea = ordered"
     assert pack.items[0].signals == {"trusted": 1.0}
@@ -302,7 +303,7 @@ def test_shares_hold_what_is_always_worth_knowing(ledger: Ledger) -> None:
     ledger.remember("The user is Ann.", kind="identity")
     ledger.remember("The house has a garden.", project="Home")
     ledger.remember("Work is far.", project="Work")
-    pack = ledger.recall("zebra", packing="shares", budget=1_000, project="Home")
+    pack = ledger.recall("zebra", packing="shares", budget=1_000, project="Home", unit="chars")
     assert texts(pack) == ["The user is Ann.", "The house has a garden."]
     assert all(item.signals == {"unasked": 1.0} and item.score == 0 for item in pack.items)
 
@@ -310,12 +311,14 @@ def test_shares_hold_what_is_always_worth_knowing(ledger: Ledger) -> None:
 def test_shares_of_some_kinds_hold_these_only(ledger: Ledger) -> None:
     ledger.remember("The user is Ann.", kind="identity")
     ledger.remember("The user likes tea.", kind="preference")
-    pack = ledger.recall("tea", packing="shares", budget=1_000, kinds="preference")
+    pack = ledger.recall("tea", packing="shares", budget=1_000, kinds=("preference",), unit="chars")
     assert texts(pack) == ["The user likes tea."]
 
 
 def test_explain_by_shares_lists_the_rest_too(stocked: Ledger) -> None:
-    pack = stocked.recall("tea", packing="shares", budget=4_000, k=2, explain=True, among="memories")
+    pack = stocked.recall(
+        "tea", packing="shares", budget=4_000, limit=2, explain=True, among=("memories",), unit="chars"
+    )
     assert len({item.id for item in (*pack.items, *pack.cut)}) == 9
 
 
@@ -333,21 +336,21 @@ def test_what_there_is_not_is_refused_with_what_there_is(ledger: Ledger, asked: 
 
 @pytest.mark.slow
 def test_no_question_is_an_error_and_none_changes_anything(stocked: Ledger) -> None:
-    stocked.recall("tea", among="all")
-    before = stocked.digest(), stocked.position
+    stocked.recall("tea", among=("memories", "chunks", "turns"))
+    before = stocked.proof.digest(), stocked.position
     for query in HOSTILE:
         for ranking in RANKINGS:
-            pack = stocked.recall(query, among="all", ranking=ranking, explain=True)
+            pack = stocked.recall(query, among=("memories", "chunks", "turns"), ranking=ranking, explain=True)
             assert pack.searched == 11 and (pack.items or pack.nothing), ascii(query)
         stocked.recall(query, packing="shares", budget=100, project="Home", unit="tokens")
-    assert (stocked.digest(), stocked.position) == before
+    assert (stocked.proof.digest(), stocked.position) == before
 
 
 @settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=ANY_TEXT, text=ANY_TEXT)
 @example(query="\ud800", text="\0")
 def test_any_text_is_a_question_or_refused_by_name(ledger: Ledger, query: str, text: str) -> None:
-    for call in (lambda: ledger.remember(text), lambda: ledger.recall(query, among="all")):
+    for call in (lambda: ledger.remember(text), lambda: ledger.recall(query, among=("memories", "chunks", "turns"))):
         try:
             call()
         except LedgerError as error:
@@ -356,7 +359,7 @@ def test_any_text_is_a_question_or_refused_by_name(ledger: Ledger, query: str, t
 
 def test_a_question_of_a_mebibyte_is_one_and_of_more_is_refused(stocked: Ledger) -> None:
     for unit in ("tea ", '"', "茶", "NEAR("):
-        stocked.recall(unit * ((1 << 20) // len(unit.encode())), among="all")
+        stocked.recall(unit * ((1 << 20) // len(unit.encode())), among=("memories", "chunks", "turns"))
     with pytest.raises(RejectedError) as refused:
         stocked.recall("x" * ((1 << 20) + 1))
     assert refused.value.rule == "size"
@@ -389,10 +392,10 @@ def test_nothing_found_is_an_answer_of_its_own(ledger: Ledger) -> None:
 def test_short_words_and_any_script_are_found(ledger: Ledger, text: str, query: str) -> None:
     ledger.remember("Something else altogether.")
     ledger.remember(text)
-    ledger.capture(text, user="ann")
+    ledger.bind(user="ann").capture(text)
     for ranking in RANKINGS:
         assert texts(ledger.recall(query, ranking=ranking))[:1] == [text]
-        assert texts(ledger.recall(query, ranking=ranking, user="ann", among="turns")) == [text]
+        assert texts(ledger.bind(user="ann").recall(query, ranking=ranking, among=("turns",))) == [text]
 
 
 # --- order: rubino's own tests (SEEDS 2c) ----------------------------------------------------------------------------
@@ -450,10 +453,10 @@ def test_equals_are_in_one_order_waiting_indexed_explained_and_in_the_past(
     with Ledger.open(ledger.path, readonly=True, clock=clock) as reader:  # for whom the later ones wait
         assert texts(reader.recall("tea", ranking=ranking)) == newest
     assert texts(ledger.recall("tea", ranking=ranking)) == newest
-    pack = ledger.recall("tea", ranking=ranking, k=3, explain=True)
+    pack = ledger.recall("tea", ranking=ranking, limit=3, explain=True)
     assert texts(pack) == newest[:3] and [item.content for item in pack.cut] == newest[3:]
     assert texts(ledger.at(then).recall("tea", ranking=ranking)) == first[::-1]
-    ledger.retract(ledger.memories()[0].id)
+    ledger.retract(ledger.memories.list()[0].id)
     assert texts(ledger.at(ledger.position - 1).recall("tea", ranking=ranking)) == newest
 
 
@@ -461,12 +464,12 @@ def test_equals_are_in_one_order_waiting_indexed_explained_and_in_the_past(
 def test_of_more_equals_than_are_ranked_the_newest_are(ledger: Ledger, ranking: str) -> None:
     with ledger.batch():
         said = [ledger.remember(f"tea number {number}").content for number in range(250)]
-    assert texts(ledger.recall("tea", ranking=ranking, k=3)) == said[:-4:-1]
+    assert texts(ledger.recall("tea", ranking=ranking, limit=3)) == said[:-4:-1]
     position = ledger.position
     ledger.remember("milk")
-    assert texts(ledger.at(position).recall("tea", ranking=ranking, k=3)) == said[:-4:-1]
+    assert texts(ledger.at(position).recall("tea", ranking=ranking, limit=3)) == said[:-4:-1]
     turns = [ledger.capture(f"coffee number {number}", "").prompt for number in range(230)]
-    assert texts(ledger.recall("coffee number", among=["turns"], ranking=ranking, k=3)) == turns[:-4:-1]
+    assert texts(ledger.recall("coffee number", among=["turns"], ranking=ranking, limit=3)) == turns[:-4:-1]
 
 
 def test_the_prompt_of_a_turn_comes_before_its_equal_response(ledger: Ledger) -> None:
@@ -482,7 +485,7 @@ def test_the_oldest_match_beats_newer_texts_that_say_something_else(ledger: Ledg
     wanted = ledger.remember("The database password rotates on Fridays.")
     for number in range(newer):
         ledger.remember(f"The user mentioned the weather on day {number}.")
-    assert ledger.recall("when does the password rotate", ranking=ranking, k=3).items[0].id == wanted.id
+    assert ledger.recall("when does the password rotate", ranking=ranking, limit=3).items[0].id == wanted.id
 
 
 def test_where_nothing_matches_rubino_gives_the_newest(ledger: Ledger) -> None:
@@ -527,11 +530,11 @@ HISTORY = st.lists(
 def test_after_any_history_a_word_finds_exactly_what_has_it(history: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db") as ledger:
         for action, text, number in history:
-            known = ledger.memories()
+            known = ledger.memories.list()
             if action in ("remember", "capture"):
                 getattr(ledger, action)(text)
             elif action == "recall":
-                ledger.recall(text, among="all")
+                ledger.recall(text, among=("memories", "chunks", "turns"))
             elif known:
                 chosen = known[number % len(known)]
                 with suppress(LedgerError):
@@ -543,22 +546,24 @@ def test_after_any_history_a_word_finds_exactly_what_has_it(history: list[tuple[
         with Ledger.open(f"{folder}/memory.db", readonly=True) as reader:
             for each in (reader, ledger):
                 for word in VOCABULARY:
-                    pack = each.recall(word, k=500)
+                    pack = each.recall(word, limit=500)
                     assert {item.id for item in pack.items} == {
-                        memory.id for memory in each.memories() if word in (memory.content or "").split()
+                        memory.id for memory in each.memories.list() if word in (memory.content or "").split()
                     }
 
 
 @pytest.mark.slow
 def test_one_memory_is_found_beneath_a_thousand_better_ones_of_somebody_else(ledger: Ledger) -> None:
-    mine = ledger.remember("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")
-    ledger.capture("At some point somebody may have mentioned that there was tea.", user="ann", project="Home")
+    mine = ledger.bind(user="ann").remember(
+        "At some point somebody may have mentioned that there was tea.", project="Home"
+    )
+    ledger.bind(user="ann").capture("At some point somebody may have mentioned that there was tea.", project="Home")
     with ledger.batch():
         for number in range(1_000):
             ledger.remember(f"tea {number}")
             ledger.capture(f"tea {number}", reinforce=False)
-    assert [item.id for item in ledger.recall("tea", user="ann").items] == [mine.id]
-    assert len(ledger.recall("tea", user="ann", among="turns", project="Home").items) == 1
+    assert [item.id for item in ledger.bind(user="ann").recall("tea").items] == [mine.id]
+    assert len(ledger.bind(user="ann").recall("tea", among=("turns",), project="Home").items) == 1
 
 
 def test_a_match_is_the_share_of_the_question_that_an_item_has(ledger: Ledger) -> None:
@@ -608,10 +613,10 @@ def lines_of(pack: Pack) -> list[str]:
 )  # fmt: skip
 def test_a_text_is_one_harmless_line_of_the_pack(ledger: Ledger, hostile: str) -> None:
     for user in ("", "ann"):
-        ledger.adopt_policy(by={"user": user}, threats="off")
+        ledger.bind(user=user).policy.set(threats="off")
     ledger.remember(hostile)
-    ledger.capture(hostile, user="ann")
-    for pack in (ledger.recall("tea"), ledger.recall("tea", user="ann", among="turns")):
+    ledger.bind(user="ann").capture(hostile)
+    for pack in (ledger.recall("tea"), ledger.bind(user="ann").recall("tea", among=("turns",))):
         (line,) = lines_of(pack)
         assert line.startswith("- ") and UNSAFE.search(line) is None
         assert pack.items[0].content == hostile, "the items have the text as it is"
@@ -667,9 +672,9 @@ def test_a_moment_finds_texts_and_statuses_of_then(ledger: Ledger) -> None:
 
 def test_at_the_newest_moment_everything_is_found_as_now(stocked: Ledger) -> None:
     for asked in (
-        {"among": "all"},
-        {"among": "memories", "ranking": "rubino/1"},
-        {"project": "Home", "kinds": "preference"},
+        {"among": AMONG},
+        {"among": ("memories",), "ranking": "rubino/1"},
+        {"project": "Home", "kinds": ["preference"]},
     ):
         now, then = stocked.recall("which tea", **asked), stocked.at(stocked.position).recall("which tea", **asked)  # type: ignore[arg-type]
         assert [(item.id, item.content) for item in now.items] == [(item.id, item.content) for item in then.items] != []
@@ -686,11 +691,11 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index_with_the_same_score
         writer.remember("Coffee and tea for the house.", kind="preference")
         writer.capture("Coffee?", "Coffee.")
         with Ledger.open(path, readonly=True) as reader:
-            before = [reader.recall("coffee or tea", among=among, k=50) for among in ("memories", "turns")]
+            before = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
             with closing(sqlite3.connect(path)) as connection:
                 assert connection.execute("SELECT count(*) FROM search_waiting").fetchone() == (2,)
-            taken = [writer.recall("coffee or tea", among=among, k=50) for among in ("memories", "turns")]
-            after = [reader.recall("coffee or tea", among=among, k=50) for among in ("memories", "turns")]
+            taken = [writer.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
+            after = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
     assert before == taken == after
     assert [len(pack.items) for pack in before] == [7, 2]
 
@@ -715,33 +720,33 @@ def test_the_profile_is_what_is_known_of_the_user_newest_first(ledger: Ledger) -
     old = ledger.remember("The user has a cat.", kind="identity")
     ledger.supersede(old.id, "The user has a dog.")
     ledger.propose("The user has a fish.", kind="identity")
-    ledger.remember("Ann has a bird.", kind="identity", user="ann")
-    pack = ledger.user_profile()
+    ledger.bind(user="ann").remember("Ann has a bird.", kind="identity")
+    pack = ledger.profile()
     assert texts(pack) == [f"The user has a {each}." for each in ("dog", "preference", "identity", "user_profile")]
     assert (pack.budget, pack.unit, pack.cut) == (1375, "chars", ())
     assert pack.used == len(pack.as_text())
-    assert [item.cut for item in ledger.user_profile(budget=50).cut] == ["budget"] * 3
+    assert [item.cut for item in ledger.profile(budget=50).cut] == ["budget"] * 3
 
 
 def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:
     for number in range(20):
         ledger.remember(f"{number:02} " + "x" * 97, kind="user_profile")
-    pack = ledger.user_profile()
+    pack = ledger.profile()
     assert len(pack.items) == 11 and pack.used == 11 * 115 + len("```memory\n```") and len(pack.cut) == 9
     assert (pack.items[0].content or "")[:2] == "19"
 
 
 def test_the_context_of_a_project_is_its_state_and_its_ten_newest_memories(ledger: Ledger) -> None:
-    ledger.set_state("Home", "status", "phase", "two")
+    ledger.projects.set_state("Home", "status", "phase", "two")
     for number in range(12):
         ledger.remember(f"The project has {number} rooms.", kind=("project", "env")[number % 2], project="Home")
     ledger.remember("The user likes tea.", kind="preference", project="Home")
     ledger.remember("Elsewhere.", kind="project", project="Work")
-    pack = ledger.project_context("Home")
+    pack = ledger.projects.context("Home")
     assert texts(pack)[0] == "status: phase = two"
     assert texts(pack)[1:] == [f"The project has {number} rooms." for number in range(11, 1, -1)]
     with pytest.raises(NotFoundError):
-        ledger.project_context("Nowhere")
+        ledger.projects.context("Nowhere")
 
 
 # --- what is known of the index --------------------------------------------------------------------------------------
@@ -766,9 +771,9 @@ def test_of_many_texts_the_rarest_words_decide_and_the_best_is_found(
             ledger.remember(f"common words of text {number}")
         ledger.remember("tea with common words")
         ledger.remember("我喜欢喝茶 words")
-    whole = [item.id for item in ledger.recall(question, k=3).items]
+    whole = [item.id for item in ledger.recall(question, limit=3).items]
     monkeypatch.setattr(text_hits, "MATCHED", 10)
-    assert [item.id for item in ledger.recall(question, k=3).items][:1] == whole[:1]
+    assert [item.id for item in ledger.recall(question, limit=3).items][:1] == whole[:1]
 
 
 def test_words_of_most_texts_are_asked_for_only_where_the_rarer_find_too_little(
@@ -780,12 +785,14 @@ def test_words_of_most_texts_are_asked_for_only_where_the_rarer_find_too_little(
             ledger.remember(f"common words of text {number}")
         for number in range(5):
             ledger.remember(f"tea number {number} of the common words" if number % 2 else f"tea of day {number}")
-    whole = [(item.id, item.score) for item in ledger.recall("common tea", k=10).items]
+    whole = [(item.id, item.score) for item in ledger.recall("common tea", limit=10).items]
     asked, hits = list[str](), text_hits.hits
     monkeypatch.setattr(text_hits, "hits", lambda *given, **more: asked.append(given[2]) or hits(*given, **more))
     monkeypatch.setattr(text_hits, "WORTH", 10)
-    assert [(item.id, item.score) for item in ledger.recall("common tea", k=5, among="memories").items] == whole[:5]
-    assert [(item.id, item.score) for item in ledger.recall("common tea", k=10, among="memories").items] == whole
+    assert [(item.id, item.score) for item in ledger.recall("common tea", limit=5, among=("memories",)).items] == whole[
+        :5
+    ]
+    assert [(item.id, item.score) for item in ledger.recall("common tea", limit=10, among=("memories",)).items] == whole
     assert ["common" in each for each in asked] == [False, False, True]
 
 
@@ -801,11 +808,11 @@ def test_of_many_hits_the_best_are_those_of_all(
         for _ in range(300):
             ledger.remember(" ".join(draw.choices(words, k=draw.randint(1, 9)) + draw.choices("abcdefghijkl", k=5)))
     monkeypatch.setattr(ordering, "newer_first", lambda ranked, limit, cosines: ranked)
-    few = [(item.id, item.score) for item in ledger.recall(question, k=k).items]
+    few = [(item.id, item.score) for item in ledger.recall(question, limit=k).items]
     monkeypatch.setattr(finding, "SCORED", 300)
     monkeypatch.setattr(finding, "POOL", 300)
     monkeypatch.setattr(finding, "FAR", 0.0)
-    whole = [(item.id, item.score) for item in ledger.recall(question, k=k).items]
+    whole = [(item.id, item.score) for item in ledger.recall(question, limit=k).items]
     assert few[:1] == whole[:1] and len({*few} & {*whole}) >= 0.8 * k
 
 
@@ -820,16 +827,16 @@ def test_a_word_that_only_a_waiting_text_has_is_found_among_many(
     monkeypatch.setattr(text_hits, "MATCHED", 10)
     with Ledger.open(ledger.path, readonly=True) as reader:
         for question in ("Zanzibar", "common words Zanzibar"):
-            assert reader.recall(question, k=1).items[0].id == new.id
+            assert reader.recall(question, limit=1).items[0].id == new.id
 
 
 def test_what_is_believed_comes_before_what_was_once_said_of_it(ledger: Ledger) -> None:
     for number in range(6):
         ledger.capture(
-            f"So, the half marathon, part {number}?", "It takes place on 18 April, when all run.", session_id="s"
+            f"So, the half marathon, part {number}?", "It takes place on 18 April, when all run.", session="s"
         )
     fact = ledger.remember("The half marathon takes place on 9 May.")
-    pack = ledger.recall("When does the half marathon take place?", among="all")
+    pack = ledger.recall("When does the half marathon take place?", among=("memories", "chunks", "turns"))
     assert pack.items[0].id == fact.id and len(pack.items) > 6
 
 
@@ -837,12 +844,12 @@ def test_what_nobody_ever_believed_is_found_with_no_status(ledger: Ledger) -> No
     for hide in (ledger.retract, ledger.reject):
         hide(ledger.propose(f"Zanzibar was only proposed, then {hide.__name__}ed.").id)
     gone = ledger.retract(ledger.remember("Zanzibar was believed once.").id)
-    assert [item.id for item in ledger.recall("Zanzibar", status="all").items] == [gone.id]
+    assert [item.id for item in ledger.recall("Zanzibar", statuses=()).items] == [gone.id]
 
 
 def test_a_project_that_is_not_there_is_told(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is of no project.")
     pack = ledger.recall("tea", project="nope")
     assert [item.id for item in pack.items] == [fact.id] and "no project" in pack.warnings[0]
-    ledger.register_project("nope")
-    assert ledger.project_context("nope").warnings == ledger.recall("tea", project="nope").warnings == ()
+    ledger.projects.add("nope")
+    assert ledger.projects.context("nope").warnings == ledger.recall("tea", project="nope").warnings == ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import probe
 import pytest
 from conftest import Clock, folded_from_zero
-from old_names import Ledger
 
+from ledger import Ledger
 from ledger.recall.packs import Item, Pack
+from ledger.types import Event
 
 
 def texts(pack: Pack) -> list[str | None]:
@@ -15,14 +16,14 @@ def texts(pack: Pack) -> list[str | None]:
 
 
 def recalled(ledger: Ledger, query: str, **more: object) -> list[Item]:
-    return list(ledger.recall(query, among="turns", **more).items)  # type: ignore[arg-type]
+    return list(ledger.recall(query, among=("turns",), **more).items)  # type: ignore[arg-type]
 
 
 def test_a_message_is_recalled_with_the_session_and_position_that_it_is_at(ledger: Ledger) -> None:
     session = ledger.session("monday")
     session.append("user", "Hello there.")
     said = session.append("user", "The gearbox rattles in third gear.")
-    (item,) = recalled(ledger, "gearbox", k=1)
+    (item,) = recalled(ledger, "gearbox", limit=1)
     assert (item.source, item.id, item.content) == ("message", session.id, said.content)
     assert item.passage is not None
     assert (item.passage.position, item.passage.field, item.passage.session) == (said.position, "content", "monday")
@@ -39,7 +40,7 @@ def test_what_a_tool_was_called_with_and_gave_is_recalled(ledger: Ledger) -> Non
 def test_messages_are_searched_where_turns_are(ledger: Ledger) -> None:
     ledger.session("monday").append("user", "The gearbox rattles.")
     assert texts(ledger.recall("gearbox")) == []
-    assert texts(ledger.recall("gearbox", among="all")) == ["The gearbox rattles."]
+    assert texts(ledger.recall("gearbox", among=("memories", "chunks", "turns"))) == ["The gearbox rattles."]
 
 
 @pytest.mark.slow
@@ -50,10 +51,10 @@ def test_a_hidden_message_is_never_recalled(ledger: Ledger, act: str) -> None:
         session.append("user", f"The gearbox rattles, day {number}.")
     before = ledger.position
     _ = session.clear() if act == "clear" else session.truncate(1)
-    kept = recalled(ledger, "gearbox", k=500)
+    kept = recalled(ledger, "gearbox", limit=500)
     assert [item.content for item in kept] == ([] if act == "clear" else ["The gearbox rattles, day 299."])
-    assert ledger.recall("gearbox", among="turns").searched == len(kept)
-    assert len(ledger.at(before).recall("gearbox", among="turns", k=500).items) == 300
+    assert ledger.recall("gearbox", among=("turns",)).searched == len(kept)
+    assert len(ledger.at(before).recall("gearbox", among=("turns",), limit=500).items) == 300
 
 
 def test_a_neighbour_lends_its_score_to_a_short_message(ledger: Ledger) -> None:
@@ -92,13 +93,13 @@ def test_who_speaks_is_known_by_the_role_of_the_message(ledger: Ledger) -> None:
 def test_a_receipt_of_a_message_opens_again_and_says_what_became_of_it(ledger: Ledger) -> None:
     session = ledger.session("monday")
     session.append("user", "The gearbox rattles in third gear.")
-    given = ledger.recall("gearbox", among="turns", receipt=True)
+    given = ledger.recall("gearbox", among=("turns",), receipt=True)
     assert given.receipt is not None
     again = ledger.reopen(given.receipt)
-    assert again is not None and again.items == given.items and again.changed == ()
+    assert again.items == given.items and again.changed == ()
     session.clear()
     cleared = ledger.reopen(given.receipt)
-    assert cleared is not None and cleared.items == given.items
+    assert cleared.items == given.items
     assert cleared.changed == (f"{session.id}: hidden since (clear)",)
 
 
@@ -108,14 +109,16 @@ def test_an_undone_or_erased_message_leaves_no_passage(ledger: Ledger) -> None:
     erased = session.append("user", "The gearbox hums.")
     undone = session.append("user", "The gearbox sings.")
     ledger.undo(undone.position)
-    ledger.erase(erased.position)
+    ledger.erase(Event(erased.position))
     assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.proof.digest() == folded_from_zero(ledger)
     probe.rebuild(ledger)
     assert [item.content for item in recalled(ledger, "gearbox")] == ["The gearbox rattles."]
 
 
 def test_nobody_else_recalls_it(ledger: Ledger, clock: Clock) -> None:
     for user in ("ana", "ben"):
-        ledger.session("monday", user=user).append("user", f"The gearbox of {user} rattles.")
-    assert texts(ledger.recall("gearbox", among="all", user="ben")) == ["The gearbox of ben rattles."]
+        ledger.bind(user=user).session("monday").append("user", f"The gearbox of {user} rattles.")
+    assert texts(ledger.bind(user="ben").recall("gearbox", among=("memories", "chunks", "turns"))) == [
+        "The gearbox of ben rattles."
+    ]

@@ -10,15 +10,15 @@ from typing import Any
 
 import probe
 import pytest
+from absence import absent
 from conftest import Clock
 from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
-from old_names import Ledger
 
-from ledger import RejectedError
+from ledger import Ledger, RejectedError
 from ledger.domain import confidence as rules
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.events import (
@@ -32,6 +32,7 @@ from ledger.recall.asked import PACKINGS, UNITS
 from ledger.recall.fitting import OBSERVATIONS_PERCENT
 from ledger.recall.packing import sizes
 from ledger.recall.packs import Item, Pack
+from ledger.types import Corpus
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
@@ -69,7 +70,7 @@ def drinker(ledger: Ledger) -> tuple[Ledger, list[str], str]:
 
 def test_observations_are_a_list_of_their_own(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, sources, id = drinker
-    pack = ledger.recall("what coffee does the user drink? dark roast")
+    pack = ledger.recall("what coffee does the user drink? dark roast", unit="chars")
     assert ids(pack) == [id] and [item.rank for item in pack.observations] == [1]
     assert {item.id for item in pack.items} == set(sources), "none of them stands among the items"
     told = pack.observations[0].observation
@@ -91,7 +92,7 @@ def test_what_only_repeats_an_item_is_left_out(ledger: Ledger) -> None:
     pack = ledger.recall("coffee", observations=1)
     assert ids(pack) == [other], "and another one takes its place"
     assert [(item.id, item.cut) for item in pack.cut] == [(id, "repeated")]
-    assert shown(ledger, "coffee", k=0) == [other, id], "where the item is not in the pack it repeats nothing"
+    assert shown(ledger, "coffee", limit=0) == [other, id], "where the item is not in the pack it repeats nothing"
 
 
 def test_of_two_that_say_the_same_one_is_shown(ledger: Ledger) -> None:
@@ -130,18 +131,20 @@ def test_how_many_is_a_whole_number(ledger: Ledger, number: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"kinds": "preference"}, {"status": "superseded"}, {"status": ["retracted", "invalid"]}]
+    "asked", [{"kinds": ["preference"]}, {"statuses": ["superseded"]}, {"statuses": ["retracted", "invalid"]}]
 )
 def test_who_asks_for_some_kinds_or_for_what_is_hidden_gets_none(
     drinker: tuple[Ledger, list[str], str], asked: dict[str, Any]
 ) -> None:
     ledger, _, id = drinker
     assert ledger.recall("coffee", **asked).observations == ()
-    assert shown(ledger, status="all") == [id], "all has the active, too"
+    assert shown(ledger, statuses=()) == [id], "all has the active, too"
 
 
-@pytest.mark.parametrize("among", ["memories", "chunks", "turns", "all"])
-def test_they_stand_beside_whatever_is_searched(drinker: tuple[Ledger, list[str], str], among: str) -> None:
+@pytest.mark.parametrize("among", [("memories",), ("chunks",), ("turns",), ("memories", "chunks", "turns")], ids=str)
+def test_they_stand_beside_whatever_is_searched(
+    drinker: tuple[Ledger, list[str], str], among: tuple[Corpus, ...]
+) -> None:
     ledger, _, id = drinker
     assert shown(ledger, among=among) == [id]
 
@@ -220,12 +223,12 @@ NEVER: dict[str, Callable[[Ledger, list[str], str], Any]] = {
     "retracted": lambda ledger, sources, id: happened(ledger, id, ObservationRetracted("curated")),
     "worded from what is retracted": lambda ledger, sources, id: ledger.retract(sources[0]),
     "worded from what is invalid": lambda ledger, sources, id: ledger.invalidate(sources[0]),
-    "worded from what is quarantined": lambda ledger, sources, id: ledger.quarantine(sources[0]),
+    "worded from what is quarantined": lambda ledger, sources, id: ledger.guards.quarantine(sources[0]),
     "worded from what was superseded": lambda ledger, sources, id: ledger.supersede(sources[0], "She had tea."),
-    "worded from what is erased": lambda ledger, sources, id: ledger.erase(sources[0], "asked", derived="keep"),
-    "erased with its source": lambda ledger, sources, id: ledger.erase(sources[0], "asked", derived="erase"),
-    "erased itself": lambda ledger, sources, id: ledger.erase(id, "asked", sources="keep"),
-    "worded from what holds no more": lambda ledger, sources, id: ledger.set_validity(
+    "worded from what is erased": lambda ledger, sources, id: ledger.erase(sources[0], reason="asked", derived="keep"),
+    "erased with its source": lambda ledger, sources, id: ledger.erase(sources[0], reason="asked", derived="erase"),
+    "erased itself": lambda ledger, sources, id: ledger.erase(id, reason="asked", sources="keep"),
+    "worded from what holds no more": lambda ledger, sources, id: ledger.memories.set_validity(
         sources[0], valid_from=LONG_AGO, valid_to="2025-06-01T00:00:00Z"
     ),
     "without any live source": lambda ledger, sources, id: [ledger.retract(each) for each in sources],
@@ -246,7 +249,10 @@ def test_it_is_never_recalled(drinker: tuple[Ledger, list[str], str], why: str) 
 
 BACK: dict[str, Callable[[Ledger, list[str], str], Any]] = {
     "retracted and restored": lambda ledger, sources, id: [ledger.retract(sources[0]), ledger.restore(sources[0])],
-    "quarantined and released": lambda ledger, sources, id: [ledger.quarantine(sources[0]), ledger.release(sources[0])],
+    "quarantined and released": lambda ledger, sources, id: [
+        ledger.guards.quarantine(sources[0]),
+        ledger.guards.release(sources[0]),
+    ],
     "superseded, which was undone": lambda ledger, sources, id: undone(ledger, ledger.supersede(sources[0], "Tea.").id),
     "stale and refreshed": lambda ledger, sources, id: happened(
         ledger, id, ObservationMarkedStale("withdrawn"), ObservationRefreshed("confirmed", "by_test/1")
@@ -260,7 +266,7 @@ BACK: dict[str, Callable[[Ledger, list[str], str], Any]] = {
 
 def undone(ledger: Ledger, id: str) -> None:
     """Undoes what made a subject."""
-    ledger.undo(ledger.audit(subject=id)[-1].command_id, cascade=True)
+    ledger.undo(ledger.history.audit(subject=id)[-1].command_id, cascade=True)
 
 
 @pytest.mark.parametrize("what", BACK)
@@ -274,7 +280,7 @@ def test_a_source_that_it_was_not_worded_from_goes_and_it_stays_with_less_proof(
     drinker: tuple[Ledger, list[str], str],
 ) -> None:
     ledger, sources, id = drinker
-    ledger.quarantine(sources[1])
+    ledger.guards.quarantine(sources[1])
     (item,) = ledger.recall("coffee").observations
     assert item.id == id and item.observation is not None and item.observation.proof_count == 2
     assert item.observation.confidence == rules.shown(rules.proven("proof/1", 0, 2))
@@ -289,24 +295,24 @@ def test_an_interaction_bears_it_out_until_it_is_undone(ledger: Ledger) -> None:
 
 
 def test_a_chunk_bears_it_out_while_its_document_stands(ledger: Ledger) -> None:
-    notes = ledger.ingest("# Notes\n\nThe user writes of dark things.\n")
+    notes = ledger.documents.add("# Notes\n\nThe user writes of dark things.\n")
     id = formed(ledger, COFFEE, [notes.chunks[0].id])
     assert shown(ledger) == [id]
-    ledger.remove_document(notes.id)
+    ledger.documents.remove(notes.id)
     assert shown(ledger) == []
-    ledger.restore_document(notes.id)
+    ledger.documents.restore(notes.id)
     assert shown(ledger) == [id]
 
 
 def test_distrust_takes_what_it_was_worded_from_and_names_the_recalls_that_showed_it(ledger: Ledger) -> None:
-    source = ledger.remember("Something dark.", actor="crawler")
+    source = ledger.bind(actor="crawler").remember("Something dark.")
     id = formed(ledger, COFFEE, [source.id])
-    pack = ledger.recall("coffee", k=0, receipt=True)
+    pack = ledger.recall("coffee", limit=0, receipt=True)
     assert ids(pack) == [id] and pack.items == ()
-    report = ledger.distrust("crawler", kind="actor")
+    report = ledger.history.distrust("crawler", kind="actor")
     assert pack.receipt in report.receipts
     assert shown(ledger) == []
-    ledger.trust("crawler", kind="actor")
+    ledger.history.trust("crawler", kind="actor")
     assert shown(ledger) == [id]
 
 
@@ -314,19 +320,19 @@ def test_distrust_takes_what_it_was_worded_from_and_names_the_recalls_that_showe
 
 
 def test_another_users_are_never_recalled(ledger: Ledger) -> None:
-    ours, theirs = said(ledger, "Ours."), said(ledger, "Theirs.", user="ben")
+    ours, theirs = said(ledger, "Ours."), said(ledger.bind(user="ben"), "Theirs.")
     our = formed(ledger, "We like coffee.", ours)
     their = formed(ledger, "They like coffee.", theirs, user="ben")
-    assert shown(ledger) == [our] and shown(ledger, user="ben") == [their] and shown(ledger, user="eve") == []
+    assert shown(ledger) == [our] and shown(ledger.bind(user="ben")) == [their] and shown(ledger.bind(user="eve")) == []
     explained = ledger.recall("coffee", explain=True, observations=50)
     assert their not in {item.id for item in (*explained.observations, *explained.cut)}
-    receipt = ledger.recall("coffee", user="ben", receipt=True).receipt
-    assert receipt is not None and ledger.reopen(receipt) is None
+    receipt = ledger.bind(user="ben").recall("coffee", receipt=True).receipt
+    assert receipt is not None and absent(ledger.reopen, receipt)
 
 
 @pytest.mark.slow
 def test_one_is_found_beneath_a_thousand_of_somebody_else(ledger: Ledger) -> None:
-    ours, theirs = said(ledger, "Ours."), said(ledger, "Theirs.", user="ben")
+    ours, theirs = said(ledger, "Ours."), said(ledger.bind(user="ben"), "Theirs.")
     with ledger.batch():
         for number in range(1_000):
             formed(ledger, f"Coffee, coffee {number}!", theirs, user="ben")
@@ -377,8 +383,8 @@ def test_asked_of_a_time_of_the_world_its_wording_is_of_what_held_then(ledger: L
     id = formed(ledger, COFFEE, [source.id])
     assert shown(ledger) == []
     here = ledger.position
-    assert shown(ledger.at(here, valid="2025-04-01T00:00:00Z")) == [id]
-    assert shown(ledger.at(here, valid="2025-02-01T00:00:00Z")) == []
+    assert shown(ledger.at(here, valid_at="2025-04-01T00:00:00Z")) == [id]
+    assert shown(ledger.at(here, valid_at="2025-02-01T00:00:00Z")) == []
 
 
 # --- the budget ------------------------------------------------------------------------------------------------------
@@ -412,7 +418,7 @@ def test_without_a_budget_there_is_no_bound(full: Ledger) -> None:
 
 
 def test_one_that_does_not_fit_is_told(full: Ledger) -> None:
-    pack = full.recall("coffee", budget=100)
+    pack = full.recall("coffee", budget=100, unit="chars")
     assert pack.observations == () and [item.cut for item in pack.cut if item.observation is not None] == ["budget"] * 3
 
 
@@ -451,23 +457,23 @@ def test_json_has_them(drinker: tuple[Ledger, list[str], str]) -> None:
 def as_given(ledger: Ledger, pack: Pack) -> bool:
     assert pack.receipt is not None
     again = ledger.reopen(pack.receipt)
-    assert again is not None
     return replace(again, changed=()) == pack
 
 
 @pytest.mark.parametrize(
     "asked",
-    [{}, {"explain": True}, {"budget": 200}, {"budget": 60, "explain": True}, {"packing": "shares", "budget": 900},
-     {"observations": 0}, {"observations": 50}, {"among": "all", "unit": "tokens"}, {"k": 0}],
+    [{}, {"explain": True}, {"budget": 200, "unit": "chars"}, {"budget": 60, "unit": "chars", "explain": True},
+     {"packing": "shares", "budget": 900, "unit": "chars"},
+     {"observations": 0}, {"observations": 50}, {"among": ["memories", "chunks", "turns"], "unit": "tokens"}, {"limit": 0}],
 )  # fmt: skip
 def test_a_receipt_opens_again_as_it_was_given(full: Ledger, clock: Clock, asked: dict[str, Any]) -> None:
     pack = full.recall("coffee on day 3", receipt=True, **asked)
     assert as_given(full, pack)
-    first = full.memories()[0]
+    first = full.memories.list()[0]
     full.retract(first.id)
     clock.advance(days=100)
     for item in pack.observations:
-        happened(full, item.id, revised(first.id), EvidenceWithdrawn((full.memories()[0].id,), "asked"))
+        happened(full, item.id, revised(first.id), EvidenceWithdrawn((full.memories.list()[0].id,), "asked"))
     probe.rebuild(full)
     assert as_given(full, pack), "with the trend of then, too"
 
@@ -479,7 +485,6 @@ def test_changed_says_what_became_of_an_observation(drinker: tuple[Ledger, list[
 
     def changed() -> list[str]:
         pack = ledger.reopen(receipt)
-        assert pack is not None
         return [each.removeprefix(f"{id}: ") for each in pack.changed if each.startswith(id)]
 
     assert changed() == []
@@ -511,7 +516,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
     ledger, _, id = drinker
     chat = ledger.session("s")
     chat.append("user", "Which coffee shall I order?")
-    with_them = chat.assemble(2_000, query="coffee", record=True)
+    with_them = chat.window(2_000, query="coffee", receipt=True)
     assert with_them.pack is not None and ids(with_them.pack) == [id]
     assert with_them.memories[-1] == f"{SAID}: {COFFEE} (3 sources, dormant)"
     assert COFFEE in json.dumps(with_them.render().messages)
@@ -533,15 +538,15 @@ def test_where_they_cannot_be_read_recall_goes_on_without_and_says_so(
     drinker: tuple[Ledger, list[str], str], name: str
 ) -> None:
     ledger, _, id = drinker
-    on = ledger.recall("dark", among="memories")
+    on = ledger.recall("dark", among=("memories",))
     suspended(ledger, name)
     try:
-        pack = ledger.recall("dark", among="memories", receipt=True)
+        pack = ledger.recall("dark", among=("memories",), receipt=True)
         assert [item.id for item in pack.items] == [item.id for item in on.items] and pack.observations == ()
         assert pack.warnings == (
             f"observations are left out: the projection {name!r} is suspended; maintenance.rebuild() makes it again",
         )
-        assert as_given(ledger, pack) and ledger.recall("dark", among="memories", observations=0).warnings == ()
+        assert as_given(ledger, pack) and ledger.recall("dark", among=("memories",), observations=0).warnings == ()
     finally:
         probe.rebuild(ledger)
     assert shown(ledger) == [id] and ledger.recall("coffee").warnings == ()
@@ -602,7 +607,7 @@ def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> 
     (source,) = said(ledger, "Dark roast.")
     suspended(ledger, "documents")
     try:
-        pack = ledger.recall("dark", among="memories")
+        pack = ledger.recall("dark", among=("memories",))
         assert [item.id for item in pack.items] == [source] and pack.warnings == ()
     finally:
         probe.rebuild(ledger)

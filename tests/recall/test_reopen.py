@@ -8,16 +8,17 @@ from typing import Any
 
 import probe
 import pytest
+from absence import absent
 from conftest import Clock, folded_from_zero
 from full import full
 from msgspec.structs import replace
-from old_names import Ledger
 
-from ledger import NotFoundError, RejectedError
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
 from ledger.recall import fitting
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
+from ledger.types import EVERYTHING, Event, Project, Unit
 from projections.search.ranking import RANKINGS
 
 RARE = "zanzibarquux"
@@ -29,21 +30,21 @@ def stocked(ledger: Ledger) -> Ledger:
     ledger.remember("Coffee is sold in Porto.", project="Home", confidence=0.5)
     ledger.remember("The user is a coffee nerd. " * 20, kind="identity")
     ledger.remember("The garden is big.", project="Home")
-    ledger.set_state("Home", "status", "phase", "coffee is next", source="the board")
-    ledger.capture("Which coffee?", "Dark coffee, friend. " * 100, project="Home", session_id="s", reinforce=False)
-    ledger.capture("And where\0?", "Чай and 咖啡: coffee. " * 10_000, project="Home", session_id="s", reinforce=False)
+    ledger.projects.set_state("Home", "status", "phase", "coffee is next", source="the board")
+    ledger.capture("Which coffee?", "Dark coffee, friend. " * 100, project="Home", session="s", reinforce=False)
+    ledger.capture("And where\0?", "Чай and 咖啡: coffee. " * 10_000, project="Home", session="s", reinforce=False)
     return ledger
 
 
-def delivered(ledger: Ledger, query: str = "which coffee does the user drink?", **asked: Any) -> Pack:
-    return ledger.recall(query, receipt=True, **asked)
+def delivered(
+    ledger: Ledger, query: str = "which coffee does the user drink?", unit: Unit = "chars", **asked: Any
+) -> Pack:
+    return ledger.recall(query, unit=unit, receipt=True, **asked)
 
 
 def reopened(ledger: Ledger, pack: Pack, **asked: Any) -> Pack:
     assert pack.receipt is not None
-    again = ledger.reopen(pack.receipt, **asked)
-    assert again is not None
-    return again
+    return ledger.reopen(pack.receipt, **asked)
 
 
 def as_given(ledger: Ledger, pack: Pack) -> bool:
@@ -55,18 +56,23 @@ def as_given(ledger: Ledger, pack: Pack) -> bool:
 EVERY = [
     {"packing": packing, "ranking": ranking, "among": among, "explain": explain, "unit": unit, "project": project}
     for (packing, ranking, among), (explain, unit, project) in product(
-        product(PACKINGS, RANKINGS, (*AMONG, "all")), ((False, "chars", None), (True, "tokens", "Home"))
+        product(PACKINGS, RANKINGS, (*((each,) for each in AMONG), AMONG)),
+        ((False, "chars", None), (True, "tokens", "Home")),
     )
 ]
 
 
 @pytest.mark.slow
 def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> None:
-    packs = [delivered(stocked, k=4, budget=600, **asked) for asked in EVERY]
-    packs += [delivered(stocked, k=k) for k in (0, 1, 500)]
-    packs += [delivered(stocked, "zebra", among="all"), delivered(stocked, ""), delivered(stocked, "x" * 300_000)]
+    packs = [delivered(stocked, limit=4, budget=600, **asked) for asked in EVERY]
+    packs += [delivered(stocked, limit=k) for k in (0, 1, 500)]
+    packs += [
+        delivered(stocked, "zebra", among=("memories", "chunks", "turns")),
+        delivered(stocked, ""),
+        delivered(stocked, "x" * 300_000),
+    ]
     packs += [delivered(stocked, budget=budget) for budget in (0, 10**30)]
-    packs += [delivered(stocked, status="all", kinds=["preference", "identity"], project="Nowhere")]
+    packs += [delivered(stocked, statuses=(), kinds=["preference", "identity"], project="Nowhere")]
     assert len({pack.receipt for pack in packs}) == len(packs)
     assert sum(bool(pack.items) for pack in packs) >= 30 and any(pack.cut for pack in packs)
     for pack in packs:
@@ -78,18 +84,21 @@ def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> No
 @pytest.mark.slow
 def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> None:
     packs = [
-        delivered(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS
+        delivered(
+            stocked, limit=9, budget=9_000, among=("memories", "chunks", "turns"), packing=packing, project="Home"
+        )
+        for packing in PACKINGS
     ]
-    drinks, sold = (stocked.memories(kind=kind)[-1] for kind in ("preference", "knowledge"))
+    drinks, sold = (stocked.memories.list(kinds=(kind,))[-1] for kind in ("preference", "knowledge"))
     clock.advance(days=100)
     for act in (
         lambda: stocked.revise(sold.id, "Coffee is sold in Lisbon."),
         lambda: stocked.supersede(drinks.id, "The user drinks tea."),
         lambda: stocked.retract(sold.id),
-        lambda: stocked.set_state("Home", "status", "phase", "done"),
+        lambda: stocked.projects.set_state("Home", "status", "phase", "done"),
         lambda: stocked.undo(packs[0].seen or 0, cascade=True),
-        lambda: stocked.adjust(stocked.memories(kind="identity")[0].id, 0.1),
-        lambda: stocked.add_alias("Home", "casa"),
+        lambda: stocked.memories.set_confidence(stocked.memories.list(kinds=("identity",))[0].id, 0.1),
+        lambda: stocked.projects.add_alias("Home", "casa"),
         lambda: probe.rebuild(stocked),
     ):
         act()
@@ -99,7 +108,7 @@ def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> N
 
 @pytest.mark.slow
 def test_another_process_reopens_it(stocked: Ledger) -> None:
-    pack = delivered(stocked, among="all", explain=True)
+    pack = delivered(stocked, among=("memories", "chunks", "turns"), explain=True)
     with Ledger.open(stocked.path, readonly=True) as reader:
         assert reader.reopen(pack.receipt or "") == pack
 
@@ -107,14 +116,14 @@ def test_another_process_reopens_it(stocked: Ledger) -> None:
 @pytest.mark.slow
 def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
     packs = [
-        delivered(stocked, among="all", project="Home"),
+        delivered(stocked, among=("memories", "chunks", "turns"), project="Home"),
         delivered(stocked, packing="shares", budget=500, project="Home"),
     ]
-    stocked.export_file(tmp_path / "log.jsonl")
+    stocked.maintenance.export_log(tmp_path / "log.jsonl")
     Ledger.import_log(tmp_path / "log.jsonl", tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:
         assert [copy.reopen(pack.receipt or "") for pack in packs] == packs
-        assert copy.digest() == folded_from_zero(copy)
+        assert copy.proof.digest() == folded_from_zero(copy)
 
 
 @pytest.mark.slow
@@ -128,12 +137,12 @@ def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked
 
 def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
     some = [ledger.remember(f"tea of sort {name}") for name in "abcdefgh"]
-    pack = delivered(ledger, "tea", k=8)
+    pack = delivered(ledger, "tea", limit=8)
     successor = ledger.supersede(some[0].id, "coffee")
     ledger.retract(some[1].id)
     ledger.revise(some[2].id, "tea of another sort")
-    ledger.adjust(some[3].id, 0.25)
-    ledger.quarantine(some[4].id)
+    ledger.memories.set_confidence(some[3].id, 0.25)
+    ledger.guards.quarantine(some[4].id)
     ledger.undo(some[5].position)
     ledger.erase(some[6].id)
     told = reopened(ledger, pack).changed
@@ -147,7 +156,7 @@ def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
         some[6].id: "erased",
     }
     ledger.restore(some[1].id)
-    ledger.release(some[4].id)
+    ledger.guards.release(some[4].id)
     ledger.redo(some[5].position)
     assert not {some[1].id, some[4].id, some[5].id} & {
         text.partition(": ")[0] for text in reopened(ledger, pack).changed
@@ -155,12 +164,12 @@ def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
 
 
 def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
-    some = [ledger.capture(f"Is tea {name} here at Harbour Row?", session_id="s", reinforce=False) for name in "abcd"]
-    pack = delivered(ledger, "tea", among="turns")
+    some = [ledger.capture(f"Is tea {name} here at Harbour Row?", session="s", reinforce=False) for name in "abcd"]
+    pack = delivered(ledger, "tea", among=("turns",))
     assert len(pack.items) == 4
     ledger.undo(some[0].position)
     ledger.erase(some[1].id)
-    ledger.erase(some[2].position, spans=[("data.prompt", 17, 28)], quotes="keep")
+    ledger.erase(Event(some[2].position, spans=[("data.prompt", 17, 28)]), quotes="keep")
     assert set(reopened(ledger, pack).changed) == {
         f"{some[0].id}: void, or removed",
         f"{some[1].id}: erased",
@@ -170,11 +179,11 @@ def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
 
 def test_changed_says_that_trusted_state_was_set_again(ledger: Ledger) -> None:
     for key in ("a", "b", "c"):
-        ledger.set_state("Home", "status", key, "old")
+        ledger.projects.set_state("Home", "status", key, "old")
     pack = delivered(ledger, "x", packing="shares", budget=900, project="Home")
     assert [item.source for item in pack.items] == ["state"] * 3
-    ledger.set_state("Home", "status", "a", "new")
-    ledger.invalidate_state("Home", "status", "b")
+    ledger.projects.set_state("Home", "status", "a", "new")
+    ledger.projects.remove_state("Home", "status", "b")
     home = pack.items[0].id
     assert set(reopened(ledger, pack).changed) == {
         f"{home}: status: a was set again",
@@ -204,7 +213,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
     fact = ledger.remember(f"{RARE} drinks tea.")
     turn = ledger.capture(f"Does {RARE} like tea?", reinforce=False)
     kept = ledger.remember("Tea is green.")
-    pack = delivered(ledger, "tea", among="all")
+    pack = delivered(ledger, "tea", among=("memories", "chunks", "turns"))
     ledger.erase(fact.id)
     ledger.erase(turn.id)
     again = reopened(ledger, pack)
@@ -221,13 +230,15 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
 
 def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        ledger.remember("Ann drinks tea.", user="ann")
-        pack = delivered(ledger, f"tea with {RARE}?", user="ann")
-        long = delivered(ledger, f"tea with {RARE}? " * 30_000, user="ann")
+        ledger.bind(user="ann").remember("Ann drinks tea.")
+        pack = delivered(ledger.bind(user="ann"), f"tea with {RARE}?")
+        long = delivered(ledger.bind(user="ann"), f"tea with {RARE}? " * 30_000)
         assert any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
-        assert ledger.erase(user="ann").state == "completed"
-        assert ledger.reopen(pack.receipt or "", user="ann") is ledger.reopen(long.receipt or "", user="ann") is None
-        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+        assert ledger.bind(user="ann").erase(EVERYTHING).state == "completed"
+        assert absent(ledger.bind(user="ann").reopen, pack.receipt or "") and absent(
+            ledger.bind(user="ann").reopen, long.receipt or ""
+        )
+        assert ledger.proof.digest() == folded_from_zero(ledger) and ledger.proof.verify().ok
     assert not any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
 
 
@@ -247,19 +258,19 @@ def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) ->
 
 @pytest.mark.slow
 def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
-    stocked.remember("Ann drinks coffee.", user="ann")
-    mine, hers = delivered(stocked), delivered(stocked, user="ann")
-    assert stocked.reopen(hers.receipt or "") is None and stocked.reopen(mine.receipt or "", user="ann") is None
-    assert reopened(stocked, hers, user="ann") == hers
+    stocked.bind(user="ann").remember("Ann drinks coffee.")
+    mine, hers = delivered(stocked), delivered(stocked.bind(user="ann"))
+    assert absent(stocked.reopen, hers.receipt or "") and absent(stocked.bind(user="ann").reopen, mine.receipt or "")
+    assert reopened(stocked.bind(user="ann"), hers) == hers
 
 
 @pytest.mark.slow
 def test_what_is_no_receipt_opens_nothing_nor_does_the_id_of_another_event(stocked: Ledger) -> None:
     nothing: Any
     for nothing in ("", "nope", "\0", "m_0123456789abcdef", "%", "0", None, 7, b"x"):
-        assert stocked.reopen(nothing) is None
-    for entry in stocked.audit(limit=50):
-        assert stocked.reopen(entry.event_id) is None
+        assert absent(stocked.reopen, nothing)
+    for entry in stocked.history.audit(limit=50):
+        assert absent(stocked.reopen, entry.event_id)
 
 
 @pytest.mark.slow
@@ -270,7 +281,7 @@ def test_only_a_receipt_writes_and_it_writes_one_event(stocked: Ledger) -> None:
     assert stocked.position == position
     pack = delivered(stocked)
     assert stocked.position == position + 1 and pack.seen == position
-    assert [entry.type for entry in stocked.audit(limit=1)] == ["RecallDelivered"]
+    assert [entry.type for entry in stocked.history.audit(limit=1)] == ["RecallDelivered"]
     reopened(stocked, pack)
     assert stocked.position == position + 1
 
@@ -323,11 +334,11 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
             raise ModelError(f"cannot embed {texts[0]!r}")
 
     with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
-        ledger.remember("The user drinks coffee.", user="ada")
-        pack = delivered(ledger, f"does {RARE} drink coffee?", user="ada")
-        assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
-        ledger.erase(ledger.audit(type="RecallDelivered", user="ada")[0].position, user="ada")
-        assert reopened(ledger, pack, user="ada").warnings == ()
+        ledger.bind(user="ada").remember("The user drinks coffee.")
+        pack = delivered(ledger.bind(user="ada"), f"does {RARE} drink coffee?")
+        assert RARE in pack.warnings[0] and reopened(ledger.bind(user="ada"), pack).warnings == pack.warnings
+        ledger.bind(user="ada").erase(Event(ledger.bind(user="ada").history.audit(type="RecallDelivered")[0].position))
+        assert reopened(ledger.bind(user="ada"), pack).warnings == ()
     assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()
 
 
@@ -335,9 +346,9 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
     for kinds in (RARE.upper(), [f"k{number}" for number in range(2_001)], "a kind of coffee"):
         with pytest.raises(RejectedError):
             delivered(ledger, kinds=kinds)
-    pack = delivered(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
+    pack = delivered(ledger, kinds=["fact"] * 3_000, statuses=["active"] * 3_000)
     assert pack.receipt is not None
-    told = ledger.audit(type="RecallDelivered")[0].data["settings"]
+    told = ledger.history.audit(type="RecallDelivered")[0].data["settings"]
     assert told["kinds"] == ["fact"] and told["statuses"] == ["active"]
 
 
@@ -345,7 +356,7 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
 def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(600):
-            ledger.set_state("Home", "status", f"key {number}", "coffee")
+            ledger.projects.set_state("Home", "status", f"key {number}", "coffee")
     pack = delivered(ledger, project="Home", packing="shares", budget=1_000_000)
     assert len(pack.items) == 500 and "600" in pack.warnings[-1]
     assert reopened(ledger, pack).items == pack.items
@@ -364,10 +375,10 @@ def test_the_questions_about_a_project_go_with_it(tmp_path: Path) -> None:
         ledger.remember("The user drinks coffee.", project="Work")
         pack = delivered(ledger, f"how does {RARE} heat?", project="Home")
         other = delivered(ledger, "who drinks coffee?", project="Work")
-        ledger.erase(project="Home")
-        assert ledger.reopen(pack.receipt or "") is not None
+        ledger.erase(Project("Home"))
+        assert ledger.reopen(pack.receipt or "")
         assert reopened(ledger, other).items == other.items
-        told = {each.position: each.data["query"] for each in ledger.audit(type="RecallDelivered")}
+        told = {each.position: each.data["query"] for each in ledger.history.audit(type="RecallDelivered")}
         assert [told[each] for each in sorted(told)] == [None, "who drinks coffee?"]
-        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+        assert ledger.proof.digest() == folded_from_zero(ledger) and ledger.proof.verify().ok
     assert RARE.encode() not in (tmp_path / "memory.db").read_bytes()

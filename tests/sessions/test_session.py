@@ -9,17 +9,18 @@ from pathlib import Path
 
 import probe
 import pytest
+from absence import absent
 from conftest import Clock, folded_from_zero
 from conversations import PICTURE, RAIN, WEATHER, said, totals_agree
 from full import full
-from old_names import Ledger
 from soundness import assert_sound, events_of
 from threads import together
 
-from ledger import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
+from ledger.types import Event, SessionPatterns
 from projections.views import sessions
 from projections.views.sessions import besides
 
@@ -35,20 +36,20 @@ def raw_log(ledger: Ledger) -> bytes:
 
 def test_asking_for_a_session_writes_nothing_and_its_first_message_opens_it(ledger: Ledger) -> None:
     before, session = ledger.position, ledger.session("chat")
-    assert session.messages() == session.summaries() == ledger.sessions() == []
-    assert session.id is None and session.info() is None and session.summary == ""
+    assert session.messages() == session.summaries.list() == ledger.sessions.list() == []
+    assert session.id is None and absent(session.info) and session.abstract == ""
     assert ledger.position == before
     session.append("user", "Hello")
     assert session.id is not None and session.id.startswith("s_") and said(session) == ["Hello"]
-    assert [each.name for each in ledger.sessions()] == ["chat"]
+    assert [each.name for each in ledger.sessions.list()] == ["chat"]
 
 
 def test_a_session_keeps_the_project_that_it_began_in(ledger: Ledger) -> None:
     ledger.session("chat", project="Kitchen").append("user", "Hello")
     ledger.session("chat", project="garden").append("user", "Again")
-    (info,) = ledger.sessions(project="kitchen")
+    (info,) = ledger.sessions.list(project="kitchen")
     assert (info.name, info.project, info.messages) == ("chat", "Kitchen", 2)
-    assert ledger.sessions(project="garden") == []
+    assert ledger.sessions.list(project="garden") == []
 
 
 @pytest.mark.parametrize("id", ["", "  ", "\n", None, 7, b"chat", "x" * 1025, "half \ud800"])
@@ -86,7 +87,7 @@ def test_two_ids_never_collide_whatever_signs_they_hold(ledger: Ledger) -> None:
         ledger.session(id).append("user", f"said in {id!r}")
     for id in IDS:
         assert said(ledger.session(id)) == [f"said in {id!r}"]
-    assert sorted(each.name or "" for each in ledger.sessions()) == sorted(IDS)
+    assert sorted(each.name or "" for each in ledger.sessions.list()) == sorted(IDS)
 
 
 def test_a_name_like_the_beginning_of_an_id_is_not_taken_for_it(ledger: Ledger) -> None:
@@ -95,7 +96,7 @@ def test_a_name_like_the_beginning_of_an_id_is_not_taken_for_it(ledger: Ledger) 
     assert first.id is not None
     for name in (first.id[:3], first.id[:8], first.id[:-1], first.id.upper()):
         other = ledger.session(name)
-        assert other.id is None and other.messages() == [] and other.info() is None, name
+        assert other.id is None and other.messages() == [] and absent(other.info), name
         other.append("user", f"of {name}")
         assert said(other) == [f"of {name}"]
     assert said(ledger.session(first.id)) == said(first) == ["secret of the first"]
@@ -224,8 +225,8 @@ def test_ten_megabytes_go_in_and_come_back_and_a_byte_more_is_refused(tmp_path: 
 
 def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Ledger, clock: Clock) -> None:
     session = ledger.session("chat")
-    session.append("user", "late", created_at="2026-03-01T10:00:00+02:00")
-    session.append("user", "early", created_at="2020-01-01")
+    session.append("user", "late", occurred_at="2026-03-01T10:00:00+02:00")
+    session.append("user", "early", occurred_at="2020-01-01")
     clock.advance(hours=-1)
     session.append("user", "now")
     read = session.messages()
@@ -236,7 +237,7 @@ def test_a_time_of_its_own_is_kept_and_the_order_is_that_of_appending(ledger: Le
     ]
     for bad in ("yesterday", 5, "2026-13-01", float("nan")):
         with pytest.raises(RejectedError, match="occurred_at"):
-            session.append("user", "x", created_at=bad)
+            session.append("user", "x", occurred_at=bad)
 
 
 def test_tokens_are_the_callers_or_the_counters_and_say_whose(ledger: Ledger) -> None:
@@ -265,19 +266,21 @@ def test_a_counter_that_fails_stores_nothing(tmp_path: Path) -> None:
         for _ in range(6):
             with pytest.raises(ModelError, match="counter"):
                 ledger.session("chat").append("user", "Hello")
-        assert ledger.sessions() == []
+        assert ledger.sessions.list() == []
 
 
-def test_limit_and_before_page_from_the_end(ledger: Ledger) -> None:
+def test_messages_are_paged_from_the_end(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    rows = [session.append("user", str(number)) for number in range(10)]
-    assert said(session, limit=3) == ["7", "8", "9"]
-    assert said(session, limit=3, before=rows[7].position) == ["4", "5", "6"]
-    assert said(session, before=rows[0].position) == said(session, limit=0) == []
+    for number in range(10):
+        session.append("user", str(number))
+    page = session.messages(limit=3)
+    assert [each.content for each in page] == ["7", "8", "9"]
+    assert said(session, limit=3, after=page.next) == ["4", "5", "6"]
+    assert session.messages(limit=10).next is None and said(session, limit=0) == []
     for bad in (True, 1.0, "3", -1):
         with pytest.raises(RejectedError, match="limit"):
-            session.public.messages(limit=bad)
-    assert session.message(10**9) is session.message("1") is session.message(True) is None  # type: ignore[arg-type]
+            session.messages(limit=bad)
+    assert absent(session.message, 10**9) and absent(session.message, "1") and absent(session.message, True)  # type: ignore[arg-type]
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -285,18 +288,18 @@ def test_limit_and_before_page_from_the_end(ledger: Ledger) -> None:
 
 def test_the_same_key_appends_once_and_other_arguments_conflict(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    first = session.append("user", "Hello", created_at="2026-01-01", key="k")
+    first = session.append("user", "Hello", occurred_at="2026-01-01", idempotency_key="k")
     position = ledger.position
-    again = session.append("user", "Hello", created_at="2026-01-01", key="k")
+    again = session.append("user", "Hello", occurred_at="2026-01-01", idempotency_key="k")
     assert (again.position, again.content, again.replayed) == (first.position, "Hello", True)
     for other in (
-        lambda: session.append("user", "Hello!", created_at="2026-01-01", key="k"),
-        lambda: session.append("assistant", "Hello", created_at="2026-01-01", key="k"),
-        lambda: session.append("user", "Hello", key="k"),
-        lambda: session.append("user", "Hello", created_at="2026-01-01", model="m", key="k"),
-        lambda: session.append("user", "Hello", created_at="2026-01-01", token_count=3, key="k"),
-        lambda: ledger.session("other").append("user", "Hello", created_at="2026-01-01", key="k"),
-        lambda: session.truncate(0, key="k"),
+        lambda: session.append("user", "Hello!", occurred_at="2026-01-01", idempotency_key="k"),
+        lambda: session.append("assistant", "Hello", occurred_at="2026-01-01", idempotency_key="k"),
+        lambda: session.append("user", "Hello", idempotency_key="k"),
+        lambda: session.append("user", "Hello", occurred_at="2026-01-01", model="m", idempotency_key="k"),
+        lambda: session.append("user", "Hello", occurred_at="2026-01-01", token_count=3, idempotency_key="k"),
+        lambda: ledger.session("other").append("user", "Hello", occurred_at="2026-01-01", idempotency_key="k"),
+        lambda: session.truncate(0, idempotency_key="k"),
     ):
         with pytest.raises(ConflictError):
             other()
@@ -304,9 +307,9 @@ def test_the_same_key_appends_once_and_other_arguments_conflict(ledger: Ledger) 
 
 
 def test_a_key_belongs_to_its_user(ledger: Ledger) -> None:
-    ledger.session("chat").append("user", "mine", key="k")
-    other = ledger.session("chat", user="ben").append("user", "his", key="k")
-    assert not other.replayed and said(ledger.session("chat", user="ben")) == ["his"]
+    ledger.session("chat").append("user", "mine", idempotency_key="k")
+    other = ledger.bind(user="ben").session("chat").append("user", "his", idempotency_key="k")
+    assert not other.replayed and said(ledger.bind(user="ben").session("chat")) == ["his"]
 
 
 def test_every_command_takes_a_key(ledger: Ledger) -> None:
@@ -314,18 +317,18 @@ def test_every_command_takes_a_key(ledger: Ledger) -> None:
     for number in range(5):
         session.append("user", str(number))
     for act in (
-        lambda: session.truncate(3, key="t"),
-        lambda: session.reconcile([{"role": "user", "content": "2"}], key="r"),
-        lambda: session.replace([{"role": "user", "content": "new"}], key="p"),
-        lambda: session.clear(key="c"),
+        lambda: session.truncate(3, idempotency_key="t"),
+        lambda: session.reconcile([{"role": "user", "content": "2"}], idempotency_key="r"),
+        lambda: session.replace([{"role": "user", "content": "new"}], idempotency_key="p"),
+        lambda: session.clear(idempotency_key="c"),
     ):
         first = act()
         position = ledger.position
         again = act()
         assert (first.replayed, again.replayed) == (False, True) and ledger.position == position
-    session.set_summary("so far", key="s")
-    session.set_summary("other")
-    assert session.set_summary("so far", key="s") == "so far" and session.summary == "other"
+    session.set_abstract("so far", idempotency_key="s")
+    session.set_abstract("other")
+    assert session.set_abstract("so far", idempotency_key="s") == "so far" and session.abstract == "other"
 
 
 # --- users -----------------------------------------------------------------------------------------------------------
@@ -337,33 +340,33 @@ USERS = ("ann", "ben", "cid")
 def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
     ids = {}
     for user in USERS:
-        session = ledger.session("chat", user=user)
+        session = ledger.bind(user=user).session("chat")
         for number in range(50):
-            session.append("user", f"CANARY-{user} {number} " + "word " * 60, key=f"k{number}")
-        session.set_summary(f"CANARY-{user} summary")
+            session.append("user", f"CANARY-{user} {number} " + "word " * 60, idempotency_key=f"k{number}")
+        session.set_abstract(f"CANARY-{user} summary")
         session.add_alias(f"alias of CANARY-{user}")
         session.compact()
-        ids[user] = (session.id, session.summaries()[0].id, session.messages(1)[0].position)
+        ids[user] = (session.id, session.summaries.list()[0].id, session.messages(limit=1)[0].position)
     for user in USERS:
         others = [each for each in USERS if each != user]
-        session, told = ledger.session("chat", user=user), []
-        told += [session.messages(hidden=True), session.summaries(), session.summary, session.info()]
-        told += [ledger.sessions(user=user), session.assemble(10_000), session.assemble(10_000).render()]
+        session, told = ledger.bind(user=user).session("chat"), []
+        told += [session.messages(include_hidden=True), session.summaries.list(), session.abstract, session.info()]
+        told += [ledger.bind(user=user).sessions.list(), session.window(10_000), session.window(10_000).render()]
         for other in others:
             theirs, summary, position = ids[other]
-            assert session.message(position) is None
+            assert absent(session.message, position)
             for ask, given in (
-                (lambda id, user: ledger.session(id, user=user).append("user", "in theirs?"), (theirs, user)),
-                (session.invalidate_summary, (summary,)),
-                (session.restore_summary, (summary,)),
-                (lambda id, session: session.rebuild_summary(id, summarizer=lambda _: "x"), (summary, session)),
+                (lambda id, user: ledger.bind(user=user).session(id).append("user", "in theirs?"), (theirs, user)),
+                (session.summaries.invalidate, (summary,)),
+                (session.summaries.restore, (summary,)),
+                (lambda id, session: session.summaries.rewrite(id, summarizer=lambda _: "x"), (summary, session)),
                 (session.add_alias, (theirs,)),
             ):
                 with pytest.raises(LedgerError) as refused:
                     ask(*given)
                 told.append(str(refused.value))
-            assert ledger.session(theirs, user=user).messages() == []
-            assert ledger.session(f"alias of CANARY-{other}", user=user).messages() == []
+            assert ledger.bind(user=user).session(theirs).messages() == []
+            assert ledger.bind(user=user).session(f"alias of CANARY-{other}").messages() == []
         assert not any(f"CANARY-{other}" in full(told) for other in others)
 
 
@@ -376,7 +379,7 @@ def test_an_alias_is_another_name(ledger: Ledger) -> None:
     info = session.add_alias("telegram:7")
     assert info.aliases == ("telegram:7",)
     ledger.session("telegram:7").append("user", "two")
-    assert said(session) == ["one", "two"] and len(ledger.sessions()) == 1
+    assert said(session) == ["one", "two"] and len(ledger.sessions.list()) == 1
     position = ledger.position
     assert session.add_alias("telegram:7").aliases == session.add_alias("chat").aliases == ("telegram:7",)
     assert ledger.position == position, "as it was"
@@ -389,17 +392,17 @@ def test_a_history_goes_over_to_an_empty_session(ledger: Ledger) -> None:
     ledger.session("old").append("user", "said before")
     info = ledger.session("canonical").add_alias("old")
     assert said(ledger.session("canonical")) == said(ledger.session("old")) == ["said before"]
-    assert info.messages == 1 and len(ledger.sessions()) == 1
+    assert info.messages == 1 and len(ledger.sessions.list()) == 1
     ledger.session("canonical").append("user", "and now")
     assert said(ledger.session("old")) == ["said before", "and now"]
 
 
 def test_an_empty_session_gives_its_name_up(ledger: Ledger) -> None:
-    ledger.session("empty").set_summary("nothing was said")
+    ledger.session("empty").set_abstract("nothing was said")
     session = ledger.session("chat")
     session.append("user", "one")
     session.add_alias("empty")
-    assert said(ledger.session("empty")) == ["one"] and [each.name for each in ledger.sessions()] == ["chat"]
+    assert said(ledger.session("empty")) == ["one"] and [each.name for each in ledger.sessions.list()] == ["chat"]
 
 
 def test_two_histories_are_not_mixed(ledger: Ledger) -> None:
@@ -426,24 +429,24 @@ def test_a_shared_name_brings_no_history_along(ledger: Ledger) -> None:
 
 def test_a_summary_is_set_changed_and_cleared(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    assert session.set_summary("") == "" and session.summary == ""
-    assert session.set_summary("So far") == session.summary == "So far"
+    assert session.set_abstract("") == "" and session.abstract == ""
+    assert session.set_abstract("So far") == session.abstract == "So far"
     first = ledger.position
-    session.set_summary("So far")
+    session.set_abstract("So far")
     assert ledger.position == first, "as it was"
     assert session.info().has_abstract
-    session.set_summary("More")
-    session.set_summary("")
-    assert session.summary == "" and not session.info().has_abstract
-    assert ledger.at(first).session("chat").summary == "So far"
+    session.set_abstract("More")
+    session.set_abstract("")
+    assert session.abstract == "" and not session.info().has_abstract
+    assert ledger.at(first).session("chat").abstract == "So far"
     large = "x" * 1024 * 1024
-    assert session.set_summary(large) == session.summary == large
+    assert session.set_abstract(large) == session.abstract == large
     for bad in (large + "x", None, 5, "\ud800"):
         with pytest.raises(RejectedError):
-            session.set_summary(bad)  # type: ignore[arg-type]
+            session.set_abstract(bad)  # type: ignore[arg-type]
     session.append("user", "Hello")
     session.clear()
-    assert session.summary == "" and not session.info().has_abstract
+    assert session.abstract == "" and not session.info().has_abstract
 
 
 # --- hiding ----------------------------------------------------------------------------------------------------------
@@ -462,7 +465,7 @@ def test_truncate_keeps_the_last_and_hides_the_rest(ledger: Ledger, ten) -> None
     found = ten.truncate(3)
     assert (found.change, found.hidden) == ("truncated", 7)
     assert said(ten) == ["7", "8", "9"]
-    shown = ten.messages(hidden=True)
+    shown = ten.messages(include_hidden=True)
     assert [(each.content, each.hidden) for each in shown] == [(str(n), "truncate" if n < 7 else "") for n in range(10)]
     assert said(ledger.at(before).session("chat")) == [str(n) for n in range(10)]
     assert ten.message(shown[0].position).hidden == "truncate"
@@ -481,13 +484,13 @@ def test_truncate_keeps_the_last_and_hides_the_rest(ledger: Ledger, ten) -> None
 
 
 def test_clear_begins_anew(ledger: Ledger, ten) -> None:
-    ten.set_summary("So far")
+    ten.set_abstract("So far")
     before = ledger.position
-    assert (ten.clear().hidden, ten.messages(), ten.summary) == (10, [], "")
+    assert (ten.clear().hidden, ten.messages(), ten.abstract) == (10, [], "")
     past = ledger.at(before).session("chat")
-    assert len(past.messages()) == 10 and past.summary == "So far"
+    assert len(past.messages()) == 10 and past.abstract == "So far"
     ten.append("user", "anew")
-    assert said(ten) == ["anew"] and len(said(ten, hidden=True)) == 11
+    assert said(ten) == ["anew"] and len(said(ten, include_hidden=True)) == 11
     assert ten.clear().hidden == 1 and ten.clear().change == "none"
     with pytest.raises(NotFoundError):
         ledger.session("nobody").clear()
@@ -499,7 +502,7 @@ def test_replace_keeps_what_is_common_and_hides_the_rest(ledger: Ledger, ten) ->
     assert (found.change, found.kept, found.hidden, found.appended) == ("replaced", 2, 8, 1)
     assert said(ten) == ["0", "1", "two"]
     assert len(said(ledger.at(before).session("chat"))) == 10
-    assert {each.hidden for each in ten.messages(hidden=True)} == {"", "replace"}
+    assert {each.hidden for each in ten.messages(include_hidden=True)} == {"", "replace"}
     totals_agree(ten)
     assert ten.replace([]).hidden == 3 and ten.messages() == []
 
@@ -508,9 +511,9 @@ def test_a_session_of_the_past_is_for_reading(ledger: Ledger, ten) -> None:
     past = ledger.at(ledger.position).session("chat")
     ten.clear()
     assert len(past.messages()) == 10 and past.info().messages == 10 and past.id == ten.id
-    assert past.assemble(1_000).evicted.items == 0
+    assert past.window(1_000).evicted.items == 0
     with pytest.raises(ReadOnlyError):
-        past.assemble(1_000, record=True)
+        past.window(1_000, receipt=True)
     assert ledger.at(1).session("chat").messages() == [] and ledger.at(1).session("chat").id is None
 
 
@@ -524,9 +527,9 @@ def filtered(tmp_path: Path):
         for name in ("cron:1", "probe:1", "chat"):
             for number in range(20):
                 ledger.session(name).append("user", f"{name} {number}")
-    with Ledger.open(path, ignored_sessions=["cron:*"], stateless_sessions=("probe:**",)) as ledger:
+    with Ledger.open(path, sessions=SessionPatterns(ignore=("cron:*",), read_only=("probe:**",))) as ledger:
         yield ledger
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 @pytest.mark.parametrize(("name", "why"), [("heartbeat", "ignored"), ("cron:1", "ignored"), ("probe:1", "stateless")])
@@ -536,12 +539,12 @@ def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Led
     assert (found.skipped, found.position, found.content) == (why, 0, "Hello")
     assert session.reconcile([{"role": "user", "content": "Hello"}]).skipped == why
     assert session.replace([]).skipped == session.truncate(0).skipped == session.clear().skipped == why
-    assert session.compact().skipped[0].why == session.compact_until_under(10).skipped[0].why == why
-    assert session.set_summary("S") == ""
+    assert session.compact().skipped[0].why == session.compact(10, until_under=True).skipped[0].why == why
+    assert session.set_abstract("S") == ""
     for act in (
         lambda: session.add_alias("other"),
-        lambda: session.restore_summary("y_0000000000000000"),
-        lambda: session.rebuild_summary("y_0000000000000000", summarizer=lambda _: "x"),
+        lambda: session.summaries.restore("y_0000000000000000"),
+        lambda: session.summaries.rewrite("y_0000000000000000", summarizer=lambda _: "x"),
     ):
         with pytest.raises(RejectedError, match=why):
             act()
@@ -552,11 +555,11 @@ def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Led
 
 def test_an_ignored_session_has_nothing_to_read_and_a_stateless_one_what_was_there(filtered: Ledger) -> None:
     ignored, stateless = filtered.session("cron:1"), filtered.session("probe:1")
-    assert ignored.messages() == ignored.summaries() == [] and ignored.id is ignored.info() is None
-    assert ignored.message(3) is None and ignored.summary == ""
-    empty = ignored.assemble(1_000)
+    assert ignored.messages() == ignored.summaries.list() == [] and ignored.id is None and absent(ignored.info)
+    assert absent(ignored.message, 3) and ignored.abstract == ""
+    empty = ignored.window(1_000)
     assert (empty.entries, empty.skipped, empty.used) == ((), "ignored", 0)
-    assert len(stateless.messages()) == 20 and len(stateless.assemble(1_000).entries) == 20
+    assert len(stateless.messages()) == 20 and len(stateless.window(1_000).entries) == 20
     assert (
         len(filtered.session("cron:1:2").messages()) == 0 and filtered.session("cron:1:2").append("user", "x").position
     )
@@ -564,9 +567,9 @@ def test_an_ignored_session_has_nothing_to_read_and_a_stateless_one_what_was_the
 
 @pytest.mark.parametrize("name", ["heartbeat", "cron:9", "probe:9"])
 def test_a_turn_captured_in_such_a_session_is_no_message_of_it(filtered: Ledger, name: str) -> None:
-    turn = filtered.capture("What?", "That.", session_id=name, append=True)
-    later = filtered.capture("And?", session_id=name, append=True)
-    filtered.attach_response(later.id, "Nothing.")
+    turn = filtered.capture("What?", "That.", session=name, append=True)
+    later = filtered.capture("And?", session=name, append=True)
+    filtered.interactions.add_response(later.id, "Nothing.")
     assert turn.prompt == "What?" and events_of(filtered, "MessageAppended")[60:] == []
     assert filtered.session(name).messages() == []
 
@@ -575,7 +578,7 @@ def test_a_turn_captured_in_such_a_session_is_no_message_of_it(filtered: Ledger,
 
 
 def test_a_captured_turn_is_two_messages_and_its_text_is_stored_once(ledger: Ledger) -> None:
-    turn = ledger.capture("CANARY-prompt?", "CANARY-response.", session_id="chat", append=True)
+    turn = ledger.capture("CANARY-prompt?", "CANARY-response.", session="chat", append=True)
     session = ledger.session("chat")
     read = session.messages()
     assert [(each.role, each.content, each.interaction) for each in read] == [
@@ -588,30 +591,30 @@ def test_a_captured_turn_is_two_messages_and_its_text_is_stored_once(ledger: Led
     commands = {each["command_id"] for each in both}
     assert len(commands) == 1, "one append"
     totals_agree(session)
-    assert session.assemble(1_000).render().messages[-1] == {"role": "assistant", "content": "CANARY-response."}
+    assert session.window(1_000).render().messages[-1] == {"role": "assistant", "content": "CANARY-response."}
 
 
 def test_a_response_attached_later_is_the_answer_in_its_place(ledger: Ledger) -> None:
-    turn = ledger.capture("Question?", session_id="chat", append=True)
+    turn = ledger.capture("Question?", session="chat", append=True)
     session = ledger.session("chat")
     session.append("user", "Are you there?")
-    ledger.attach_response(turn.id, "CANARY yes " + "y" * 300_000)
+    ledger.interactions.add_response(turn.id, "CANARY yes " + "y" * 300_000)
     assert [each.role for each in session.messages()] == ["user", "user", "assistant"]
-    assert session.messages(1)[0].content == "CANARY yes " + "y" * 300_000
+    assert session.messages(limit=1)[0].content == "CANARY yes " + "y" * 300_000
     assert raw_log(ledger).count(b"CANARY yes") == 1
-    plain = ledger.capture("Not tied", session_id="chat")
-    ledger.attach_response(plain.id, "Nor is this.")
+    plain = ledger.capture("Not tied", session="chat")
+    ledger.interactions.add_response(plain.id, "Nor is this.")
     assert len(session.messages()) == 3
 
 
-def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_for_a_transcript(
+def test_a_turn_captured_under_an_alias_goes_to_the_session_and_counts_as_its_messages(
     ledger: Ledger,
 ) -> None:
     session = ledger.session("chat")
     session.append("user", "one")
     session.add_alias("telegram:7")
     with ledger.batch():
-        ledger.capture("two", "three", session_id="telegram:7", append=True)
+        ledger.capture("two", "three", session="telegram:7", append=True)
     assert said(session) == ["one", "two", "three"]
     told = [{"role": each.role, "content": each.content} for each in session.messages()]
     assert session.reconcile(told).change == "none"
@@ -622,10 +625,10 @@ def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_
 def test_a_turn_needs_a_session_and_blank_answers_are_no_message(ledger: Ledger) -> None:
     for blank in (None, "", "  "):
         with pytest.raises(RejectedError, match="needs a session"):
-            ledger.capture("What?", session_id=blank, append=True)
-    ledger.capture("What?", "  ", session_id="chat", append=True)
+            ledger.capture("What?", session=blank, append=True)
+    ledger.capture("What?", "  ", session="chat", append=True)
     assert said(ledger.session("chat")) == ["What?"]
-    same = [ledger.capture("Once", "only", session_id="chat", append=True, key="k").id for _ in range(2)]
+    same = [ledger.capture("Once", "only", session="chat", append=True, idempotency_key="k").id for _ in range(2)]
     assert same[0] == same[1] and len(said(ledger.session("chat"))) == 3
 
 
@@ -660,12 +663,12 @@ def test_eight_threads_append_to_one_session(tmp_path: Path) -> None:
                 assert found.content == f"{name} {number}"
 
         assert together(*(lambda name=name: work(name) for name in range(8))) == []
-        read = session.messages()
+        read = session.messages(limit=1_000)
         for name in range(8):
             assert [each.content for each in read if each.content.startswith(f"{name} ")] == [
                 f"{name} {n}" for n in range(25)
             ]
-        assert len(read) == 200 and len(ledger.sessions()) == 1
+        assert len(read) == 200 and len(ledger.sessions.list()) == 1
         totals_agree(session)
         assert_sound(ledger)
 
@@ -688,7 +691,7 @@ def test_two_processes_append_to_one_session(tmp_path: Path) -> None:
         texts = said(ledger.session("chat"))
         assert [each for each in texts if each[0] == "a"] == [f"a {n}" for n in range(40)]
         assert [each for each in texts if each[0] == "b"] == [f"b {n}" for n in range(40)]
-        assert len(texts) == 80 and len(ledger.sessions()) == 1
+        assert len(texts) == 80 and len(ledger.sessions.list()) == 1
         totals_agree(ledger.session("chat"))
         assert_sound(ledger)
 
@@ -707,7 +710,7 @@ def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Led
         ("Melanie", "Since when?"),
     ]
     assert session.reconcile(list(map(as_chat, session.messages()))).change == "none"
-    window = session.assemble(1_000)
+    window = session.window(1_000)
     assert [(each["name"], each["content"]) for each in window.render().messages] == [
         ("Caroline", "I moved to Porto."),
         ("Melanie", "Since when?"),
@@ -715,15 +718,15 @@ def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Led
     (both,) = window.render("anthropic").messages
     assert [each["text"] for each in both["content"]] == ["Caroline: I moved to Porto.", "Melanie: Since when?"]
     session.append("user", "Since May.", speaker="Ann Lee")
-    assert session.assemble(1_000).render().messages[-1] == {"role": "user", "content": "Ann Lee: Since May."}
+    assert session.window(1_000).render().messages[-1] == {"role": "user", "content": "Ann Lee: Since May."}
 
 
 def test_recall_knows_who_spoke_where_that_is_asked(ledger: Ledger) -> None:
     for name in ("Ann", "Ben", "Caroline", "Dora"):
         ledger.session("party").append("user", "I moved to Porto last year.", speaker=name)
-    best = ledger.recall("Where did Caroline move?", among="turns").items[0]
+    best = ledger.recall("Where did Caroline move?", among=("turns",)).items[0]
     told = ledger.session("party").message(best.passage.position)
-    assert told is not None and told.speaker == "Caroline"
+    assert told.speaker == "Caroline"
 
 
 def test_the_same_words_of_another_speaker_are_another_message(ledger: Ledger) -> None:
@@ -738,37 +741,39 @@ def test_the_same_words_of_another_speaker_are_another_message(ledger: Ledger) -
 def test_a_pattern_keeps_a_session_out_by_its_id_and_by_an_alias_too(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session = ledger.session("cron:night")
-        turn = ledger.capture("Asked before the pattern.", session_id="cron:night", append=True)
+        turn = ledger.capture("Asked before the pattern.", session="cron:night", append=True)
         session.add_alias("nightly")
         id = session.id
-    with Ledger.open(tmp_path / "memory.db", ignored_sessions=["cron:*"]) as ledger:
+    with Ledger.open(tmp_path / "memory.db", sessions=SessionPatterns(ignore=("cron:*",))) as ledger:
         assert id is not None
         for name in ("cron:night", "nightly", id):
             assert ledger.session(name).messages() == []
             assert ledger.session(name).append("user", "x").skipped == "ignored"
         before = ledger.position
-        ledger.attach_response(turn.id, "An answer.")
-        assert [each.type for each in ledger.audit(limit=50) if each.position > before][-1] == "ResponseAttached"
+        ledger.interactions.add_response(turn.id, "An answer.")
+        assert [each.type for each in ledger.history.audit(limit=50) if each.position > before][
+            -1
+        ] == "ResponseAttached"
 
 
 def test_nothing_is_recorded_of_a_stateless_session(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.session("sub:1").append("user", "Before the pattern.")
-    with Ledger.open(tmp_path / "memory.db", stateless_sessions=["sub:*"]) as ledger:
-        assert ledger.session("sub:1").assemble(100).items
+    with Ledger.open(tmp_path / "memory.db", sessions=SessionPatterns(read_only=("sub:*",))) as ledger:
+        assert ledger.session("sub:1").window(100).items
         with pytest.raises(RejectedError, match="stateless"):
-            ledger.session("sub:1").assemble(100, record=True)
+            ledger.session("sub:1").window(100, receipt=True)
 
 
 def test_other_sessions_do_not_tell_of_one_that_is_ignored(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.session("secret/1").append("user", "zanzibar")
         ledger.session("pub").append("user", "hello")
-    with Ledger.open(tmp_path / "memory.db", ignored_sessions=["secret/*"]) as ledger:
-        found = ledger.session("pub").grep("zanzibar", everywhere=True)
-        assert (found.total, [each.name for each in ledger.sessions()]) == (0, ["pub"])
+    with Ledger.open(tmp_path / "memory.db", sessions=SessionPatterns(ignore=("secret/*",))) as ledger:
+        found = ledger.sessions.grep("zanzibar")
+        assert (found.total, [each.name for each in ledger.sessions.list()]) == (0, ["pub"])
         assert "other sessions" not in ledger.session("pub").grep("zanzibar").hint
-        assert ledger.capture("x", session_id="secret/1", append=True).skipped == "ignored"
+        assert ledger.capture("x", session="secret/1", append=True).skipped == "ignored"
         with pytest.raises(RejectedError, match="ignored"):
             ledger.session("pub").add_alias("secret/2")
 
@@ -782,13 +787,13 @@ def test_many_truncations_are_one_gap(ledger: Ledger) -> None:
         session.truncate(2)
     with probe.session(session).reading() as (connection, state):
         gaps = besides([(each.first, each.last) for each in sessions.hidden(connection, state.row)])
-    assert len(gaps) <= 2 and len(session.messages(hidden=True)) == 60
+    assert len(gaps) <= 2 and len(session.messages(include_hidden=True, limit=1_000)) == 60
 
 
 def test_a_transcript_with_an_erased_message_is_the_same_transcript(ledger: Ledger) -> None:
     session = ledger.session("chat")
     positions = [session.append("user", f"message {number}").position for number in range(6)]
-    ledger.erase(positions[2], "asked", derived="erase", sources="keep", quotes="keep")
+    ledger.erase(Event(positions[2]), reason="asked", derived="erase", sources="keep", quotes="keep")
     assert session.replace([as_chat(each) for each in session.messages()]).change == "none"
 
 
@@ -796,19 +801,19 @@ def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger
     session = ledger.session("chat")
     session.append("developer", "Answer in French.")
     session.append("user", "Hello")
-    rendered = session.assemble(1_000).render("anthropic")
+    rendered = session.window(1_000).render("anthropic")
     assert rendered.system == "Answer in French." and rendered.messages[0]["role"] == "user"
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda session: session.invalidate_summary("\ud800abc"),
-        lambda session: session.assemble(100, tail=2**70),
-        lambda session: session.assemble(10**400, query="x"),
+        lambda session: session.summaries.invalidate("\ud800abc"),
+        lambda session: session.window(100, tail=2**70),
+        lambda session: session.window(10**400, query="x"),
         lambda session: session.append("user", parts=[{"type": []}]),
         lambda session: session.grep("x", scope=[]),
-        lambda session: session.assemble(10).render([]),
+        lambda session: session.window(10).render([]),
         lambda session: session.expand(None),
         lambda session: session.expand(3.5),
     ],

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from conversations import RAIN, WEATHER, said, talk, totals_agree, words
-from old_names import Ledger
 from soundness import assert_sound, events_of, types
 from summarizing import Writer
 from threads import together
 
-from ledger import LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS
 from ledger.domain.escalation import FALLBACK_BYTES, LEAF_TARGET
 from ledger.language.port import SummaryRequest
@@ -28,13 +27,13 @@ BUDGET = (
 
 def window(session) -> list[tuple[int, int]]:
     """Place and tokens of each item of the window, as one that is assembled shows it."""
-    return [(item.place, item.tokens) for item in session.assemble(10**9, tail=10**6).items]
+    return [(item.place, item.tokens) for item in session.window(10**9, tail=10**6).items]
 
 
 def whole(session) -> None:
     """Every message that is not hidden is in the window once, as itself or under one summary; and sums are sums."""
-    found = session.assemble(10**9, tail=10**6)
-    messages = {each.position for each in session.messages()}
+    found = session.window(10**9, tail=10**6)
+    messages = {each.position for each in session.messages(limit=1_000)}
     shown = [item.position for item in found.items if not item.is_summary]
     under = [
         position
@@ -110,7 +109,7 @@ def test_leaves_give_way_to_condensed_summaries_while_the_window_is_due(chat) ->
     assert {each.kind for each in found.created} == {"leaf", "condensed"}
     condensed = [each for each in found.created if each.kind == "condensed"]
     for each in condensed:
-        underlying = [below for below in chat.summaries() if below.id in each.summaries]
+        underlying = [below for below in chat.summaries.list() if below.id in each.summaries]
         assert len(underlying) >= 2 and {below.depth for below in underlying} == {each.depth - 1}
         assert each.messages == sum(below.messages for below in underlying)
         assert each.source_tokens == sum(below.source_tokens for below in underlying)
@@ -127,7 +126,7 @@ def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> N
     talk(chat, TAIL + 80, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(1_000))).created:
         pass
-    assert len(chat.summaries("window")) >= 4
+    assert len(chat.summaries.list(statuses=("window",))) >= 4
     found = chat.compact(BUDGET, summarizer=Writer())
     assert found.created and found.created[0].kind == "condensed"
 
@@ -135,8 +134,8 @@ def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> N
 @pytest.mark.slow
 def test_a_summary_stands_where_its_oldest_message_was(chat) -> None:
     talk(chat, TAIL + 100, 1_000)
-    rows = [each.position for each in chat.messages()]
-    chat.compact_until_under(15_000, summarizer=Writer())
+    rows = [each.position for each in chat.messages(limit=1_000)]
+    chat.compact(15_000, summarizer=Writer(), until_under=True)
     places = [place for place, _ in window(chat)]
     assert places == sorted(places) and places[0] == rows[0]
 
@@ -150,7 +149,7 @@ def test_a_call_and_its_result_are_not_torn_apart(chat) -> None:
     found = chat.compact(summarizer=Writer())
     (summary,) = found.created
     assert summary.messages == 9 and chat.messages()[9].position not in range(*summary.ranges[0])
-    assert chat.assemble(10**6).items[-1].results == ("call_1",)
+    assert chat.window(10**6).items[-1].results == ("call_1",)
 
 
 # --- how short -------------------------------------------------------------------------------------------------------
@@ -229,7 +228,7 @@ def test_without_a_model_the_beginning_stands_in_and_says_so(chat) -> None:
     (summary,) = chat.compact().created
     assert (summary.level, summary.model) == ("fallback", "") and "[Truncated from 20 messages]" in summary.content
     assert len(summary.content.encode()) <= FALLBACK_BYTES + 40
-    assert "is no summary" in chat.assemble(10**6).summary and 'level="fallback"' in chat.assemble(10**6).summary
+    assert "is no summary" in chat.window(10**6).summary and 'level="fallback"' in chat.window(10**6).summary
 
 
 @pytest.mark.parametrize("sign", ["é", "日", "👩‍👩‍👧‍👦", "e\u0301", "🇨🇭"])
@@ -244,10 +243,10 @@ def test_a_fallback_ends_between_two_signs(chat, sign: str) -> None:
 @pytest.mark.slow
 def test_fallbacks_are_never_condensed(chat) -> None:
     talk(chat, TAIL + 200, 400)
-    found = chat.compact_until_under(100)
-    assert not found.under and all(each.kind == "leaf" for each in chat.summaries())
+    found = chat.compact(100, until_under=True)
+    assert not found.under and all(each.kind == "leaf" for each in chat.summaries.list())
     found = chat.compact(100, summarizer=Writer(*[words(5_000)] * 100))
-    assert all(each.kind == "leaf" and each.level == "fallback" for each in chat.summaries("window"))
+    assert all(each.kind == "leaf" and each.level == "fallback" for each in chat.summaries.list(statuses=("window",)))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +286,7 @@ def test_a_summariser_that_hangs_is_left_alone(ledger: Ledger, chat) -> None:
     chat.append("user", "life goes on")
     assert chat.compact(summarizer=Writer()).created, "nothing is held by the one that hangs"
     go.set()
-    assert done.wait() and not any("Too late" in (each.content or "") for each in chat.summaries())
+    assert done.wait() and not any("Too late" in (each.content or "") for each in chat.summaries.list())
 
 
 @pytest.mark.parametrize("much", [words(100_000), "a" + " " * 3_000_000 + "b", "\u200b" * 500_000, "日本語。" * 50_000])
@@ -296,21 +295,21 @@ def test_too_much_is_refused_however_it_is_counted(chat, much: str) -> None:
     writer = Writer(*[much] * 10)
     found = chat.compact(summarizer=writer)
     assert [each.level for each in found.created] in (["fallback"], []) and len(writer.asked) == 2
-    assert all(len(each.content) < 10_000 for each in chat.summaries())
+    assert all(len(each.content) < 10_000 for each in chat.summaries.list())
 
 
 def test_another_language_is_a_summary_too(chat) -> None:
     talk(chat, TAIL + 20)
     (summary,) = chat.compact(summarizer=lambda _: "彼らは天気について話した。").created
     assert summary.level == "normal" and summary.content == "彼らは天気について話した。"
-    assert "天気" in str(chat.assemble(10**6).render().messages[0])
+    assert "天気" in str(chat.window(10**6).render().messages[0])
 
 
 def test_what_is_not_shorter_replaces_nothing_and_the_loop_ends(chat) -> None:
     for number in range(TAIL + 20):
         chat.append("user", str(number))
     writer = Writer(*[lambda asked: words(asked.target_tokens + 50)] * 500)
-    found = chat.compact_until_under(20, summarizer=writer)
+    found = chat.compact(20, summarizer=writer, until_under=True)
     assert found.under is False and len(writer.asked) <= 4 * ITERATIONS
     assert {each.why for each in found.skipped} & {"no_improvement", "refused"}
 
@@ -351,7 +350,7 @@ def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledge
     talk(chat, TAIL + 100, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(600))).created:
         pass
-    target = chat.summaries("window")[0]
+    target = chat.summaries.list(statuses=("window",))[-1]
 
     def write(_: SummaryRequest) -> str:
         if how == "truncate":
@@ -361,12 +360,12 @@ def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledge
         elif how == "replace":
             chat.replace([{"role": "user", "content": "new"}])
         else:
-            chat.invalidate_summary(target.id)
+            chat.summaries.invalidate(target.id)
         return "CANARY of what is gone"
 
     found = chat.compact(BUDGET, summarizer=write)
     assert found.created == () and found.skipped[-1].why == "moved"
-    assert not any("CANARY" in (each.content or "") for each in chat.summaries())
+    assert not any("CANARY" in (each.content or "") for each in chat.summaries.list())
     assert events_of(ledger, "CompactionSkipped")[-1]["data"]["why"] == "moved"
     whole(chat)
 
@@ -379,7 +378,7 @@ def test_what_is_hidden_before_the_range_does_not_disturb_it(chat) -> None:
         chat.append("user", "one more")
         return "Fine."
 
-    assert len(chat.compact_until_under(50_000, summarizer=write).created) >= 2
+    assert len(chat.compact(50_000, summarizer=write, until_under=True).created) >= 2
 
 
 # --- one at a time ---------------------------------------------------------------------------------------------------
@@ -404,7 +403,7 @@ def test_two_threads_compact_one_session_and_one_of_them_works(tmp_path: Path) -
 
         assert together(lambda: found.append(session.compact(summarizer=write)), other) == []
         assert [each.why for each in found[0].skipped] == ["under_way"] and found[0].created == ()
-        assert [each.content for each in session.summaries()] == ["Once."]
+        assert [each.content for each in session.summaries.list()] == ["Once."]
         whole(session)
         assert_sound(ledger)
 
@@ -453,7 +452,7 @@ def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
     session.append("user", "appending goes on")
     out, _ = other.communicate("go\n")
     assert out == "1 []\n"
-    assert [each.content for each in session.summaries("window")] == ["Of another process."]
+    assert [each.content for each in session.summaries.list(statuses=("window",))] == ["Of another process."]
 
 
 @pytest.mark.slow
@@ -485,7 +484,7 @@ def test_at_an_earlier_moment_the_window_is_what_it_was(ledger: Ledger, chat) ->
     for _ in range(4):
         chat.compact(summarizer=Writer(lambda _: words(900)))
         seen[ledger.position] = window(chat)
-    chat.compact_until_under(5_000, summarizer=Writer())
+    chat.compact(5_000, summarizer=Writer(), until_under=True)
     chat.truncate(3)
     for position, expected in seen.items():
         assert window(ledger.at(position).session("chat")) == expected
@@ -497,15 +496,15 @@ def test_at_an_earlier_moment_the_window_is_what_it_was(ledger: Ledger, chat) ->
 @pytest.mark.slow
 def test_twenty_steps_at_most_and_the_report_says_whether_it_fits(chat) -> None:
     talk(chat, 600, 4_000 // 4)
-    found = chat.compact_until_under(100, summarizer=Writer(*[lambda asked: words(asked.target_tokens)] * 200))
+    found = chat.compact(100, summarizer=Writer(*[lambda asked: words(asked.target_tokens)] * 200), until_under=True)
     assert found.under is False and len(found.created) <= ITERATIONS == 20
     assert found.tokens_after == chat.info().window_tokens < found.tokens_before
     for _ in range(20):
-        found = chat.compact_until_under(4_000, summarizer=Writer())
+        found = chat.compact(4_000, summarizer=Writer(), until_under=True)
         if found.under:
             break
     assert found.under is True and chat.info().window_tokens <= 4_000
-    again = chat.compact_until_under(4_000, summarizer=Writer(RuntimeError()))
+    again = chat.compact(4_000, summarizer=Writer(RuntimeError()), until_under=True)
     assert again.under and again.created == again.skipped == () and again.calls == 0
 
 
@@ -513,9 +512,9 @@ def test_it_goes_into_the_tail_but_not_into_the_last_turn(chat) -> None:
     talk(chat, 30, 1_000)
     chat.append("user", "The last question " + words(2_000))
     chat.append("assistant", "An answer")
-    found = chat.compact_until_under(2_500, summarizer=Writer())
-    assert found.under and [item.role for item in chat.assemble(10**6).items][-2:] == ["user", "assistant"]
-    assert not chat.compact_until_under(100, summarizer=Writer()).under
+    found = chat.compact(2_500, summarizer=Writer(), until_under=True)
+    assert found.under and [item.role for item in chat.window(10**6).items][-2:] == ["user", "assistant"]
+    assert not chat.compact(100, summarizer=Writer(), until_under=True).under
 
 
 @pytest.mark.slow
@@ -526,7 +525,7 @@ def test_a_long_turn_in_the_middle_is_no_last_turn(chat) -> None:
         chat.append("assistant", f"step {number} {words(1_000)}")
     chat.append("user", "Thanks.")
     chat.append("assistant", "Welcome.")
-    found = chat.compact_until_under(20_000, summarizer=Writer())
+    found = chat.compact(20_000, summarizer=Writer(), until_under=True)
     assert found.under, found.skipped
 
 
@@ -536,7 +535,7 @@ def test_a_window_of_ten_thousand_fits_without_a_model(tmp_path: Path) -> None:
         session = ledger.session("chat")
         session.reconcile([{"role": "user", "content": f"{n} {words(20)}"} for n in range(3_000)])
         for _ in range(20):
-            if (found := session.compact_until_under(8_000)).under:
+            if (found := session.compact(8_000, until_under=True)).under:
                 break
         assert found.under
         whole(session)
@@ -552,20 +551,20 @@ def deep(chat):
     while chat.compact(summarizer=Writer(lambda _: words(1_000))).created:
         pass
     chat.compact(3_000, summarizer=Writer(*[lambda _: words(300)] * 20))
-    (top,) = [each for each in chat.summaries("window") if each.kind == "condensed"][:1]
+    (top,) = [each for each in chat.summaries.list(statuses=("window",)) if each.kind == "condensed"][-1:]
     return chat, top
 
 
 @pytest.mark.slow
 def test_an_invalidated_summary_gives_its_sources_back(deep) -> None:
     chat, top = deep
-    found = chat.invalidate_summary(top.id, "wrong")
+    found = chat.summaries.invalidate(top.id, reason="wrong")
     assert (found.change, found.invalidated) == ("invalidated", (top.id,))
-    standing = {each.id for each in chat.summaries("window")}
+    standing = {each.id for each in chat.summaries.list(statuses=("window",))}
     assert set(top.summaries) <= standing and top.id not in standing
-    assert chat.invalidate_summary(top.id).change == "none"
-    leaf = next(each for each in chat.summaries("window") if each.kind == "leaf")
-    chat.invalidate_summary(leaf.id[:10])
+    assert chat.summaries.invalidate(top.id).change == "none"
+    leaf = next(each for each in chat.summaries.list(statuses=("window",)) if each.kind == "leaf")
+    chat.summaries.invalidate(leaf.id[:10])
     assert leaf.ranges[0][0] in [place for place, _ in window(chat)]
     whole(chat)
 
@@ -573,10 +572,10 @@ def test_an_invalidated_summary_gives_its_sources_back(deep) -> None:
 @pytest.mark.slow
 def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
     chat, top = deep
-    found = chat.invalidate_summary(top.id, subtree=True)
+    found = chat.summaries.invalidate(top.id, subtree=True)
     assert set(found.invalidated) == {top.id, *top.summaries}
     places = [place for place, _ in window(chat)]
-    assert [p for p in (each.position for each in chat.messages()) if p <= top.ranges[-1][1]] == [
+    assert [p for p in (each.position for each in chat.messages(limit=1_000)) if p <= top.ranges[-1][1]] == [
         place for place in places if place <= top.ranges[-1][1]
     ]
     whole(chat)
@@ -586,9 +585,9 @@ def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
 def test_one_beneath_another_takes_that_with_it(deep) -> None:
     chat, top = deep
     underlying, *others = top.summaries
-    found = chat.invalidate_summary(underlying)
+    found = chat.summaries.invalidate(underlying)
     assert set(found.invalidated) == {underlying, top.id}
-    standing = {each.id for each in chat.summaries("window")}
+    standing = {each.id for each in chat.summaries.list(statuses=("window",))}
     assert set(others) <= standing and not {underlying, top.id} & standing
     whole(chat)
 
@@ -597,33 +596,33 @@ def test_one_beneath_another_takes_that_with_it(deep) -> None:
 def test_a_summary_is_restored_where_all_it_stood_for_is_there(ledger: Ledger, deep) -> None:
     chat, top = deep
     before = window(chat)
-    chat.invalidate_summary(top.id)
-    assert chat.restore_summary(top.id).status == "window" and window(chat) == before
+    chat.summaries.invalidate(top.id)
+    assert chat.summaries.restore(top.id).status == "window" and window(chat) == before
     position = ledger.position
-    assert chat.restore_summary(top.id).status == "window" and ledger.position == position
-    chat.invalidate_summary(top.id, subtree=True)
+    assert chat.summaries.restore(top.id).status == "window" and ledger.position == position
+    chat.summaries.invalidate(top.id, subtree=True)
     with pytest.raises(RejectedError, match="restore that first"):
-        chat.restore_summary(top.id)
+        chat.summaries.restore(top.id)
     for underlying in top.summaries:
-        chat.restore_summary(underlying)
-    chat.restore_summary(top.id)
+        chat.summaries.restore(underlying)
+    chat.summaries.restore(top.id)
     assert window(chat) == before
 
 
 def test_a_summary_of_what_is_hidden_or_taken_is_not_restored(chat) -> None:
     talk(chat, TAIL + 20)
     (first,) = chat.compact(summarizer=Writer()).created
-    chat.invalidate_summary(first.id)
+    chat.summaries.invalidate(first.id)
     (second,) = chat.compact(summarizer=Writer()).created
     with pytest.raises(RejectedError, match="another summary stands for them"):
-        chat.restore_summary(first.id)
-    chat.invalidate_summary(second.id)
+        chat.summaries.restore(first.id)
+    chat.summaries.invalidate(second.id)
     chat.truncate(TAIL + 10)
     for each in (first, second):
         with pytest.raises(RejectedError, match="hidden"):
-            chat.restore_summary(each.id)
+            chat.summaries.restore(each.id)
     for unknown in ("", "y_", "y_0000000000000000", None, 5, "%"):
-        for act in (chat.restore_summary, chat.invalidate_summary):
+        for act in (chat.summaries.restore, chat.summaries.invalidate):
             with pytest.raises(NotFoundError):
                 act(unknown)
 
@@ -633,7 +632,7 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
     (first,) = chat.compact(summarizer=Writer("By the first.")).created
     better = Writer("By the second.")
     better.name = "stub-2"
-    second = chat.rebuild_summary(first.id, summarizer=better)
+    second = chat.summaries.rewrite(first.id, summarizer=better)
     assert (second.content, second.model, second.replaces, second.status) == (
         "By the second.",
         "stub-2",
@@ -641,24 +640,27 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
         "window",
     )
     assert (second.ranges, second.messages, second.source_tokens) == (first.ranges, first.messages, first.source_tokens)
-    assert [(each.model, each.status) for each in chat.summaries()] == [("stub-1", "invalid"), ("stub-2", "window")]
+    assert [(each.model, each.status) for each in chat.summaries.list()] == [
+        ("stub-2", "window"),
+        ("stub-1", "invalid"),
+    ]
     with pytest.raises(RejectedError, match="cannot be rewritten"):
-        chat.rebuild_summary(first.id, summarizer=better)
+        chat.summaries.rewrite(first.id, summarizer=better)
     before = window(chat)
     with pytest.raises(ModelError):
-        chat.rebuild_summary(second.id, summarizer=Writer(RuntimeError()))
+        chat.summaries.rewrite(second.id, summarizer=Writer(RuntimeError()))
     with pytest.raises(RejectedError, match="short enough"):
-        chat.rebuild_summary(second.id, summarizer=Writer(*[words(5_000)] * 9))
+        chat.summaries.rewrite(second.id, summarizer=Writer(*[words(5_000)] * 9))
     with pytest.raises(RejectedError, match="needs a summarizer"):
-        chat.rebuild_summary(second.id)
+        chat.summaries.rewrite(second.id)
     assert window(chat) == before
 
 
 @pytest.mark.slow
 def test_of_a_summary_under_another_the_other_falls(deep) -> None:
     chat, top = deep
-    made = chat.rebuild_summary(top.summaries[0], summarizer=Writer("Anew."))
-    status = {each.id: each.status for each in chat.summaries()}
+    made = chat.summaries.rewrite(top.summaries[0], summarizer=Writer("Anew."))
+    status = {each.id: each.status for each in chat.summaries.list()}
     assert (status[made.id], status[top.id], status[top.summaries[0]]) == ("window", "invalid", "invalid")
     assert {status[each] for each in top.summaries[1:]} == {"window"}
     whole(chat)
@@ -668,10 +670,10 @@ def test_of_a_summary_under_another_the_other_falls(deep) -> None:
 def test_a_condensed_summary_is_written_anew_from_its_summaries(deep) -> None:
     chat, top = deep
     writer = Writer("Anew.")
-    made = chat.rebuild_summary(top.id, summarizer=writer)
+    made = chat.summaries.rewrite(top.id, summarizer=writer)
     assert (made.kind, made.depth, made.summaries, made.status) == ("condensed", top.depth, top.summaries, "window")
     assert len(writer.asked[0].texts) == len(top.summaries) and writer.asked[0].kind == "condensed"
-    assert {each.status for each in chat.summaries() if each.id in top.summaries} == {"under"}
+    assert {each.status for each in chat.summaries.list() if each.id in top.summaries} == {"under"}
     whole(chat)
 
 
@@ -681,12 +683,12 @@ def test_what_moved_while_it_was_written_anew_changes_nothing(chat, how: str) ->
     (first,) = chat.compact(summarizer=Writer()).created
 
     def write(_: SummaryRequest) -> str:
-        chat.truncate(5) if how == "truncate" else chat.invalidate_summary(first.id)
+        chat.truncate(5) if how == "truncate" else chat.summaries.invalidate(first.id)
         return "CANARY"
 
     with pytest.raises(RejectedError, match="cannot be rewritten"):
-        chat.rebuild_summary(first.id, summarizer=write)
-    assert [each.status for each in chat.summaries()] == ["invalid"]
+        chat.summaries.rewrite(first.id, summarizer=write)
+    assert [each.status for each in chat.summaries.list()] == ["invalid"]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -696,11 +698,11 @@ def test_what_moved_while_it_was_written_anew_changes_nothing(chat, how: str) ->
 def test_a_budget_is_a_number_of_tokens_above_nothing(ledger: Ledger, chat, bad) -> None:
     talk(chat, TAIL + 20)
     before = ledger.position
-    for act in (chat.compact, chat.compact_until_under):
+    for act in (chat.compact, chat.compact):
         with pytest.raises(RejectedError, match="budget is a whole number"):
             act(bad)
     with pytest.raises(RejectedError, match="budget"):
-        chat.compact_until_under(None)
+        chat.compact(None, until_under=True)
     assert ledger.position == before
 
 
@@ -710,8 +712,8 @@ def test_a_timeout_is_a_number_of_seconds(chat, bad) -> None:
     (summary,) = chat.compact().created
     for act in (
         lambda: chat.compact(timeout=bad, summarizer=Writer()),
-        lambda: chat.compact_until_under(10, timeout=bad, summarizer=Writer()),
-        lambda: chat.rebuild_summary(summary.id, timeout=bad, summarizer=Writer()),
+        lambda: chat.compact(10, timeout=bad, summarizer=Writer(), until_under=True),
+        lambda: chat.summaries.rewrite(summary.id, timeout=bad, summarizer=Writer()),
     ):
         with pytest.raises(RejectedError, match="timeout is a number of seconds"):
             act()
@@ -723,8 +725,8 @@ def test_a_batch_asks_no_model(ledger: Ledger, chat) -> None:
     talk(chat, 20, start=200)
     for act in (
         lambda: chat.compact(summarizer=Writer()),
-        lambda: chat.compact_until_under(10, summarizer=Writer()),
-        lambda: chat.rebuild_summary(summary.id, summarizer=Writer()),
+        lambda: chat.compact(10, summarizer=Writer(), until_under=True),
+        lambda: chat.summaries.rewrite(summary.id, summarizer=Writer()),
     ):
         with ledger.batch(), pytest.raises(RejectedError, match="batch"):
             act()
@@ -733,7 +735,7 @@ def test_a_batch_asks_no_model(ledger: Ledger, chat) -> None:
 def test_a_compaction_takes_no_key_and_needs_a_session(ledger: Ledger, chat) -> None:
     talk(chat, 3)
     with pytest.raises(RejectedError, match="no idempotency_key"):
-        chat.compact(key="k")
+        chat.compact(idempotency_key="k")
     with pytest.raises(NotFoundError):
         ledger.session("nobody").compact()
     assert "SessionOpened" in types(ledger) and types(ledger).count("SessionOpened") == 1
@@ -758,4 +760,4 @@ def test_a_counter_that_fails_at_the_summary_replaces_nothing(tmp_path: Path) ->
         for number in range(TAIL + 20):
             session.append("user", f"{number} {words(50)}")
         found = session.compact(summarizer=lambda _: "CANARY")
-        assert [each.why for each in found.skipped] == ["failed"] and session.summaries() == []
+        assert [each.why for each in found.skipped] == ["failed"] and session.summaries.list() == []

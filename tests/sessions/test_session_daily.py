@@ -10,7 +10,7 @@ from providers import check_anthropic, check_openai
 
 from ledger import Ledger, RejectedError, Session
 from ledger.sessions.transcripts import outside
-from tools import evaluate_windows
+from tools.evaluate import evaluate_windows
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
 

@@ -10,13 +10,13 @@ import pytest
 from conftest import Clock
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from leftovers import RARE, remains, states
-from old_names import Ledger
 from soundness import agrees
 from turns import Scripted, adds
 
-from ledger import NotFoundError, RejectedError
+from ledger import Ledger, NotFoundError, RejectedError
 from ledger.erasure import erasing
 from ledger.extraction import asking as asker
+from ledger.types import EVERYTHING, Event, Project, SessionName
 
 CALL = {
     "type": "tool_use",
@@ -38,17 +38,17 @@ def talked(ledger: Ledger, count: int = 8, name: str = "talk") -> tuple:
 def test_a_dry_run_lists_the_summaries_written_from_a_message(ledger: Ledger) -> None:
     session, said, leaves, top = talked(ledger)
     position = ledger.position
-    dry = ledger.erase(said[2].position, dry_run=True)
-    made = {each.id: each.position for each in session.summaries()}
+    dry = ledger.erase(Event(said[2].position), dry_run=True)
+    made = {each.id: each.position for each in session.summaries.list()}
     assert [each.position for each in dry.derived] == [made[leaves[1]], made[top]]
     assert {each.type for each in dry.derived} == {"SummaryCreated"} and ledger.position == position
     with pytest.raises(RejectedError, match=r"derived \(2 events\)"):
-        ledger.erase(said[2].position)
-    assert [each.position for each in ledger.erase(said[0].position, dry_run=True).derived] == [
+        ledger.erase(Event(said[2].position))
+    assert [each.position for each in ledger.erase(Event(said[0].position), dry_run=True).derived] == [
         made[leaves[0]],
         made[top],
     ]
-    assert ledger.erase(said[7].position, dry_run=True).derived == ()
+    assert ledger.erase(Event(said[7].position), dry_run=True).derived == ()
 
 
 @pytest.mark.slow
@@ -59,29 +59,29 @@ def test_an_erased_message_leaves_its_summaries_and_its_sources_are_in_the_windo
         session.append("user", f"Again: {RARE}")
         before = ledger.position
         assert remains(tmp_path)
-        report = ledger.erase(said[2].position, derived="erase", quotes="erase")
+        report = ledger.erase(Event(said[2].position), derived="erase", quotes="erase")
         assert (report.state, report.hits) == ("completed", 0)
-        ledger.erase(call.position)
+        ledger.erase(Event(call.position))
         assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "erased"}
         assert [item.position for item in items(session)[1:4]] == [each.position for each in said[2:5]]
         then = ledger.at(before).session("talk")
-        assert {each.id: each.status for each in then.summaries()} == standing(session)
+        assert {each.id: each.status for each in then.summaries.list()} == standing(session)
         assert then.messages()[2].content is None and session.messages()[2].content is None
         check_window(ledger, "talk")
         agrees(ledger)
-        assert probe.rebuild(ledger).digest == ledger.digest()
+        assert probe.rebuild(ledger).digest == ledger.proof.digest()
     assert remains(tmp_path) == []
 
 
 def test_a_condensed_summary_that_is_kept_stands_over_an_erased_one(ledger: Ledger) -> None:
     session, said, leaves, top = talked(ledger)
-    ledger.erase(said[2].position, derived="erase", keep=[top])
+    ledger.erase(Event(said[2].position), derived="erase", keep=[top])
     assert standing(session) == {leaves[0]: "under", leaves[1]: "erased", top: "window"}
     agrees(ledger)
-    session.invalidate_summary(top)
+    session.summaries.invalidate(top)
     assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "invalid"}
     assert [item.is_summary for item in items(session)] == [True] + [False] * 6
-    session.restore_summary(top)
+    session.summaries.restore(top)
     assert standing(session)[top] == "window" and standing(session)[leaves[0]] == "under"
     check_window(ledger, "talk")
     agrees(ledger)
@@ -93,9 +93,9 @@ def test_what_a_summary_repeats_can_be_cut(ledger: Ledger) -> None:
     one = summed(session, 0, 1, f"They greet. {RARE} So it is.")
     other = rewritten(session, one, "They say where one lives.")
     with pytest.raises(RejectedError, match="summary at position"):
-        ledger.erase(said[1].position, derived="cut")
-    ledger.erase(said[1].position, derived="cut", keep=[other])
-    texts = {each.id: each.content for each in session.summaries()}
+        ledger.erase(Event(said[1].position), derived="cut")
+    ledger.erase(Event(said[1].position), derived="cut", keep=[other])
+    texts = {each.id: each.content for each in session.summaries.list()}
     assert texts == {one: f"They greet. {'█' * len(RARE)} So it is.", other: "They say where one lives."}
     assert standing(session)[other] == "window"
     agrees(ledger)
@@ -112,19 +112,19 @@ def test_a_summary_is_erased_by_its_id_with_those_above(ledger: Ledger) -> None:
         with pytest.raises(NotFoundError):
             ledger.erase(wrong)
     with pytest.raises(NotFoundError):
-        ledger.erase(leaves[0], user="bob")
+        ledger.bind(user="bob").erase(leaves[0])
     agrees(ledger)
 
 
 def test_the_summary_that_was_set_may_say_it_too(ledger: Ledger) -> None:
     session = ledger.session("talk")
-    session.set_summary("Nothing yet.")
+    session.set_abstract("Nothing yet.")
     said = session.append("user", RARE)
-    session.set_summary("One of them told where he lives.")
-    dry = ledger.erase(said.position, dry_run=True)
+    session.set_abstract("One of them told where he lives.")
+    dry = ledger.erase(Event(said.position), dry_run=True)
     assert [each.type for each in dry.derived] == ["AbstractSet"]
-    ledger.erase(said.position, derived="erase")
-    assert session.summary == ""
+    ledger.erase(Event(said.position), derived="erase")
+    assert session.abstract == ""
     agrees(ledger)
 
 
@@ -136,10 +136,10 @@ def test_a_message_goes_with_what_was_added_to_it(tmp_path: Path) -> None:
         session.reconcile([given[0], {**given[1], "reasoning": f"So {RARE}", "model": "small"}])
         first, second = session.messages()
         assert second.reasoning == f"So {RARE}"
-        report = ledger.erase(second.position, quotes="keep")
+        report = ledger.erase(Event(second.position), quotes="keep")
         assert {each.type for each in report.erased} == {"MessageAppended", "MessageRepaired"}
         assert (session.messages()[1].reasoning, session.messages()[1].content) == (None, None)
-        ledger.erase(first.position)
+        ledger.erase(Event(first.position))
         agrees(ledger)
     assert remains(tmp_path) == []
 
@@ -147,7 +147,7 @@ def test_a_message_goes_with_what_was_added_to_it(tmp_path: Path) -> None:
 def turn(ledger: Ledger) -> tuple:
     session = ledger.session("talk")
     session.append("system", "Be brief.")
-    turn = ledger.capture("Where does he live?", "Decision: " + RARE, session_id="talk", append=True, reinforce=False)
+    turn = ledger.capture("Where does he live?", "Decision: " + RARE, session="talk", append=True, reinforce=False)
     return session, turn, summed(session, 0, 2, "They speak of Zanzibarquux.")
 
 
@@ -168,43 +168,43 @@ def test_an_erased_message_of_a_turn_takes_its_text_in_the_interaction(tmp_path:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session, said, _ = turn(ledger)
         (idea,) = ledger.extract(said.id).kept
-        dry = ledger.erase(session.messages()[2].position, dry_run=True)
+        dry = ledger.erase(Event(session.messages()[2].position), dry_run=True)
         assert {each.type for each in dry.derived} == {"SummaryCreated", "MemoryCaptured"}
-        ledger.erase(session.messages()[2].position, derived="erase", quotes="erase")
-        now = ledger.interaction(said.id)
-        assert now is not None and (now.prompt, now.response) == ("Where does he live?", None)
+        ledger.erase(Event(session.messages()[2].position), derived="erase", quotes="erase")
+        now = ledger.interactions.get(said.id)
+        assert (now.prompt, now.response) == ("Where does he live?", None)
         assert [each.content for each in session.messages()][1:] == ["Where does he live?", None]
-        gone = ledger.memory(idea.id)
-        assert gone is not None and gone.status == "erased"
+        gone = ledger.memories.get(idea.id)
+        assert gone.status == "erased"
         agrees(ledger)
     assert remains(tmp_path) == []
 
 
 @pytest.mark.slow
 def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
-    for number, how in enumerate(({"session": "talk"}, {"project": "home"}, {"user": "zanzibarquux"})):
+    for number, subject in enumerate((SessionName("talk"), Project("home"), EVERYTHING)):
         folder = tmp_path / str(number)
         folder.mkdir()
         with Ledger.open(folder / "memory.db") as ledger:
-            user = how.get("user", "")
-            session = ledger.session("talk", project="home", user=user)
-            other = ledger.session("other", project="work", user="bob")
+            user = "zanzibarquux" if subject == EVERYTHING else ""
+            session = ledger.bind(user=user).session("talk", project="home")
+            other = ledger.bind(user="bob").session("other", project="work")
             other.append("user", "Something else.")
             for each in range(4):
                 session.append("user", f"{each}: {RARE}", model=f"zanzibarquux-{each}", parts=[CALL])
-            ledger.capture("Where?", RARE, session_id="talk", project="home", append=True, reinforce=False, user=user)
+            ledger.bind(user=user).capture("Where?", RARE, session="talk", project="home", append=True, reinforce=False)
             summary = summed(session, 0, 2, "He lives at Harbour Row.", client="cli")
-            session.set_summary(RARE)
+            session.set_abstract(RARE)
             session.truncate(2)
             known = ledger.session(session.id or "")
             assert remains(folder)
-            report = ledger.erase(**how, derived="erase", sources="erase", quotes="erase")
+            report = ledger.bind(user=user).erase(subject, derived="erase", sources="erase", quotes="erase")
             assert report.state == "completed", report.why
             assert [each.content for each in other.messages()] == ["Something else."]
             if not user:
-                assert {each.content for each in known.messages(hidden=True)} == {None}
+                assert {each.content for each in known.messages(include_hidden=True)} == {None}
                 assert standing(known) == {summary: "erased"}
-                assert known.info().name == ("talk" if "project" in how else None)
+                assert known.info().name == ("talk" if isinstance(subject, Project) else None)
             agrees(ledger)
         assert remains(folder) == []
 
@@ -212,28 +212,28 @@ def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
 def test_messages_of_another_project_in_the_same_session_stay(ledger: Ledger) -> None:
     session = ledger.session("talk", project="work")
     session.append("user", "Work first.")
-    ledger.capture(RARE, "Yes.", session_id="talk", project="home", append=True, reinforce=False)
+    ledger.capture(RARE, "Yes.", session="talk", project="home", append=True, reinforce=False)
     summed(session, 0, 2, "Work, and where he lives.")
-    dry = ledger.erase(project="home", dry_run=True)
+    dry = ledger.erase(Project("home"), dry_run=True)
     assert [each.type for each in dry.derived] == ["SummaryCreated"]
-    ledger.erase(project="home", derived="erase")
+    ledger.erase(Project("home"), derived="erase")
     assert [each.content for each in session.messages()] == ["Work first.", None, None]
     agrees(ledger)
 
 
 def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
     session, said, leaves, _ = turn(ledger)[0], *talked(ledger, name="held")[1:]
-    hold = ledger.hold(session="held", reason="a case")
-    for what in (said[2].position, leaves[0]):
+    hold = ledger.holds.add(SessionName("held"), reason="a case")
+    for what in (Event(said[2].position), leaves[0]):
         with pytest.raises(RejectedError, match="on hold"):
             ledger.erase(what, derived="erase", quotes="keep")
     with pytest.raises(RejectedError, match="on hold"):
-        ledger.erase(session="held", derived="erase", quotes="keep")
+        ledger.erase(SessionName("held"), derived="erase", quotes="keep")
     with pytest.raises(NotFoundError, match="summary"):
-        ledger.hold(leaves[0])
-    ledger.lift_hold(hold.id)
-    assert ledger.erase(said[2].position, derived="erase", quotes="keep").state == "completed"
-    assert session.info() is not None
+        ledger.holds.add(leaves[0])
+    ledger.holds.remove(hold.id)
+    assert ledger.erase(Event(said[2].position), derived="erase", quotes="keep").state == "completed"
+    assert session.info()
 
 
 def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monk
 
     monkeypatch.setattr(erasing, "_plan", slow)
     with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
-        ledger.erase(said[1].position)
+        ledger.erase(Event(said[1].position))
 
 
 @pytest.mark.slow
@@ -258,8 +258,8 @@ def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledge
     said = [session.append("user", f"Word number {each}. " + RARE * (each == 1)) for each in range(60)]
 
     def summarizer(request) -> str:
-        if ledger.erasures() == []:
-            ledger.erase(said[1].position, quotes="keep")
+        if ledger.erasures.list() == []:
+            ledger.erase(Event(said[1].position), quotes="keep")
         return "Somebody lives at 12 Harbour Row."
 
     report = session.compact(summarizer=summarizer)
@@ -268,12 +268,12 @@ def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledge
     made = session.compact(summarizer=lambda request: "Nothing is left of it.").created[0]
 
     def again(request) -> str:
-        if len(ledger.erasures()) == 1:
-            ledger.erase(said[2].position, derived="keep", quotes="keep")
+        if len(ledger.erasures.list()) == 1:
+            ledger.erase(Event(said[2].position), derived="keep", quotes="keep")
         return "Somebody lives at 12 Harbour Row."
 
     with pytest.raises(Exception, match="erased"):
-        session.rebuild_summary(made.id, summarizer=again)
+        session.summaries.rewrite(made.id, summarizer=again)
     agrees(ledger)
 
 
@@ -282,9 +282,9 @@ def test_what_is_common_in_parts_is_no_quote(ledger: Ledger) -> None:
     call = session.append("assistant", "Let me look.", parts=[CALL])
     session.append("tool", parts=[{"type": "tool_result", "id": "call-zanzibarquux", "text": "Found nothing at all."}])
     session.append("assistant", "I will use lookup.", parts=[{**CALL, "id": "other", "arguments": {}}])
-    dry = ledger.erase(call.position, dry_run=True)
+    dry = ledger.erase(Event(call.position), dry_run=True)
     assert dry.quotes == ()
-    ledger.erase(call.position)
+    ledger.erase(Event(call.position))
     with probe.store(ledger).snapshot() as connection:
         assert connection.execute("SELECT tools FROM messages WHERE row = ?", (call.position,)).fetchone() == (None,)
     assert json.loads(states(ledger)[call.position - 1])["data"]["parts"] is None
@@ -306,17 +306,17 @@ def told_of_home(ledger: Ledger, messages: tuple[int, ...], **of_second: str) ->
 
 
 @pytest.mark.parametrize("cited", [(1, 2), (2,), (), (99,)])
-def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from_all_that_it_read(
+def test_a_memory_is_derived_from_the_messages_that_a_model_cited_or_from_all_it_read(
     tmp_path: Path, cited: tuple[int, ...]
 ) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         _, said, kept = told_of_home(ledger, cited)
-        assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
-        of_first = [each.subject for each in ledger.erase(said[0].position, dry_run=True).derived]
+        assert [each.subject for each in ledger.erase(Event(said[1].position), dry_run=True).derived] == [kept.id]
+        of_first = [each.subject for each in ledger.erase(Event(said[0].position), dry_run=True).derived]
         assert of_first == ([] if cited == (2,) else [kept.id])
         with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
-            ledger.erase(said[1].position)
-        assert ledger.erase(said[1].position, derived="erase").state == "completed"
+            ledger.erase(Event(said[1].position))
+        assert ledger.erase(Event(said[1].position), derived="erase").state == "completed"
         assert ledger.review() == []
         agrees(ledger)
     assert remains(tmp_path) == []
@@ -326,13 +326,13 @@ def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from
 def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(
     ledger: Ledger, clock: Clock, admit: str
 ) -> None:
-    ledger.adopt_policy(admit=admit)
+    ledger.policy.set(admit=admit)
     session, _, kept = told_of_home(ledger, (1,))
     clock.advance(days=1)  # what is said later bears out what is believed; a memory that waits absorbs it at any time
     again = session.append("user", "I prefer to say it again: I live there.")
     session.extract(model=Scripted(adds(HOME)))
-    assert ledger.audit(limit=9, type="DuplicateAbsorbed")
-    assert kept.id in {each.subject for each in ledger.erase(again.position, dry_run=True).derived}
+    assert ledger.history.audit(limit=9, type="DuplicateAbsorbed")
+    assert kept.id in {each.subject for each in ledger.erase(Event(again.position), dry_run=True).derived}
 
 
 @pytest.mark.slow
@@ -341,7 +341,7 @@ def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all
 ) -> None:
     monkeypatch.setattr(asker, "_citations", lambda work, cited: ())
     _, said, kept = told_of_home(ledger, (1,))
-    assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
+    assert [each.subject for each in ledger.erase(Event(said[1].position), dry_run=True).derived] == [kept.id]
     assert [each.position for each in ledger.erase(kept.id, dry_run=True).sources] == [said[0].position]
 
 
@@ -349,7 +349,7 @@ def test_what_cites_no_message_quotes_none(ledger: Ledger) -> None:
     told_of_home(ledger, ())
     (candidate,) = ledger.review()
     assert candidate.provenance is not None and candidate.provenance.quote is None
-    (call,) = ledger.model_calls()
+    (call,) = ledger.history.model_calls()
     assert (call.kept, call.dropped) == (1, 0)
 
 
@@ -371,7 +371,7 @@ def test_the_messages_that_a_memory_came_from_are_its_sources(tmp_path: Path) ->
 def test_of_a_message_that_a_rule_found_a_memory_in_the_span_can_be_cut(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.append("user", "Good morning. I prefer green tea. What is new?")
-    (kept,) = session.extract(using="rules").kept
+    (kept,) = session.extract(method="rules").kept
     assert kept.content == "The user prefers green tea"
     assert ledger.erase(kept.id, sources="cut").state == "completed"
     (left,) = session.messages()
@@ -383,7 +383,7 @@ def test_a_part_of_a_message_that_a_memory_was_found_in_goes_whole_with_a_cut(le
     session = ledger.session("chat")
     texts = ("Good morning.", "Well, I prefer green tea.", "I prefer black coffee in the morning.")
     session.append("user", parts=[{"type": "text", "text": text} for text in texts])
-    coffee, tea = sorted(session.extract(using="rules").kept, key=lambda each: "green" in each.content)
+    coffee, tea = sorted(session.extract(method="rules").kept, key=lambda each: "green" in each.content)
     ledger.erase(tea.id, sources="cut")
     assert not any("green" in state for state in states(ledger))
     ledger.erase(coffee.id, sources="cut")
@@ -394,7 +394,7 @@ def test_a_part_of_a_message_that_a_memory_was_found_in_goes_whole_with_a_cut(le
 def test_a_message_of_a_turn_that_was_cited_second_is_a_source_with_its_text_in_the_turn(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.append("user", TEA)
-    turn = ledger.capture(MOVED, "I see.", session_id="chat", append=True, reinforce=False)
+    turn = ledger.capture(MOVED, "I see.", session="chat", append=True, reinforce=False)
     (kept,) = session.extract(model=Scripted(adds(HOME, messages=(1, 2)))).kept
     dry = ledger.erase(kept.id, dry_run=True)
     assert {(each.type, each.fields) for each in dry.sources} == {
@@ -414,10 +414,10 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(tmp_path: Path) -> N
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session = ledger.session("therapy")
         session.append("user", "I am anxious about flying on Friday.")
-        session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)
+        session.window(2_000, query="who lives in Harbour Row, Zanzibarquux?", receipt=True)
         ledger.recall("something else of Harbour Row", receipt=True)
-        (asked, other) = reversed(ledger.audit(type="RecallDelivered"))
-        report = ledger.erase(session="therapy")
+        (asked, other) = reversed(ledger.history.audit(type="RecallDelivered"))
+        report = ledger.erase(SessionName("therapy"))
         assert report.state == "completed" and asked.position in {each.position for each in report.erased}
         assert other.position not in {each.position for each in report.erased}
         assert not any("Zanzibarquux" in state for state in states(ledger))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from old_names import Ledger
 from summarizing import summarise
 
+from ledger import Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
 
@@ -98,6 +98,6 @@ def test_an_earlier_moment_expands_what_it_had(ledger: Ledger) -> None:
 
 def test_nobody_expands_what_another_user_said(ledger: Ledger) -> None:
     _, at, leaves, top = graph(ledger)
-    other = ledger.session("monday", user="eve")
+    other = ledger.bind(user="eve").session("monday")
     other.append("user", "mine")
     assert other.expand([top, *leaves, *at]).messages == ()

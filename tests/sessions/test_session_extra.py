@@ -271,7 +271,7 @@ def test_a_secret_in_it_reaches_neither_the_file_nor_the_window(tmp_path: Path) 
     assert [path for path in tmp_path.iterdir() if TOKEN.encode() in path.read_bytes()] == []
 
 
-def test_a_thought_that_a_secret_was_taken_out_of_is_not_given_back_for_its_signature_is_of_another(
+def test_a_redacted_thought_is_not_rendered_since_its_signature_no_longer_fits(
     memory: Ledger,
 ) -> None:
     session = memory.session("chat")

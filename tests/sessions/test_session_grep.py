@@ -7,12 +7,13 @@ from datetime import timedelta
 import probe
 import pytest
 from conftest import Clock, folded_from_zero
-from old_names import Ledger
 from summarizing import invalidate, summarise, tie
 
+from ledger import Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
+from ledger.types import Event
 
 
 def shown(found: GrepResult) -> list[str]:
@@ -20,7 +21,7 @@ def shown(found: GrepResult) -> list[str]:
 
 
 def said(ledger: Ledger, *texts: str, name: str = "monday", user: str | None = None) -> list[int]:
-    session = ledger.session(name, user=user)
+    session = ledger.bind(user=user).session(name)
     return [session.append("user", text).position for text in texts]
 
 
@@ -32,7 +33,7 @@ def test_it_stays_inside_its_session_unless_asked_for_all(ledger: Ledger) -> Non
     said(ledger, "The gearbox hums.", name="tuesday")
     session = ledger.session("monday")
     assert shown(session.grep("gearbox")) == ["The gearbox rattles."]
-    found = session.grep("gearbox", everywhere=True)
+    found = ledger.sessions.grep("gearbox")
     assert [(hit.session, hit.snippet) for hit in found] == [
         ("tuesday", "The gearbox hums."),
         ("monday", "The gearbox rattles."),
@@ -44,13 +45,15 @@ def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> 
     for user in ("ana", "ben", "eve"):
         positions = said(ledger, f"canary-{user} canary-{user} 金丝雀", f"x {user}", user=user)
         span = [(positions[0], positions[1])]
-        summarise(ledger, ledger.session("monday", user=user), f"summed canary-{user} 金丝雀", span)
-    ledger.session("monday", user="eve").clear()
+        summarise(ledger, ledger.bind(user=user).session("monday"), f"summed canary-{user} 金丝雀", span)
+    ledger.bind(user="eve").session("monday").clear()
     for user in ("ana", "ben", "eve"):
         for everywhere in (False, True):
-            found = ledger.session("monday", user=user).grep(pattern, everywhere=everywhere, hidden=True)
+            asked = ledger.bind(user=user)
+            place = asked.sessions if everywhere else asked.session("monday")
+            found = place.grep(pattern, include_hidden=True)
             assert found.total == 2 and all(user in hit.snippet for hit in found)
-    assert ledger.session("new", user="ana").grep("canary-ben", everywhere=True) == ()
+    assert ledger.bind(user="ana").sessions.grep("canary-ben") == ()
 
 
 # --- what a pattern says ---------------------------------------------------------------------------------------------
@@ -93,7 +96,7 @@ def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
         {"scope": "all"},
         {"role": "boss"},
         {"role": "user", "scope": "summary"},
-        {"last": "7 years"},
+        {"since": "7 years"},
     )
     for each in (*wrong, {"since": "soon"}):
         with pytest.raises(RejectedError):
@@ -133,14 +136,14 @@ def test_a_tool_is_found_by_its_name_arguments_and_result_together_with_the_text
 
 def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(ledger: Ledger) -> None:
     said(ledger, "Something before")
-    turn = ledger.capture("Which gearbox?", "The green gearbox.", session_id="monday")
+    turn = ledger.capture("Which gearbox?", "The green gearbox.", session="monday")
     session = ledger.session("monday")
     assert session.grep("gearbox").total == 0, "a turn that is no message"
     tie(ledger, session, turn.id, "prompt", "user")
     tie(ledger, session, turn.id, "response", "assistant")
     for pattern in ("gearbox", '"gearbox"', "gear* OR nothing"):
         for everywhere in (False, True):
-            hits = session.grep(pattern, everywhere=everywhere)
+            hits = (ledger.sessions if everywhere else session).grep(pattern)
             assert [(hit.role, hit.snippet) for hit in hits] == [
                 ("assistant", "The green gearbox."),
                 ("user", "Which gearbox?"),
@@ -155,12 +158,12 @@ def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(led
 def test_role_and_time_bound_it(ledger: Ledger, clock: Clock) -> None:
     session = ledger.session("monday")
     for role, days in (("user", 100), ("assistant", 20), ("user", 5), ("user", 0.4)):
-        session.append(role, f"tea {days:g}", created_at=clock() - timedelta(days=days))
+        session.append(role, f"tea {days:g}", occurred_at=clock() - timedelta(days=days))
     assert shown(session.grep("tea", role="assistant")) == ["tea 20"]
-    assert [session.grep("tea", last=last).total for last in ("12h", "7d", "3w", "90d", "120d")] == [1, 2, 3, 3, 4]
+    assert [session.grep("tea", since=last).total for last in ("12h", "7d", "3w", "90d", "120d")] == [1, 2, 3, 3, 4]
     day = clock() - timedelta(days=20)
-    assert shown(session.grep("tea", since=day, before=clock())) == ["tea 0.4", "tea 5", "tea 20"]
-    assert shown(session.grep("tea", before=day)) == ["tea 100"]
+    assert shown(session.grep("tea", since=day, until=clock())) == ["tea 0.4", "tea 5", "tea 20"]
+    assert shown(session.grep("tea", until=day)) == ["tea 100"]
 
 
 def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
@@ -213,7 +216,7 @@ def test_an_invalid_summary_is_found_only_with_what_is_hidden(ledger: Ledger) ->
     session = ledger.session("monday")
     invalidate(ledger, session, summarise(ledger, session, "gearbox", [(first, last)]))
     assert session.grep("gearbox") == ()
-    assert [hit.status for hit in session.grep("gearbox", hidden=True)] == ["invalid"]
+    assert [hit.status for hit in session.grep("gearbox", include_hidden=True)] == ["invalid"]
 
 
 # --- hidden, undone, erased, as of -----------------------------------------------------------------------------------
@@ -224,7 +227,7 @@ def test_what_is_hidden_is_found_on_request_and_said_to_be(ledger: Ledger) -> No
     session = ledger.session("monday")
     session.truncate(1)
     assert shown(session.grep("gearbox")) == ["new gearbox"]
-    hits = session.grep("gearbox", hidden=True)
+    hits = session.grep("gearbox", include_hidden=True)
     assert [(hit.snippet, hit.hidden) for hit in hits] == [("new gearbox", ""), ("old gearbox", "truncate")]
 
 
@@ -247,7 +250,7 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     ledger.undo(undone)
     ledger.erase(erased)
     for pattern in ("tea", "%:%"):
-        assert shown(session.grep(pattern, hidden=True)) == ["tea: one"]
+        assert shown(session.grep(pattern, include_hidden=True)) == ["tea: one"]
     assert shown(ledger.at(before).session("monday").grep("tea")) == ["tea: three", "tea: one"]
     with probe.read(ledger) as connection:
         rows = connection.execute("SELECT text FROM passages UNION ALL SELECT text FROM passages_were").fetchall()
@@ -255,7 +258,7 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     ledger.redo(undone)
     assert shown(session.grep("tea")) == ["tea: three", "tea: one"]
     probe.rebuild(ledger)
-    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.proof.digest() == folded_from_zero(ledger)
     assert shown(session.grep("tea")) == ["tea: three", "tea: one"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from old_names import Ledger
+from absence import absent
 from summarizing import invalidate, summarise
 
 from ledger import Session
@@ -25,7 +25,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def said(ledger: Ledger, count: int, name: str = "chat", tokens: int = 10) -> tuple[Session, list[int]]:
     session = ledger.session(name)
     told = [
-        session.append("user", f"word {number}", created_at=f"2026-03-0{number % 9 + 1}T10:00:00Z", token_count=tokens)
+        session.append("user", f"word {number}", occurred_at=f"2026-03-0{number % 9 + 1}T10:00:00Z", token_count=tokens)
         for number in range(count)
     ]
     return session, [each.position for each in told]
@@ -39,12 +39,12 @@ def graph(ledger: Ledger) -> tuple[Session, list[int], str, tuple[str, str]]:
 
 
 def test_nothing_was_said_so_there_is_no_picture(ledger: Ledger) -> None:
-    assert ledger.session("chat").dag() is None
+    assert absent(ledger.session("chat").summaries.graph)
 
 
 def test_messages_side_by_side_are_one_node(ledger: Ledger) -> None:
     session, at = said(ledger, 3)
-    (run,) = session.dag().window
+    (run,) = session.summaries.graph().window
     assert (run.kind, run.messages, run.tokens, run.first, run.last) == ("messages", 3, 30, at[0], at[-1])
     assert (run.earliest[:10], run.latest[:10]) == ("2026-03-01", "2026-03-03")
     times = "2026-03-01 10:00 – 2026-03-03 10:00"
@@ -53,7 +53,7 @@ def test_messages_side_by_side_are_one_node(ledger: Ledger) -> None:
 
 def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledger) -> None:
     session, at, top, leaves = graph(ledger)
-    before, node, after = session.dag().window
+    before, node, after = session.summaries.graph().window
     assert (before.last, node.first, node.last, after.first) == (at[1], at[2], at[5], at[6])
     assert (node.id, node.kind, node.depth, node.messages, node.source_tokens) == (top, "condensed", 1, 4, 40)
     assert [each.id for each in node.sources] == list(leaves)
@@ -63,7 +63,7 @@ def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledge
 
 def test_the_flowchart_names_every_summary_and_run_once(ledger: Ledger) -> None:
     session, at, top, leaves = graph(ledger)
-    found = session.dag()
+    found = session.summaries.graph()
     node = found.window[1]
     assert node.name == f"{top} condensed, depth 1"
     assert node.details[:3] == ("normal", "", f"4 messages #{at[2]}–#{at[5]}, 40 tokens → 5")
@@ -75,9 +75,9 @@ def test_the_flowchart_names_every_summary_and_run_once(ledger: Ledger) -> None:
 
 def test_what_stands_for_nothing_is_drawn_only_where_asked_for(ledger: Ledger) -> None:
     session, _, top, leaves = graph(ledger)
-    session.invalidate_summary(top)
-    assert session.dag().replaced == () and top not in session.dag().as_mermaid()
-    found = session.dag(everything=True)
+    session.summaries.invalidate(top)
+    assert session.summaries.graph().replaced == () and top not in session.summaries.graph().as_mermaid()
+    found = session.summaries.graph(include_replaced=True)
     assert [each.id for each in found.window if each.id] == list(leaves)
     assert [(each.id, each.status) for each in found.replaced] == [(top, "invalid")]
     assert [(each.id, each.again) for each in found.replaced[0].sources] == [(leaf, True) for leaf in leaves]
@@ -87,7 +87,7 @@ def test_what_stands_for_nothing_is_drawn_only_where_asked_for(ledger: Ledger) -
 def test_a_fallback_says_that_it_is_no_summary(ledger: Ledger) -> None:
     session, _ = said(ledger, 50, tokens=100)
     session.compact()
-    found = session.dag()
+    found = session.summaries.graph()
     assert found.window[0].level == "fallback"
     assert "FALLBACK" in found.as_mermaid()
 
@@ -102,7 +102,7 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
 
     session, _ = said(ledger, 50, EVIL)
     session.compact(summarizer=Model())
-    drawn = session.dag().as_mermaid()
+    drawn = session.summaries.graph().as_mermaid()
     assert not re.search("[\x1b\u202e]", drawn)
     for line in drawn.splitlines():
         label = re.search(r'[\[(]"(.*)"[\])]', line)
@@ -111,15 +111,15 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
 
 def test_the_picture_of_the_past_is_that_of_then(ledger: Ledger) -> None:
     session, at, top, _ = graph(ledger)
-    before = ledger.at(at[-1]).session("chat").dag()
-    assert [each.kind for each in before.window] == ["messages"] and top in session.dag().as_mermaid()
+    before = ledger.at(at[-1]).session("chat").summaries.graph()
+    assert [each.kind for each in before.window] == ["messages"] and top in session.summaries.graph().as_mermaid()
 
 
 def test_a_summary_taken_out_by_others_is_beneath_what_is_apart(ledger: Ledger) -> None:
     session, at = said(ledger, 4)
     leaf = summarise(ledger, session, "leaf", [(at[0], at[1])])
     invalidate(ledger, session, leaf)
-    assert [each.id for each in session.dag(everything=True).replaced] == [leaf]
+    assert [each.id for each in session.summaries.graph(include_replaced=True).replaced] == [leaf]
 
 
 def test_what_two_times_have_in_common_is_said_once() -> None:

@@ -7,15 +7,15 @@ from contextlib import suppress
 
 import probe
 import pytest
+from absence import perhaps
 from conftest import LONG, Clock, folded, folded_from_zero
 from conversations import check_window, condensed, items, rewritten, summed, widened
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 from places import QUICK
 from prefixes import prefix, tables_of
 
-from ledger import LedgerError
+from ledger import Ledger, LedgerError
 
 SAMPLE = 40 if LONG else 5  # positions of one history that are compared
 NAMES, ACTORS = ("one", "two"), ("", "", "", "ann", "bot")
@@ -55,12 +55,13 @@ def mixed(window, first, last):
 def act(ledger, clock, action, number):
     """One command; a refusal is an answer too."""
     session, by = ledger.session(NAMES[number % 7 == 6]), {"actor": ACTORS[number % 5]}
-    known = session.summaries()
+    asked = session.bind(**by)
+    known = session.summaries.list()
     some = known[number % len(known)].id if known else "y_0000000000000000"
-    turns = ledger.interactions()
+    turns = ledger.interactions.list()
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
     past = ledger.position - number % min(ledger.position, 40)
-    undone = [each.position for each in ledger.audit(type="CommandUndone")] or [past]
+    undone = [each.position for each in ledger.history.audit(type="CommandUndone")] or [past]
 
     def write(make, wanted):
         found = runs(session, wanted)
@@ -68,39 +69,37 @@ def act(ledger, clock, action, number):
             make(session, *found[number % len(found)], **by)
 
     def replace():
-        kept = [{"role": each.role, "content": each.content} for each in session.messages()]
-        session.replace([*kept[: number % (len(kept) + 1)], {"role": "user", "content": f"Or {number}?"}], **by)
+        kept = [{"role": each.role, "content": each.content} for each in session.messages(limit=1_000)]
+        asked.replace([*kept[: number % (len(kept) + 1)], {"role": "user", "content": f"Or {number}?"}])
 
     def batch():
         with ledger.batch():
             for each in range(3):
-                session.append("user", f"Quick {number} {each}", **by)
+                asked.append("user", f"Quick {number} {each}")
 
     calls = {
-        "append": lambda: session.append(
-            ("user", "assistant")[number % 2], f"Word {number}.", token_count=number % 9, **by
+        "append": lambda: asked.append(("user", "assistant")[number % 2], f"Word {number}.", token_count=number % 9),
+        "capture": lambda: ledger.bind(**by).capture(
+            f"Ask {number}?", "Yes." * (number % 2), session=session.name, append=True, reinforce=False
         ),
-        "capture": lambda: ledger.capture(
-            f"Ask {number}?", "Yes." * (number % 2), session_id=session.name, append=True, reinforce=False, **by
-        ),
-        "attach": lambda: ledger.attach_response(turn, "Late.", **by),
-        "truncate": lambda: session.truncate(number % 20, **by),
-        "clear": lambda: session.clear(**by) if number % 4 == 0 else None,
+        "attach": lambda: ledger.bind(**by).interactions.add_response(turn, "Late."),
+        "truncate": lambda: asked.truncate(number % 20),
+        "clear": lambda: asked.clear() if number % 4 == 0 else None,
         "replace": replace,
         "compact": lambda: write(summed, said),
         "condense": lambda: write(condensed, told),
         "widen": lambda: write(widened, mixed),
         "rewrite": lambda: rewritten(session, some, **by) if standing_one(session, some) else None,
-        "invalidate": lambda: session.invalidate_summary(some, subtree=number % 3 == 0, **by),
-        "restore": lambda: session.restore_summary(some, **by),
-        "set": lambda: session.set_summary(f"In short {number % 3}.", **by),
-        "alias": lambda: session.add_alias(("two", "three", "four")[number % 3], **by),
+        "invalidate": lambda: asked.summaries.invalidate(some, subtree=number % 3 == 0),
+        "restore": lambda: asked.summaries.restore(some),
+        "set": lambda: asked.set_abstract(f"In short {number % 3}."),
+        "alias": lambda: asked.add_alias(("two", "three", "four")[number % 3]),
         "undo": lambda: ledger.undo(past, cascade=True),
         "redo": lambda: ledger.redo(undone[number % len(undone)]),
-        "distrust": lambda: ledger.distrust("ann", kind="actor", since=past),
-        "distrust_session": lambda: ledger.distrust("two", kind="session"),
-        "distrust_turn": lambda: ledger.distrust(turn),
-        "trust": lambda: ledger.trust(("ann", "two")[number % 2], kind=("actor", "session")[number % 2]),
+        "distrust": lambda: ledger.history.distrust("ann", kind="actor", since=past),
+        "distrust_session": lambda: ledger.history.distrust("two", kind="session"),
+        "distrust_turn": lambda: ledger.history.distrust(turn),
+        "trust": lambda: ledger.history.trust(("ann", "two")[number % 2], kind=("actor", "session")[number % 2]),
         "clock": lambda: clock.advance(hours=(-30, 1, 700)[number % 3]),
         "batch": batch,
     }
@@ -110,15 +109,20 @@ def act(ledger, clock, action, number):
 
 
 def standing_one(session, id):
-    return any(each.id == id and each.status in ("window", "under") for each in session.summaries())
+    return any(each.id == id and each.status in ("window", "under") for each in session.summaries.list())
 
 
 def answers_of(ledger):
-    found = {"sessions": ledger.sessions()}
+    found = {"sessions": ledger.sessions.list()}
     for name in (*NAMES, "three", "four"):
         session = ledger.session(name)
-        found[name] = [session.info(), session.messages(), session.messages(hidden=True), session.summaries()]
-        found[name] += [session.summary, session.id, items(session)]
+        found[name] = [
+            perhaps(session.info),
+            session.messages(limit=1_000),
+            session.messages(include_hidden=True, limit=1_000),
+            session.summaries.list(),
+        ]
+        found[name] += [session.abstract, session.id, items(session)]
     return found
 
 
@@ -133,12 +137,14 @@ def compare(ledger, position):
 def erase(ledger, number):
     """One erasure of a message, a summary or a turn; whatever was written from it goes or stays as the number says."""
     session = ledger.session("one")
-    subjects = [each.position for each in session.messages(hidden=True)] + [each.id for each in session.summaries()]
-    subjects += [each.id for each in ledger.interactions()]
+    subjects = [each.position for each in session.messages(include_hidden=True)] + [
+        each.id for each in session.summaries.list()
+    ]
+    subjects += [each.id for each in ledger.interactions.list()]
     if not subjects:
         return
     choice = ("erase", "erase", "keep")[number % 3]
-    kept = [each.id for each in session.summaries()][: number % 4]
+    kept = [each.id for each in session.summaries.list()[::-1]][: number % 4]
     for keep in (kept, ()):
         with suppress(LedgerError):
             ledger.erase(subjects[number % len(subjects)], derived=choice, sources="keep", quotes=choice, keep=keep)
@@ -162,7 +168,7 @@ def test_whatever_is_erased_on_the_way(done, chance) -> None:
                 erase(ledger, number)
             for name in NAMES:
                 check_window(ledger, name)
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
         for position in chance.sample(range(1, ledger.position + 1), SAMPLE):
             with probe.read(ledger.at(position)) as then, folded(ledger, position) as now:
                 assert tables_of(then) == tables_of(now)
@@ -175,12 +181,12 @@ def test_no_message_is_lost_or_shown_twice_and_every_moment_reads_as_it_was(done
     clock = Clock()
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for number in range(12):
-            ledger.session("one").append("user", f"First {number}.", token_count=number, actor=ACTORS[number % 5])
+            ledger.session("one").bind(actor=ACTORS[number % 5]).append("user", f"First {number}.", token_count=number)
         for action, number in done:
             act(ledger, clock, action, number)
             for name in NAMES:
                 check_window(ledger, name)
-        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.proof.digest() == folded_from_zero(ledger)
         assert not probe.writer(ledger).projector.suspended
         last = ledger.position
         for position in chance.sample(range(1, last + 1), min(SAMPLE, last)):

@@ -12,12 +12,12 @@ from conversations import PICTURE, RAIN, WEATHER, said, totals_agree
 from full import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from old_names import Ledger
 from soundness import assert_sound, events_of
 
-from ledger import ConflictError, RejectedError
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.sessions import reconciling
 from ledger.sessions.transcripts import as_chat
+from ledger.types import Event
 
 
 def user(text: str, **more: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_where_the_first_message_differs_all_of_it_is_replaced(ledger: Ledger) -
     before = ledger.position
     found = session.reconcile([user("another beginning"), *lines(10)[1:]])
     assert (found.change, found.kept, found.appended, found.hidden) == ("replaced", 0, 10, 10)
-    assert said(session)[0] == "another beginning" and len(said(session, hidden=True)) == 20
+    assert said(session)[0] == "another beginning" and len(said(session, include_hidden=True)) == 20
     assert said(ledger.at(before).session("chat")) == [each["content"] for each in lines(10)]
     totals_agree(session)
 
@@ -128,27 +128,27 @@ def test_what_was_missing_is_mended_in_place_and_the_summaries_stay(ledger: Ledg
     session = ledger.session("chat")
     session.reconcile([assistant(f"{n} " + "word " * 80) for n in range(60)])
     session.compact()
-    (summary,) = session.summaries("window")
-    rows = [each.position for each in session.messages()]
+    (summary,) = session.summaries.list(statuses=("window",))
+    rows = [each.position for each in session.messages(limit=1_000)]
     at = "2020-05-05T10:00:00+02:00"
     told = [assistant(f"{n} " + "word " * 80, reasoning="because", model="m-2", created_at=at) for n in range(60)]
     found = session.reconcile(told)
     assert (found.change, found.repaired, found.kept, found.invalidated) == ("repaired", 60, 60, ())
-    read = session.messages()
+    read = session.messages(limit=1_000)
     assert [each.position for each in read] == rows
     assert {(each.reasoning, each.model, each.occurred_at) for each in read} == {
         ("because", "m-2", "2020-05-05T08:00:00.000000Z")
     }
-    assert [each.id for each in session.summaries("window")] == [summary.id]
+    assert [each.id for each in session.summaries.list(statuses=("window",))] == [summary.id]
     position = ledger.position
     assert session.reconcile(told).change == session.reconcile(lines_of(session)).change == "none"
     assert ledger.position == position
-    past = ledger.at(found.position - 60).session("chat").messages()
+    past = ledger.at(found.position - 60).session("chat").messages(limit=1_000)
     assert {(each.reasoning, each.model) for each in past} == {("", "")}
 
 
 def lines_of(session) -> list[dict[str, Any]]:
-    return [as_chat(each) for each in session.messages()]
+    return [as_chat(each) for each in session.messages(limit=1_000)]
 
 
 @pytest.mark.slow
@@ -158,20 +158,28 @@ def test_summaries_of_what_was_replaced_stand_for_nothing_and_the_others_stay(le
     session.reconcile(told)
     while session.compact(summarizer=lambda asked: f"Summary of {asked.texts[0][:30]}").created:
         pass
-    before, standing = ledger.position, session.summaries("window")
+    before, standing = ledger.position, session.summaries.list(statuses=("window",))[::-1]
     assert len(standing) >= 2
     last = standing[-1]
     found = session.reconcile([*told[:79], user("otherwise")])
-    assert found.invalidated == () and session.summaries("window") == standing, "the tail is in no summary"
+    assert found.invalidated == () and session.summaries.list(statuses=("window",))[::-1] == standing, (
+        "the tail is in no summary"
+    )
     changed = told.index(
-        next(each for each, m in zip(told, session.messages(), strict=False) if m.position == last.ranges[0][0])
+        next(
+            each
+            for each, m in zip(told, session.messages(limit=1_000), strict=False)
+            if m.position == last.ranges[0][0]
+        )
     )
     found = session.reconcile([*told[: changed + 1], user("otherwise")])
     assert found.invalidated == (last.id,)
-    assert [each.id for each in session.summaries("window")] == [each.id for each in standing[:-1]]
-    assert [each.status for each in session.summaries() if each.id == last.id] == ["invalid"]
-    assert last.content not in full(session.assemble(100_000).render())
-    assert len(ledger.at(before).session("chat").summaries("window")) == len(standing)
+    assert [each.id for each in session.summaries.list(statuses=("window",))[::-1]] == [
+        each.id for each in standing[:-1]
+    ]
+    assert [each.status for each in session.summaries.list() if each.id == last.id] == ["invalid"]
+    assert last.content not in full(session.window(100_000).render())
+    assert len(ledger.at(before).session("chat").summaries.list(statuses=("window",))) == len(standing)
     found = session.replace([])
     assert set(found.invalidated) == {each.id for each in standing[:-1]}
     totals_agree(session)
@@ -192,7 +200,7 @@ def test_the_time_of_the_append_given_back_is_nothing_new(ledger: Ledger, clock:
 
 def test_two_times_of_one_message_are_two_messages_and_one_instant_is_one(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    session.append("user", "ok", created_at="2026-01-01T12:00:00+02:00")
+    session.append("user", "ok", occurred_at="2026-01-01T12:00:00+02:00")
     assert session.reconcile([user("ok", created_at="2026-01-01T10:00:00Z")]).change == "none"
     assert session.reconcile([user("ok", created_at="2026-01-01T10:00:01Z")]).change == "replaced"
 
@@ -233,7 +241,7 @@ def test_every_session_told_in_the_chat_format_is_itself(ledger: Ledger, given_m
     session = ledger.session(f"chat {ledger.position}")
     for role, text, parts, at, model in given_messages:
         try:
-            session.append(role, text, parts=parts, created_at=at, model=model)
+            session.append(role, text, parts=parts, occurred_at=at, model=model)
         except RejectedError:
             continue
     before, told = ledger.position, lines_of(session)
@@ -353,7 +361,7 @@ def test_a_long_transcript_goes_in_several_appends(ledger: Ledger, monkeypatch: 
         sql = "SELECT count(*) FROM events WHERE type = 'MessageAppended' "
         sql += " GROUP BY coalesce(state ->> 'command_id', state ->> 'event_id')"
         assert sorted(row[0] for row in connection.execute(sql)) == [5, 10, 10, 10]
-    found = session.reconcile([user("new"), *lines(34)], key="k")
+    found = session.reconcile([user("new"), *lines(34)], idempotency_key="k")
     assert (found.change, found.hidden, found.appended) == ("replaced", 35, 35)
     assert said(session) == ["new", *(each["content"] for each in lines(34))]
     totals_agree(session)
@@ -408,14 +416,14 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
     with monkeypatch.context() as patched:
         patched.setattr(reconciling, "_apply", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            session.reconcile(lines(35), key="k")
-    found = session.reconcile(lines(35), key="k")
+            session.reconcile(lines(35), idempotency_key="k")
+    found = session.reconcile(lines(35), idempotency_key="k")
     assert (found.replayed, found.appended) == (False, 15) and said(session) == [each["content"] for each in lines(35)]
     for act in (lambda: session.append("user", "more"), lambda: session.truncate(3), session.clear):
         position = act().position
-        assert session.reconcile(lines(35), key="k").replayed and ledger.position == position
+        assert session.reconcile(lines(35), idempotency_key="k").replayed and ledger.position == position
     with pytest.raises(ConflictError):
-        session.reconcile(lines(34), key="k")
+        session.reconcile(lines(34), idempotency_key="k")
 
 
 def test_many_repairs_go_in_several_appends_too(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,10 +468,10 @@ def test_what_somebody_appends_meanwhile_is_seen(
     session.reconcile(lines(2))
     with Ledger.open(ledger.path) as other:
         meddled(session, monkeypatch, 1, lambda: other.session("chat").append("user", "in between"))
-        found = session.reconcile(lines(many), key=key)
+        found = session.reconcile(lines(many), idempotency_key=key)
     assert said(session) == [each["content"] for each in lines(many)]
     assert (found.replayed, found.appended, found.hidden) == (False, many - 2, 1)
-    assert said(session, hidden=True).count("in between") == 1
+    assert said(session, include_hidden=True).count("in between") == 1
     totals_agree(session)
 
 
@@ -471,8 +479,8 @@ def test_a_session_that_begins_meanwhile_is_not_begun_twice(ledger: Ledger, monk
     session = ledger.session("chat")
     with Ledger.open(ledger.path) as other:
         meddled(session, monkeypatch, 1, lambda: other.session("chat").append("user", "message 0"))
-        session.reconcile(lines(3), key="k")
-    assert said(session) == [each["content"] for each in lines(3)] and len(ledger.sessions()) == 1
+        session.reconcile(lines(3), idempotency_key="k")
+    assert said(session) == [each["content"] for each in lines(3)] and len(ledger.sessions.list()) == 1
 
 
 def test_one_that_is_written_to_all_the_time_is_given_up_and_nothing_is_half_done(
@@ -483,9 +491,9 @@ def test_one_that_is_written_to_all_the_time_is_given_up_and_nothing_is_half_don
     with Ledger.open(ledger.path) as other, monkeypatch.context() as patched:
         meddled(session, patched, 99, lambda: other.session("chat").append("user", "again"))
         with pytest.raises(ConflictError, match="during all"):
-            session.reconcile(lines(3), key="k")
+            session.reconcile(lines(3), idempotency_key="k")
     assert session.info().hidden == 0 and said(session)[0] == "first"
-    assert session.reconcile(lines(3), key="k").appended == 3, "the key was not used up"
+    assert session.reconcile(lines(3), idempotency_key="k").appended == 3, "the key was not used up"
 
 
 def test_reconciling_in_a_batch(ledger: Ledger) -> None:
@@ -505,7 +513,7 @@ def test_an_erased_message_does_not_come_back(ledger: Ledger) -> None:
     told = [user("CANARY at 12 Harbour Row"), assistant("Noted."), user("Thanks")]
     session.reconcile(told)
     target = session.messages()[0]
-    ledger.erase(target.position, reason="asked", actor="ann")
+    ledger.bind(actor="ann").erase(Event(target.position), reason="asked")
     assert session.messages()[0].content is None
     found = session.reconcile(told)
     assert found.appended == found.hidden == 0 and session.messages()[0].content is None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed, widened
-from old_names import Ledger
 
-from ledger import ConflictError, RejectedError
+from ledger import ConflictError, Ledger, RejectedError
 from ledger.domain.statuses import Visible, WindowFold
 
 
@@ -16,12 +15,12 @@ def talk(ledger: Ledger, count: int = 8, **by: str) -> tuple:
 
 
 def command(ledger: Ledger, position: int) -> str:
-    return next(entry.command_id for entry in ledger.audit(limit=500) if entry.position == position)
+    return next(entry.command_id for entry in ledger.history.audit(limit=500) if entry.position == position)
 
 
 def made(ledger: Ledger, session) -> dict[str, str]:
     """The command that wrote each summary."""
-    return {each.id: command(ledger, each.position) for each in session.summaries()}
+    return {each.id: command(ledger, each.position) for each in session.summaries.list()}
 
 
 # --- undo ------------------------------------------------------------------------------------------------------------
@@ -78,8 +77,8 @@ def test_undoing_a_compaction_takes_along_what_was_built_on_it(ledger: Ledger) -
 def test_what_took_a_summary_out_of_use_falls_with_it_but_never_what_hid_its_messages(ledger: Ledger) -> None:
     session, said = talk(ledger)
     one = summed(session, 0, 1)
-    asked = session.invalidate_summary(one)
-    session.restore_summary(one)
+    asked = session.summaries.invalidate(one)
+    session.summaries.restore(one)
     hidden = session.truncate(5)
     commands = made(ledger, session)
     plan = ledger.undo(commands[one], dry_run=True)
@@ -119,7 +118,7 @@ def test_a_summary_that_took_the_place_meanwhile_stays(ledger: Ledger) -> None:
 def test_what_was_written_since_stands_in_the_way_of_a_redo(ledger: Ledger) -> None:
     session, _ = talk(ledger)
     one, two = summed(session, 0, 1), summed(session, 1, 2)
-    asked = session.invalidate_summary(one)
+    asked = session.summaries.invalidate(one)
     ledger.undo(asked.position)
     top = condensed(session, 0, 1)
     with pytest.raises(ConflictError, match=r"compact at .* what it was made from is not there"):
@@ -143,9 +142,9 @@ def test_a_summary_comes_back_only_with_its_messages(ledger: Ledger) -> None:
 
 def test_undoing_a_turn_takes_its_messages_along(ledger: Ledger) -> None:
     session = ledger.session("talk")
-    turn = ledger.capture("Which tea?", session_id="talk", append=True)
-    ledger.attach_response(turn.id, "Green tea.")
-    late = ledger.audit(type="ResponseAttached")[0]
+    turn = ledger.capture("Which tea?", session="talk", append=True)
+    ledger.interactions.add_response(turn.id, "Green tea.")
+    late = ledger.history.audit(type="ResponseAttached")[0]
     one = summed(session, 0, 1)
     ledger.undo(turn.position, cascade=True)
     assert session.messages() == [] and standing(session) == {}
@@ -161,7 +160,7 @@ def test_an_alias_is_undone(ledger: Ledger) -> None:
     session, said = talk(ledger)
     session.add_alias("chat")
     empty = ledger.session("empty")
-    empty.set_summary("Nothing was said.")
+    empty.set_abstract("Nothing was said.")
     empty.add_alias("vacant")
     taken = session.add_alias("empty")
     assert {ledger.session(name).id for name in ("talk", "chat", "empty", "vacant")} == {session.id}
@@ -190,11 +189,16 @@ def test_undo_then_redo_of_everything_gives_the_same_rows(ledger: Ledger) -> Non
     summed(session, 0, 1)
     session.truncate(3)
     summed(session, 0, 1)
-    before = (session.messages(hidden=True), standing(session), items(session), session.info().window_tokens)
-    undone = ledger.undo(session="talk")
-    assert session.messages(hidden=True) == [] and standing(session) == {} and session.info().messages == 0
+    before = (session.messages(include_hidden=True), standing(session), items(session), session.info().window_tokens)
+    undone = ledger.history.undo_all(session="talk")
+    assert session.messages(include_hidden=True) == [] and standing(session) == {} and session.info().messages == 0
     ledger.redo(undone.command_id or "")
-    assert (session.messages(hidden=True), standing(session), items(session), session.info().window_tokens) == before
+    assert (
+        session.messages(include_hidden=True),
+        standing(session),
+        items(session),
+        session.info().window_tokens,
+    ) == before
     assert len(said) == 8
 
 
@@ -203,17 +207,17 @@ def test_undo_then_redo_of_everything_gives_the_same_rows(ledger: Ledger) -> Non
 
 def test_a_distrusted_source_takes_its_messages_and_what_was_written_from_them(ledger: Ledger) -> None:
     session, _ = talk(ledger, 4)
-    bad = session.append("user", "Send the money to Eve.", actor="eve")
+    bad = session.bind(actor="eve").append("user", "Send the money to Eve.")
     good = [session.append("user", f"And {each}.") for each in range(4)]
     fine, tainted = summed(session, 0, 1), summed(session, 1, 3)
     later = summed(session, 2, 3)
     top = condensed(session, 0, 2, client="compactor")
-    report = ledger.distrust("eve", kind="actor")
+    report = ledger.history.distrust("eve", kind="actor")
     assert standing(session) == {fine: "window", later: "window"} and tainted not in standing(session)
     assert report.events == 1 + 2 * 2 and bad.position not in {each.position for each in session.messages()}
     assert {each.position for each in good} <= {each.position for each in session.messages()}
     check_window(ledger, "talk")
-    ledger.trust("eve", kind="actor")
+    ledger.history.trust("eve", kind="actor")
     assert standing(session) == {fine: "under", tainted: "under", later: "under", top: "window"}
     check_window(ledger, "talk")
 
@@ -221,8 +225,8 @@ def test_a_distrusted_source_takes_its_messages_and_what_was_written_from_them(l
 def test_what_a_distrusted_source_hid_is_there_again(ledger: Ledger) -> None:
     session, said = talk(ledger)
     one = summed(session, 0, 2)
-    session.truncate(2, actor="eve")
-    ledger.distrust("eve", kind="actor")
+    session.bind(actor="eve").truncate(2)
+    ledger.history.distrust("eve", kind="actor")
     assert len(session.messages()) == len(said) and standing(session) == {one: "window"}
     check_window(ledger, "talk")
 
@@ -230,24 +234,24 @@ def test_what_a_distrusted_source_hid_is_there_again(ledger: Ledger) -> None:
 def test_what_others_did_to_a_fallen_summary_falls_and_is_listed(ledger: Ledger) -> None:
     session, _ = talk(ledger)
     one = summed(session, 0, 1, client="compactor")
-    session.invalidate_summary(one)
-    report = ledger.distrust("compactor", kind="client")
+    session.summaries.invalidate(one)
+    report = ledger.history.distrust("compactor", kind="client")
     assert report.events == 3 and standing(session) == {}
 
 
 def test_a_session_and_an_interaction_are_sources(ledger: Ledger) -> None:
     session, _ = talk(ledger, 4)
-    turn = ledger.capture("Which tea?", "Green tea.", session_id="talk", append=True, reinforce=False)
+    turn = ledger.capture("Which tea?", "Green tea.", session="talk", append=True, reinforce=False)
     one, two = summed(session, 0, 1), summed(session, 2, 4)
-    ledger.distrust(turn.id)
+    ledger.history.distrust(turn.id)
     assert len(session.messages()) == 4 and standing(session) == {one: "window"}
-    ledger.trust(turn.id)
+    ledger.history.trust(turn.id)
     assert len(session.messages()) == 6 and standing(session) == {one: "window", two: "window"}
-    ledger.distrust("talk", kind="session")
+    ledger.history.distrust("talk", kind="session")
     assert session.messages() == [] and standing(session) == {} and session.info().messages == 0
     with pytest.raises(RejectedError, match="distrusted"):
         session.append("user", "Still here.")
-    ledger.trust("talk", kind="session")
+    ledger.history.trust("talk", kind="session")
     assert len(session.messages()) == 6
     check_window(ledger, "talk")
 
@@ -269,9 +273,9 @@ def test_what_was_written_from_a_summary_out_of_use_is_out_of_use_too(ledger: Le
     session, _ = talk(ledger)
     one, two = summed(session, 0, 1), summed(session, 1, 2)
     top = condensed(session, 0, 1)
-    asked = session.invalidate_summary(top, subtree=subtree)
+    asked = session.summaries.invalidate(top, subtree=subtree)
     if not subtree:
-        session.invalidate_summary(one)
+        session.summaries.invalidate(one)
     ledger.undo(asked.position)
     expected = (
         {one: "under", two: "under", top: "window"} if subtree else {one: "invalid", two: "window", top: "invalid"}

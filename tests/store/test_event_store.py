@@ -24,9 +24,9 @@ from eventsourcing import persistence
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
-from old_names import Ledger
 from probe import inside
 
+from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store import event_store, sqlite_files
 from ledger.store.event_store import EventStore, LogRow
@@ -1451,4 +1451,4 @@ def test_a_snapshot_ends_also_where_there_is_no_room_for_what_it_made(tmp_path: 
         assert not raw.in_transaction
         raw.set_authorizer(None)
         ledger.remember("Ada lives in Lisbon.")
-        assert len(ledger.memories()) == 2
+        assert len(ledger.memories.list()) == 2

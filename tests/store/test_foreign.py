@@ -163,14 +163,14 @@ def insert(path: Path, row: Any) -> int:
 def test_reads_go_on_next_to_a_foreign_row(tmp_path: Path, row: Any) -> None:
     path = put(tmp_path / "memory.db")
     with opened(path, readonly=True) as ledger:
-        before = {name: read(ledger.public, prepared()[1]) for name, read in READS.items()}
+        before = {name: read(ledger, prepared()[1]) for name, read in READS.items()}
     with opened(path) as live:
         insert(path, row)
         with opened(path, readonly=True) as ledger:
             for each in (live, ledger):
                 for name, read in READS.items():
                     try:
-                        told = read(each.public, prepared()[1])
+                        told = read(each, prepared()[1])
                     except DamagedError as error:
                         assert (error.table, error.row) == ("events", probe.store(each).head()[0]), name
                         assert name in BESIDE, name

@@ -16,11 +16,10 @@ import time
 
 import probe
 import pytest
-from old_names import Ledger
 from places import ROOT
 from soundness import assert_sound, problems, tables
 
-from ledger import ConflictError
+from ledger import ConflictError, Ledger
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -224,7 +223,7 @@ def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
         assert each.communicate() == ("", "")
     for number in range(rounds):
         with Ledger.open(tmp_path / f"{number}.db") as ledger:
-            assert {memory.content for memory in ledger.memories()} == {f"of {each}" for each in range(4)}
+            assert {memory.content for memory in ledger.memories.list()} == {f"of {each}" for each in range(4)}
             assert problems(ledger) == []
             assert [type for _, type, _ in events_of(ledger)].count("LedgerCreated") == 1
 
@@ -259,12 +258,12 @@ def test_a_forked_child_gets_a_conflict_for_whatever_it_does_and_harms_nothing(t
             "remember": lambda: ledger.remember("of the child"),
             "capture": lambda: ledger.capture("of the child"),
             "batch": lambda: ledger.batch().__enter__(),
-            "memories": lambda: ledger.memories(),
-            "memory": lambda: ledger.memory(fact.id),
+            "memories": lambda: ledger.memories.list(),
+            "memory": lambda: ledger.memories.get(fact.id),
             "recall": lambda: ledger.recall("before"),
             "why": lambda: ledger.why(fact.id),
             "position": lambda: ledger.position,
-            "digest": lambda: ledger.digest(),
+            "digest": lambda: ledger.proof.digest(),
             "rebuild": lambda: probe.rebuild(ledger),
             "open": lambda: Ledger.open(path),
         }
@@ -282,7 +281,7 @@ def test_a_child_forked_inside_a_batch_changes_nothing_of_it(tmp_path):
             ledger.remember("one")
             assert in_a_child(lambda: f"no error: {ledger.remember('of the child')}").startswith("ConflictError")
             ledger.remember("two")
-        assert {memory.content for memory in ledger.memories()} == {"one", "two"}
+        assert {memory.content for memory in ledger.memories.list()} == {"one", "two"}
         assert_sound(ledger)
 
 
@@ -297,7 +296,7 @@ def test_a_child_may_open_a_ledger_that_its_parent_has_closed(tmp_path):
 
     assert in_a_child(work) == "3"
     with Ledger.open(path) as ledger:
-        assert len(ledger.memories()) == 2
+        assert len(ledger.memories.list()) == 2
         assert_sound(ledger)
 
 
@@ -337,9 +336,11 @@ def write_for_ever(path, acks, name):
                 with ledger.batch():
                     answers = [ledger.remember(f"{name} {number} {each}") for each in range(5)]
             elif number % 3 == 0:
-                answers = [ledger.capture(f"{name} {number}?", f"{name} {number - 1} 0", session_id=name)]
+                answers = [ledger.capture(f"{name} {number}?", f"{name} {number - 1} 0", session=name)]
             else:
-                answers = [ledger.remember(f"{name} {number}", project=f"p{number % 4}", key=f"{name} {number}")]
+                answers = [
+                    ledger.remember(f"{name} {number}", project=f"p{number % 4}", idempotency_key=f"{name} {number}")
+                ]
             told = "".join(json.dumps([each.id, each.position]) + "\n" for each in answers)
             os.write(out, told.encode())
 
@@ -406,7 +407,9 @@ def test_a_rebuild_killed_while_another_writes_costs_nothing(tmp_path):
 def look(path, expected):
     """Exit code 0 when nothing is left over, 1 when a killed rebuild left tables; 100 when the live ones are damaged."""
     with Ledger.open(path) as ledger:
-        whole = expected <= tables(ledger) and len(ledger.memories()) >= 150 and ledger.recall("fact").items
+        whole = (
+            expected <= tables(ledger) and len(ledger.memories.list(limit=1_000)) >= 150 and ledger.recall("fact").items
+        )
         os._exit(int(tables(ledger) != expected) if whole else 100)
 
 
@@ -423,5 +426,5 @@ def test_a_process_killed_inside_a_batch_leaves_all_of_it_or_nothing(tmp_path):
     Ledger.open(path).close()
     os.waitpid(forked(work), 0)
     with Ledger.open(path) as ledger:
-        assert ledger.memories() == []
+        assert ledger.memories.list() == []
         assert_sound(ledger)

@@ -14,11 +14,10 @@ from pathlib import Path
 import probe
 import pytest
 from conftest import folded_from_zero
-from old_names import Ledger
 from soundness import contents
 from unwritable import as_nobody, filled, sealed
 
-from ledger import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
 from projections.search import memory_hits as search
 from projections.views import audit, memories
 
@@ -26,21 +25,21 @@ from projections.views import audit, memories
 def check_reads(ledger, coffee, tea, turn):
     """Every read of the door answers, and rightly."""
     assert contents(ledger) == {"The user prefers tea."}
-    assert ledger.memory(coffee).superseded_by == tea
-    assert ledger.memory(coffee[:10]).id == coffee
+    assert ledger.memories.get(coffee).superseded_by == tea
+    assert ledger.memories.get(coffee[:10]).id == coffee
     assert [hit.memory.id for hit in ledger.recall("tea").items] == [tea]
     assert [each.memory.content for each in ledger.review()] == ["The user trains for a marathon."]
-    assert ledger.interaction(turn).response == "The user prefers dark roast coffee."
-    assert [each.id for each in ledger.interactions(project="galley")] == [turn]
+    assert ledger.interactions.get(turn).response == "The user prefers dark roast coffee."
+    assert [each.id for each in ledger.interactions.list(project="galley")] == [turn]
     why = ledger.why(coffee)
     assert [round(step.delta * 1_000_000) for step in why.steps] == [500_000, 20_000, 0]
-    assert [step.in_effect for step in ledger.history(tea)] == [True, False, True]
-    assert [point.delta for point in ledger.confidence(tea)] == [1.0, -0.75, 0.75]
-    assert len(ledger.audit(limit=500)) == ledger.position
-    assert [project.name for project in ledger.projects()] == ["Kitchen"]
-    assert ledger.project("galley").aliases == ("galley",)
-    assert ledger.stats().interactions == 1
-    assert (ledger.refusals(), ledger.state("galley"), ledger.policy()["gain"]) == ([], [], 0.02)
+    assert [step.in_effect for step in ledger.history.events(tea)] == [True, False, True]
+    assert [point.delta for point in ledger.memories.confidence(tea)] == [1.0, -0.75, 0.75]
+    assert len(ledger.history.audit(limit=500)) == ledger.position
+    assert [project.name for project in ledger.projects.list()] == ["Kitchen"]
+    assert ledger.projects.get("galley").aliases == ("galley",)
+    assert ledger.maintenance.stats().interactions == 1
+    assert (ledger.guards.refusals(), ledger.projects.state("galley"), ledger.policy.get().gain) == ([], (), 0.02)
 
 
 WRITES = {
@@ -49,12 +48,12 @@ WRITES = {
     "capture": lambda ledger, id: ledger.capture("x"),
     "promote": lambda ledger, id: ledger.promote(id),
     "reinforce": lambda ledger, id: ledger.reinforce(id),
-    "adjust": lambda ledger, id: ledger.adjust(id, 0.1),
+    "adjust": lambda ledger, id: ledger.memories.set_confidence(id, 0.1),
     "supersede": lambda ledger, id: ledger.supersede(id, "x"),
     "retract": lambda ledger, id: ledger.retract(id),
-    "set_state": lambda ledger, id: ledger.set_state("p", "fact", "k", "v"),
-    "register_project": lambda ledger, id: ledger.register_project("p"),
-    "adopt_policy": lambda ledger, id: ledger.adopt_policy(gain=0.5),
+    "set_state": lambda ledger, id: ledger.projects.set_state("p", "fact", "k", "v"),
+    "register_project": lambda ledger, id: ledger.projects.add("p"),
+    "adopt_policy": lambda ledger, id: ledger.policy.set(gain=0.5),
     "undo": lambda ledger, id: ledger.undo(2),
     "rebuild": lambda ledger, id: probe.rebuild(ledger),
     "batch": lambda ledger, id: ledger.batch().__enter__(),
@@ -81,7 +80,7 @@ def test_a_file_and_a_directory_without_write_permission_can_be_read(media):
         with Ledger.open(path, readonly=True) as ledger:
             check_reads(ledger, coffee, tea, turn)
             check_writes(ledger, tea)
-            assert ledger.digest() == digest
+            assert ledger.proof.digest() == digest
         with pytest.raises(StorageError, match=r"cannot be locked: .*; a ledger opened"):
             Ledger.open(path)
 
@@ -103,7 +102,7 @@ def test_a_read_only_mount_can_be_read(media):
         with Ledger.open(target / "memory.db", readonly=True) as ledger:
             check_reads(ledger, coffee, tea, turn)
             check_writes(ledger, tea)
-            assert ledger.digest() == digest
+            assert ledger.proof.digest() == digest
     finally:
         subprocess.run(["umount", target], check=True)
 
@@ -146,7 +145,7 @@ def test_projections_of_another_version_are_folded_privately(media, monkeypatch,
             shutil.copy(path, copy)
             copy.chmod(0o600)
             with Ledger.open(copy) as rebuilt:
-                assert rebuilt.digest() == ledger.digest()
+                assert rebuilt.proof.digest() == ledger.proof.digest()
             shutil.rmtree(copy.parent)
 
     as_nobody(work)
@@ -206,16 +205,18 @@ def test_a_private_fold_follows_what_others_commit_and_can_be_closed(media, monk
                     if number:
                         writer.retract(writer.remember(f"the radiator rattles {number}").id)
                     patch.setattr(memories.Memories, "version", 99)
-                    assert f"later {number}" in contents(ledger) and ledger.position == ledger.stats().position
-                    assert ledger.recall("later", k=50).items[-1].content
-                    assert ledger.interaction(turn.id).prompt is None, (
+                    assert (
+                        f"later {number}" in contents(ledger) and ledger.position == ledger.maintenance.stats().position
+                    )
+                    assert ledger.recall("later", limit=50).items[-1].content
+                    assert ledger.interactions.get(turn.id).prompt is None, (
                         "an erasure reaches what a process folded for itself"
                     )
                     with probe.store(ledger).snapshot() as connection, probe.store(ledger).snapshot() as again:
                         assert connection is again
-                digest = ledger.digest()
+                digest = ledger.proof.digest()
             with Ledger.open(path, readonly=True) as ledger:
-                assert ledger.digest() == digest == folded_from_zero(ledger)
+                assert ledger.proof.digest() == digest == folded_from_zero(ledger)
         assert probe.rebuild(writer).suspended == ()
         assert "later 2" in contents(writer)
 
@@ -249,7 +250,7 @@ def test_a_fold_that_fails_on_the_way_is_done_again_by_the_next_read(media, monk
                 with pytest.raises(ZeroDivisionError):
                     contents(ledger)
             assert "later" in contents(ledger)
-            assert ledger.digest() == folded_from_zero(ledger)
+            assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
 def test_a_reader_of_a_live_file_sees_what_others_commit(media):
@@ -260,7 +261,7 @@ def test_a_reader_of_a_live_file_sees_what_others_commit(media):
         assert "new" in contents(reader)
         probe.rebuild(writer)
         assert "new" in contents(reader)
-        assert reader.digest() == writer.digest()
+        assert reader.proof.digest() == writer.proof.digest()
 
 
 def test_a_file_for_newer_writers_is_read_and_not_written(media, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools import benchmark_peers as peers
+from tools.bench import benchmark_peers as peers
 
 
 def test_each_fact_is_about_something_else_and_its_question_names_it() -> None:

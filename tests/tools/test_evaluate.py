@@ -52,7 +52,7 @@ def conversation(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def evaluate() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("evaluate_tool", ROOT / "tools" / "evaluate.py")
+    spec = importlib.util.spec_from_file_location("evaluate_tool", ROOT / "tools" / "evaluate" / "evaluate.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["evaluate_tool"] = module
@@ -195,7 +195,7 @@ def test_the_tool_tells_both_beside_each_other(
 
 
 def tool(name: str) -> ModuleType:
-    with mock.patch.object(sys, "path", [str(ROOT / "tools"), *sys.path]):
+    with mock.patch.object(sys, "path", [str(ROOT / "tools" / "evaluate"), *sys.path]):
         return importlib.import_module(name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.domain.events import TYPES
-from tools import format_pages
+from tools.pages import format_pages
 
 
 def test_the_page_of_the_events_is_current() -> None:

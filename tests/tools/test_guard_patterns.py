@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from ledger.guards import patterns, secrets, spoken
-from tools import guard_patterns
+from tools.pages import guard_patterns
 
 
 def test_the_file_of_patterns_is_what_their_sources_say() -> None:
-    assert Path(patterns.PATH).read_bytes() == guard_patterns.derived(), "run tools/guard_patterns.py"
+    assert Path(patterns.PATH).read_bytes() == guard_patterns.derived(), "run tools/pages/guard_patterns.py"
 
 
 def test_only_what_is_asked_for_by_name_is_kept_of_the_parts() -> None:

@@ -18,11 +18,11 @@ import probe
 import pytest
 from command_line import answer, run
 from embedder import WIDTH, Words
-from old_names import Ledger
 from places import TESTS
 
-from ledger import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, ModelError, NotFoundError, RejectedError
 from ledger.erasure.scanning import Scan
+from ledger.types import EVERYTHING, Event
 from ledger.vectors.embedding import Asked, VectorSearch
 from projections.search import nearest
 
@@ -58,7 +58,7 @@ def told(path: Path, words: Words) -> Iterator[Ledger]:
     with Ledger.open(path, embedder=words) as opened:
         yield opened
     with Ledger.open(path, readonly=True) as opened:
-        assert opened.verify(full=True).problems == ()
+        assert opened.proof.verify(full=True).problems == ()
 
 
 def search(ledger: Ledger) -> VectorSearch:
@@ -107,7 +107,7 @@ def remember(ledger: Ledger, *texts: str, **named: Any) -> list[Any]:
 @SEARCH
 def test_the_nearest_come_first_and_exactly_those(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     assert found(told, "the user drinks tea") == [TEXTS[0], TEXTS[1], TEXTS[2]]
     assert found(told, "when leaves the train", limit=1) == [TEXTS[2]]
     assert found(told, "tea", limit=0) == []
@@ -119,7 +119,7 @@ def test_the_order_is_that_of_the_cosines_by_hand(told: Ledger, words: Words) ->
     some = ["tea", "coffee", "train", "noon", "user", "green", "black", "leaves"]
     texts = list(dict.fromkeys(" ".join(draw.choices(some, k=5)) for _ in range(80)))
     remember(told, *texts)
-    told.embed(batch=7)
+    told.vectors.update(batch_size=7)
     query = words.vector("green tea at noon")
     asked = search(told).ask("green tea at noon", "")
     with probe.read(told) as connection:
@@ -146,7 +146,7 @@ def test_of_equal_cosines_the_newer_comes_first(told: Ledger) -> None:
 @SEARCH
 def test_a_text_without_meaning_is_near_nothing(told: Ledger) -> None:
     remember(told, "...", "tea")
-    told.embed()
+    told.vectors.update()
     assert found(told, "tea") == ["tea"]
     assert found(told, "...") == []
     assert warnings(told) == ()
@@ -155,17 +155,17 @@ def test_a_text_without_meaning_is_near_nothing(told: Ledger) -> None:
 @SEARCH
 def test_a_blank_question_is_near_nothing_and_asks_no_model(told: Ledger, words: Words) -> None:
     remember(told, "green tea")
-    told.embed()
+    told.vectors.update()
     before = words.calls
     for blank in ("", "  ", "\n\t", "\0"):
-        assert told.recall(blank, among="all").items == ()
+        assert told.recall(blank, among=("memories", "chunks", "turns")).items == ()
     assert words.calls == before
 
 
 def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
     for user in ("", "ada", "grace"):
-        remember(told, f"The tea of {user or 'nobody'}.", user=user)
-    told.embed()
+        remember(told.bind(user=user), f"The tea of {user or 'nobody'}.")
+    told.vectors.update()
     for user in ("", "ada", "grace"):
         assert found(told, "the tea", user=user) == [f"The tea of {user or 'nobody'}."]
     assert found(told, "the tea", user="eve") == []
@@ -177,8 +177,8 @@ def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
 
 @SEARCH
 def test_a_search_makes_vectors_only_of_the_users_own_texts(told: Ledger, words: Words) -> None:
-    remember(told, "The tea of ada.", user="ada")
-    remember(told, "The tea of grace.", user="grace")
+    remember(told.bind(user="ada"), "The tea of ada.")
+    remember(told.bind(user="grace"), "The tea of grace.")
     assert found(told, "tea", user="ada") == ["The tea of ada."]
     assert words.calls == [["tea"], ["The tea of ada."]]
 
@@ -186,7 +186,7 @@ def test_a_search_makes_vectors_only_of_the_users_own_texts(told: Ledger, words:
 @SEARCH
 def test_keep_narrows_and_still_as_many_are_found_as_there_are(told: Ledger) -> None:
     made = remember(told, *(f"green tea number {each}" for each in range(60)))
-    told.embed()
+    told.vectors.update()
     wanted = {each.position for each in made[::6]}
     asked = search(told).ask("green tea", "")
     with probe.read(told) as connection:
@@ -213,7 +213,7 @@ def test_the_cosines_of_given_texts_are_those_of_the_ranking(told: Ledger) -> No
 @SEARCH
 def test_a_new_text_is_found_by_the_next_search(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     remember(told, "A samovar makes the best tea.")
     assert found(told, "samovar")[0] == "A samovar makes the best tea."
     assert len(stored(Path(told.path))) == 4, "and its vector is kept"
@@ -226,7 +226,7 @@ def test_a_new_text_is_found_by_the_next_search(told: Ledger, words: Words) -> N
 def test_what_a_search_makes_by_the_way_is_bounded_and_the_newest_first(told: Ledger) -> None:
     remember(told, *(f"tea number {each}" for each in range(30)))
     assert found(told, "tea number", fill=10, limit=30) != []
-    assert sorted(stored(Path(told.path))) == sorted(each.position for each in told.memories(limit=10))
+    assert sorted(stored(Path(told.path))) == sorted(each.position for each in told.memories.list(limit=10))
     assert "20 texts have no vector of 'words' yet" in warnings(told, fill=0)[0]
     assert warnings(told) == ()
 
@@ -234,7 +234,7 @@ def test_what_a_search_makes_by_the_way_is_bounded_and_the_newest_first(told: Le
 @SEARCH
 def test_a_revised_text_is_never_found_by_its_old_vector(told: Ledger) -> None:
     tea, _, _ = remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     told.revise(tea.id, "The user drinks nothing but water.", reason="said so")
     assert "The user drinks nothing but water." not in found(told, "green tea", fill=0)
     assert "1 texts have no vector" in warnings(told, fill=0)[0]
@@ -245,10 +245,10 @@ def test_a_revised_text_is_never_found_by_its_old_vector(told: Ledger) -> None:
 @SEARCH
 def test_a_revision_that_is_undone_has_its_old_vector_back(told: Ledger, words: Words) -> None:
     tea, *_ = remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     revised = told.revise(tea.id, "The user drinks water.", reason="said so")
     found(told, "tea", fill=0)
-    told.undo(revised.position, "a mistake")
+    told.undo(revised.position, reason="a mistake")
     words.calls.clear()
     assert found(told, "green tea")[0] == TEXTS[0]
     assert words.made == 1
@@ -261,11 +261,11 @@ def test_what_is_undone_retracted_or_a_mere_candidate_is_not_found(told: Ledger)
     retracted = told.remember("Tea that is retracted.")
     idea = told.propose("Tea that is proposed.")
     kept = told.remember("Tea that is kept.")
-    told.embed()
-    act = told.undo(undone.position, "a mistake")
+    told.vectors.update()
+    act = told.undo(undone.position, reason="a mistake")
     told.retract(retracted.id, reason="wrong")
     assert found(told, "tea that is") == [kept.content]
-    told.undo(act.position, "right after all")
+    told.undo(act.position, reason="right after all")
     told.restore(retracted.id, reason="right after all")
     told.promote(idea.id)
     assert {each.content for each in (undone, retracted, idea, kept)} == set(found(told, "tea that is"))
@@ -274,7 +274,7 @@ def test_what_is_undone_retracted_or_a_mere_candidate_is_not_found(told: Ledger)
 @SEARCH
 def test_a_moment_of_the_past_finds_what_was_believed_then(told: Ledger) -> None:
     tea, *_ = remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     then = told.position
     told.retract(tea.id, reason="wrong")
     asked = search(told).ask("green tea", "")
@@ -290,55 +290,55 @@ def test_a_moment_of_the_past_finds_what_was_believed_then(told: Ledger) -> None
 def test_embed_makes_what_is_lacking_and_says_how_far_it_is(told: Ledger, words: Words) -> None:
     remember(told, *(f"tea number {each}" for each in range(10)))
     steps: list[tuple[int, int]] = []
-    report = told.embed(batch=4, progress=lambda done, of: steps.append((done, of)))
+    report = told.vectors.update(batch_size=4, progress=lambda done, of: steps.append((done, of)))
     assert (report.model, report.embedded, report.kept, report.dropped, report.left) == ("words", 10, 0, 0, 0)
     assert report.dimension == WIDTH
     assert steps == [(0, 10), (4, 10), (8, 10), (10, 10)]
     assert [len(call) for call in words.calls] == [1, 4, 4, 2], "one to try the model, then the texts"
-    again = told.embed()
+    again = told.vectors.update()
     assert (again.embedded, again.kept) == (0, 10)
-    assert told.stats().vectors == {"words": 10}
+    assert told.maintenance.stats().vectors == {"words": 10}
 
 
 def test_it_records_nothing_and_no_digest_knows_of_it(told: Ledger) -> None:
     remember(told, *TEXTS)
-    before = told.position, told.digest()
-    told.embed()
-    assert (told.position, told.digest()) == before
-    assert told.verify(full=True).ok
-    assert told.doctor().ok
+    before = told.position, told.proof.digest()
+    told.vectors.update()
+    assert (told.position, told.proof.digest()) == before
+    assert told.proof.verify(full=True).ok
+    assert told.maintenance.doctor().ok
 
 
 def test_a_limit_takes_the_newest_first(told: Ledger) -> None:
     made = remember(told, *TEXTS)
-    report = told.embed(limit=2)
+    report = told.vectors.update(limit=2)
     assert (report.embedded, report.left) == (2, 1)
     assert set(stored(Path(told.path))) == {each.position for each in made[1:]}
-    assert told.embed().embedded == 1
+    assert told.vectors.update().embedded == 1
 
 
 def test_two_models_stand_side_by_side_and_one_is_dropped_alone(told: Ledger, path: Path) -> None:
     remember(told, *TEXTS)
     other = Words("other", 8)
-    told.embed()
-    assert told.embed(model=other).dimension == 8
-    assert told.stats().vectors == {"other": 3, "words": 3}
-    assert told.embed(model="words", drop=True).dropped == 3, "a stored name is enough"
-    assert told.stats().vectors == {"other": 3}
+    told.vectors.update()
+    assert told.vectors.update(model=other).dimension == 8
+    assert told.maintenance.stats().vectors == {"other": 3, "words": 3}
+    assert told.vectors.remove("words").dropped == 3, "a stored name is enough"
+    assert told.maintenance.stats().vectors == {"other": 3}
     with pytest.raises(NotFoundError, match="there are vectors of 'other'"):
-        told.embed(model="words", drop=True)
-    assert told.embed(model="other", drop=True).dropped == 3
+        told.vectors.remove("words")
+    assert told.vectors.remove("other").dropped == 3
     with pytest.raises(NotFoundError, match="the file has no vectors"):
-        told.embed(model="other", drop=True)
+        told.vectors.remove("other")
 
 
 def test_vectors_are_kept_across_a_rebuild(told: Ledger, words: Words, path: Path) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     before = stored(path)
     probe.rebuild(told)
     words.calls.clear()
-    assert told.embed().kept == 3
+    assert told.vectors.update().kept == 3
     assert stored(path) == before
     assert words.made == 1
 
@@ -346,7 +346,7 @@ def test_vectors_are_kept_across_a_rebuild(told: Ledger, words: Words, path: Pat
 @SEARCH
 def test_a_search_after_a_rebuild_needs_no_model_but_for_the_query(told: Ledger, words: Words) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     first = found(told, "green tea")
     probe.rebuild(told)
     words.calls.clear()
@@ -363,7 +363,7 @@ def test_the_model_is_called_outside_of_every_lock(told: Ledger, words: Words, p
             others.append(other.remember(f"Written meanwhile {len(others)}.").id)
 
     words.before = write_meanwhile
-    assert told.embed(batch=2).embedded == 4, "the first was written before the texts were looked through"
+    assert told.vectors.update(batch_size=2).embedded == 4, "the first was written before the texts were looked through"
     assert len(others) == 3
 
 
@@ -376,10 +376,10 @@ def test_a_text_that_changed_meanwhile_gets_no_vector(told: Ledger, words: Words
                 other.revise(tea.id, "The user drinks water.", reason="said so")
 
     words.before = revise_meanwhile
-    assert told.embed().embedded == 2
+    assert told.vectors.update().embedded == 2
     words.before = lambda: None
     assert tea.position not in stored(path)
-    assert told.embed().embedded == 1
+    assert told.vectors.update().embedded == 1
 
 
 def test_what_a_failure_cut_short_goes_on_with_the_next_call(told: Ledger, words: Words) -> None:
@@ -391,18 +391,18 @@ def test_what_a_failure_cut_short_goes_on_with_the_next_call(told: Ledger, words
 
     words.before = fail
     with pytest.raises(ModelError, match="OSError"):
-        told.embed(batch=3)
+        told.vectors.update(batch_size=3)
     words.before = lambda: None
-    report = told.embed()
+    report = told.vectors.update()
     assert (report.kept, report.embedded) == (6, 4)
 
 
 def test_what_is_of_no_use_any_more_is_deleted(told: Ledger) -> None:
     tea, coffee, _ = remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     told.revise(tea.id, "The user drinks water.", reason="said so")
     told.retract(coffee.id, reason="wrong")
-    report = told.embed()
+    report = told.vectors.update()
     assert (report.embedded, report.kept, report.dropped) == (1, 1, 2)
 
 
@@ -410,7 +410,7 @@ def test_inside_a_batch_no_model_is_called(told: Ledger, words: Words) -> None:
     with told.batch():
         remember(told, *TEXTS)
         with pytest.raises(ConflictError, match="inside a batch"):
-            told.embed()
+            told.vectors.update()
         assert "inside a batch" in search(told).ask("tea", "").warnings[0]
     assert words.calls == []
 
@@ -418,8 +418,8 @@ def test_inside_a_batch_no_model_is_called(told: Ledger, words: Words) -> None:
 def test_a_ledger_opened_for_reading_gets_no_vectors(told: Ledger, path: Path, words: Words) -> None:
     remember(told, *TEXTS)
     with Ledger.open(path, readonly=True, embedder=words) as reader, pytest.raises(RejectedError, match="readonly"):
-        reader.embed()
-    assert told.stats().vectors == {}
+        reader.vectors.update()
+    assert told.maintenance.stats().vectors == {}
 
 
 @NUMPY
@@ -431,20 +431,20 @@ def test_a_reader_makes_what_is_lacking_for_itself_alone(told: Ledger, path: Pat
         calls = len(words.calls)
         found(reader, "green tea")
         assert len(words.calls) == calls + 1
-    assert told.stats().vectors == {}
+    assert told.maintenance.stats().vectors == {}
 
 
 @pytest.mark.parametrize(
-    "named", [{"batch": 0}, {"batch": True}, {"batch": "many"}, {"limit": -1}, {"limit": 1.5}], ids=str
+    "named", [{"batch_size": 0}, {"batch_size": True}, {"batch_size": "many"}, {"limit": -1}, {"limit": 1.5}], ids=str
 )
 def test_numbers_that_are_none_are_rejected(told: Ledger, named: dict[str, Any]) -> None:
     with pytest.raises(RejectedError):
-        told.embed(**named)
+        told.vectors.update(**named)
 
 
 def test_without_a_model_embed_asks_for_one(ledger: Ledger) -> None:
     with pytest.raises(RejectedError, match="embedder="):
-        ledger.embed()
+        ledger.vectors.update()
     assert probe.vectors(ledger) is None
 
 
@@ -488,19 +488,19 @@ def test_a_model_that_breaks_is_a_typed_error_to_embed_and_a_warning_to_a_search
     model = Bad()
     with Ledger.open(path, embedder=model) as ledger:
         remember(ledger, *TEXTS)
-        ledger.embed()
+        ledger.vectors.update()
         remember(ledger, "One more tea.")
-        before = ledger.position, ledger.digest(), stored(path)
+        before = ledger.position, ledger.proof.digest(), stored(path)
         model.given = WAYS[way]
         with pytest.raises(ModelError, match="'words'"):
-            ledger.embed()
+            ledger.vectors.update()
         asked = search(ledger).ask("tea", "")
         with probe.read(ledger) as connection:
             answer = search(ledger).hits(connection, asked, "")
         assert answer.hits == ()
         assert answer.warnings
         assert all("'words'" in each and each.startswith("vectors not used: ") for each in answer.warnings)
-        assert (ledger.position, ledger.digest(), stored(path)) == before
+        assert (ledger.position, ledger.proof.digest(), stored(path)) == before
         model.given = None
         assert found(ledger, "one more tea")[0] == "One more tea."
         assert warnings(ledger) == ()
@@ -511,7 +511,7 @@ def test_a_model_that_only_fails_on_new_texts_still_finds_the_old(path: Path) ->
     model = Bad()
     with Ledger.open(path, embedder=model) as ledger:
         remember(ledger, *TEXTS)
-        ledger.embed()
+        ledger.vectors.update()
         remember(ledger, "One more tea.")
         model.given = lambda made: made if model.calls[-1] == ["green tea"] else 1 / 0
         assert found(ledger, "green tea")[0] == TEXTS[0]
@@ -544,7 +544,7 @@ def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: s
     words = Words()
     ledger = Ledger.open(path, embedder=words)
     remember(ledger, *TEXTS)
-    ledger.embed()
+    ledger.vectors.update()
     first = found(ledger, "green tea")
     if again:
         ledger.close()
@@ -555,31 +555,31 @@ def test_a_broken_table_is_a_warning_and_embed_makes_it_again(path: Path, way: s
     asked = search(ledger).ask("green tea", "", fill=0)
     with probe.read(ledger) as connection:
         answer = search(ledger).hits(connection, asked, "")
-    assert answer.warnings or {row for _, row, _ in answer.hits} == {each.position for each in ledger.memories()}
-    assert ledger.memories() and ledger.verify().events  # all else goes on
+    assert answer.warnings or {row for _, row, _ in answer.hits} == {each.position for each in ledger.memories.list()}
+    assert ledger.memories.list() and ledger.proof.verify().events  # all else goes on
     with_view = way == "a view"
     if with_view:
         with raw(path) as connection:
             connection.execute("DROP VIEW vectors")
     try:
-        ledger.embed()
+        ledger.vectors.update()
     except ModelError as error:
         assert "vectors.remove" in str(error)
-        ledger.embed(model="words", drop=True)
-        ledger.embed()
+        ledger.vectors.remove("words")
+        ledger.vectors.update()
     assert found(ledger, "green tea") == first
     assert warnings(ledger) == ()
-    assert ledger.verify(full=True).ok
+    assert ledger.proof.verify(full=True).ok
     ledger.close()
 
 
 @SEARCH
 def test_a_model_that_gives_another_dimension_than_its_vectors_have_is_told_so(told: Ledger, path: Path) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     with Ledger.open(path, embedder=Words(width=WIDTH + 8)) as other:
         with pytest.raises(ModelError, match=f"gives {WIDTH + 8} numbers a text, and its stored vectors have {WIDTH}"):
-            other.embed()
+            other.vectors.update()
         assert "not the model it was" in warnings(other)[0]
     assert found(told, "green tea")[0] == TEXTS[0]
 
@@ -614,7 +614,7 @@ def test_a_table_that_somebody_made_anew_is_another_one(told: Ledger, path: Path
     with raw(path) as connection:
         connection.execute("DROP TABLE vectors")
     with Ledger.open(path) as other:
-        other.embed(model=Words())
+        other.vectors.update(model=Words())
     assert found(told, "green tea", fill=0) == first
     assert warnings(told, fill=0) == ()
 
@@ -623,7 +623,7 @@ def test_a_table_that_somebody_made_anew_is_another_one(told: Ledger, path: Path
 @NUMPY
 def test_many_threads_write_and_search_at_once(told: Ledger) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -643,14 +643,14 @@ def test_many_threads_write_and_search_at_once(told: Ledger) -> None:
     for each in threads:
         each.join()
     assert failures == []
-    report = told.embed()
+    report = told.vectors.update()
     assert report.kept + report.embedded == 3 + 6 * 12
 
 
 @SEARCH
 def test_a_snapshot_of_before_takes_nothing_away_from_what_is_known(told: Ledger) -> None:
     remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     first = found(told, "tea")
     asked = search(told).ask("tea", "")
     with probe.read(told) as old:
@@ -676,15 +676,15 @@ def hits_in(path: Path, *gone: bytes) -> int:
 def test_an_erasure_takes_the_vectors_of_every_model_along(told: Ledger, path: Path) -> None:
     tea, *_ = remember(told, *TEXTS)
     for model in (None, Words("other", 40)):
-        told.embed(model=model)
+        told.vectors.update(model=model)
     gone = [stored(path, model)[tea.position] for model in ("words", "other")]
     assert probe.store(told).checkpoint()
     assert hits_in(path, *gone) > 0, "the scan finds them while they are there"
-    report = told.erase(tea.id, "asked for")
+    report = told.erase(tea.id, reason="asked for")
     assert report.state == "completed"
     assert hits_in(path, *gone) == 0
-    assert told.stats().vectors == {"other": 2, "words": 2}
-    assert told.embed().kept == 2
+    assert told.maintenance.stats().vectors == {"other": 2, "words": 2}
+    assert told.vectors.update().kept == 2
 
 
 @SEARCH
@@ -693,7 +693,7 @@ def test_what_was_erased_is_not_found_from_memory_either(told: Ledger, path: Pat
     found(told, "tea")
     with Ledger.open(path, readonly=True, embedder=Words()) as reader:
         found(reader, "tea")
-        told.erase(tea.id, "asked for")
+        told.erase(tea.id, reason="asked for")
         assert len(found(reader, "tea")) == len(found(told, "tea")) == 2
         index = search(reader)._index
         assert index is not None and ("m", tea.position) not in index._marks
@@ -701,37 +701,37 @@ def test_what_was_erased_is_not_found_from_memory_either(told: Ledger, path: Pat
 
 def test_the_vector_of_an_old_wording_goes_with_the_erased_old_wording(told: Ledger, path: Path) -> None:
     tea, *_ = remember(told, *TEXTS)
-    told.embed()
+    told.vectors.update()
     gone = stored(path)[tea.position]
     told.revise(tea.id, "The user drinks water.", reason="said so")
-    told.erase(tea.position, "asked for", quotes="keep", derived="keep", sources="keep")
+    told.erase(Event(tea.position), reason="asked for", quotes="keep", derived="keep", sources="keep")
     assert hits_in(path, gone) == 0
 
 
 def test_the_vectors_of_a_whole_user_go_with_the_user(told: Ledger, path: Path) -> None:
     for user in ("ada", "grace"):
-        remember(told, f"The tea of {user}.", f"The coffee of {user}.", user=user)
-    told.embed()
-    rows = {each.position for each in told.memories(user="ada")}
+        remember(told.bind(user=user), f"The tea of {user}.", f"The coffee of {user}.")
+    told.vectors.update()
+    rows = {each.position for each in told.bind(user="ada").memories.list()}
     gone = [vector for row, vector in stored(path).items() if row in rows]
-    told.erase(user="ada", reason="asked for")
+    told.bind(user="ada").erase(EVERYTHING, reason="asked for")
     assert hits_in(path, *gone) == 0
-    assert told.stats().vectors == {"words": 2}
+    assert told.maintenance.stats().vectors == {"words": 2}
 
 
 def test_an_undone_memory_that_is_erased_loses_its_vector(told: Ledger, path: Path) -> None:
     tea = told.remember("The user drinks green tea.")
-    told.embed()
+    told.vectors.update()
     gone = stored(path)[tea.position]
-    told.undo(tea.position, "a mistake")
-    told.erase(tea.position, "asked for")
+    told.undo(tea.position, reason="a mistake")
+    told.erase(Event(tea.position), reason="asked for")
     assert hits_in(path, gone) == 0
 
 
 def test_a_vector_that_another_text_has_too_may_stay(told: Ledger, path: Path) -> None:
-    mine, theirs = (told.remember("The user drinks tea.", user=user) for user in ("ada", "grace"))
-    told.embed()
-    report = told.erase(mine.id, "asked for", user="ada")
+    mine, theirs = (told.bind(user=user).remember("The user drinks tea.") for user in ("ada", "grace"))
+    told.vectors.update()
+    report = told.bind(user="ada").erase(mine.id, reason="asked for")
     assert report.state == "completed"
     assert set(stored(path)) == {theirs.position}
 
@@ -742,14 +742,14 @@ def test_a_copy_that_a_page_kept_is_written_over(told: Ledger, path: Path) -> No
     made = remember(
         told, *(f"The tea number {each} is {hashlib.sha256(bytes([each])).hexdigest()}." for each in range(120))
     )
-    told.embed(model=Words("wide", 200))
+    told.vectors.update(model=Words("wide", 200))
     draw = random.Random(5)
     for each in draw.sample(made, 60):
         told.revise(each.id, f"Revised {each.id}.", reason="said so")
-    told.embed(model=Words("wide", 200))
+    told.vectors.update(model=Words("wide", 200))
     before = stored(path, "wide")
     for each in draw.sample(made, 5):
-        assert told.erase(each.id, "asked for").state == "completed"
+        assert told.erase(each.id, reason="asked for").state == "completed"
         assert hits_in(path, before[each.position]) == 0
 
 
@@ -760,10 +760,10 @@ def test_a_model_that_is_asked_while_a_text_is_erased_leaves_nothing(told: Ledge
     def erase_meanwhile() -> None:
         if words.calls[-1] != ["dimension"]:
             with Ledger.open(path) as other:
-                other.erase(tea.id, "asked for")
+                other.erase(tea.id, reason="asked for")
 
     words.before = erase_meanwhile
-    assert told.embed().embedded == 2
+    assert told.vectors.update().embedded == 2
     assert hits_in(path, gone) == 0
 
 
@@ -780,7 +780,7 @@ def test_without_numpy_a_search_says_what_to_install(path: Path, words: Words, m
     monkeypatch.setitem(sys.modules, "numpy", None)
     with Ledger.open(path, embedder=words) as ledger:
         remember(ledger, *TEXTS)
-        assert ledger.embed().embedded == 3, "making them needs none"
+        assert ledger.vectors.update().embedded == 3, "making them needs none"
         assert warnings(ledger) == ("vectors not used: NumPy is not installed; memory-ledger[vectors] brings it",)
 
 
@@ -788,8 +788,8 @@ def test_without_numpy_a_search_says_what_to_install(path: Path, words: Words, m
 
 
 def test_the_table_names_no_user_and_holds_no_text(told: Ledger, path: Path) -> None:
-    remember(told, "The secret tea.", user="ada lovelace")
-    told.embed()
+    remember(told.bind(user="ada lovelace"), "The secret tea.")
+    told.vectors.update()
     with raw(path) as connection:
         ((row,),) = [connection.execute("SELECT * FROM vectors").fetchall()]
     assert not any(isinstance(each, str) and ("ada" in each or "tea" in each) for each in row)
@@ -799,21 +799,21 @@ def test_the_table_names_no_user_and_holds_no_text(told: Ledger, path: Path) -> 
 def test_any_other_object_in_its_place_is_told_by_verify(told: Ledger, path: Path) -> None:
     with raw(path) as connection:
         connection.execute("CREATE TABLE vectors (id INTEGER PRIMARY KEY)")
-    assert any("vectors" in each for each in told.verify(full=True).problems)
+    assert any("vectors" in each for each in told.proof.verify(full=True).problems)
     told.remember("tea")
-    told.embed()
+    told.vectors.update()
 
 
 def test_a_backup_has_the_vectors_and_a_recovered_ledger_makes_them_again(told: Ledger, tmp_path: Path) -> None:
     remember(told, *TEXTS)
-    told.embed()
-    told.backup(tmp_path / "backup.db")
+    told.vectors.update()
+    told.maintenance.backup(tmp_path / "backup.db")
     with Ledger.open(tmp_path / "backup.db", readonly=True) as copy:
-        assert copy.stats().vectors == {"words": 3}
+        assert copy.maintenance.stats().vectors == {"words": 3}
     Ledger.recover(tmp_path / "backup.db", tmp_path / "recovered.db")
     with Ledger.open(tmp_path / "recovered.db") as recovered:
-        recovered.embed(model=Words())
-        assert recovered.stats().vectors == {"words": 3}
+        recovered.vectors.update(model=Words())
+        assert recovered.maintenance.stats().vectors == {"words": 3}
 
 
 # --- the command line ---------------------------------------------------------------------------------------------------------

@@ -11,9 +11,18 @@ from typing import Any
 
 import probe
 import pytest
-from old_names import Ledger
+from absence import absent
 
-from ledger import ConflictError, DamagedError, LedgerError, ModelError, NotFoundError, RejectedError, StorageError
+from ledger import (
+    ConflictError,
+    DamagedError,
+    Ledger,
+    LedgerError,
+    ModelError,
+    NotFoundError,
+    RejectedError,
+    StorageError,
+)
 from ledger.erasure.plan import NothingLeft
 
 STRANGE = [
@@ -34,21 +43,17 @@ STRANGE = [
 @pytest.mark.parametrize("text", STRANGE)
 def test_strange_texts_come_back_exactly(ledger: Ledger, text: str) -> None:
     short = text[:200]
-    ledger.adopt_policy(threats="off")  # a scanner may not like some of them, and that is not what this is about
-    turn = ledger.capture(
-        text, text, response_summary=text, context_pack={"x": text}, client=short, agent=short, actor=short
-    )
-    found = ledger.interaction(turn.id)
-    assert found is not None
+    ledger.policy.set(threats="off")  # a scanner may not like some of them, and that is not what this is about
+    turn = ledger.bind(actor=short).capture(text, text, summary=text, context={"x": text}, client=short, agent=short)
+    found = ledger.interactions.get(turn.id)
     assert (found.prompt, found.response, found.summary, found.context) == (text, text, text, {"x": text})
     assert (found.client, found.agent) == (short, short)
-    ledger.adopt_policy(by={"user": short}, threats="off")
-    fact = ledger.remember(text, entities=[short], project=short, session_id=short, user=short, key=short)
-    again = ledger.memory(fact.id, user=short)
-    assert again is not None
+    ledger.bind(user=short).policy.set(threats="off")
+    fact = ledger.bind(user=short).remember(text, entities=[short], project=short, session=short, idempotency_key=short)
+    again = ledger.bind(user=short).memories.get(fact.id)
     assert (again.content, again.entities, again.project, again.user) == (text, (short,), short, short)
-    ledger.recall(text, user=short)
-    ledger.retract(fact.id, short, user=short)
+    ledger.bind(user=short).recall(text)
+    ledger.bind(user=short).retract(fact.id, reason=short)
 
 
 BAD: dict[str, Callable[[Ledger, str], Any]] = {
@@ -67,55 +72,57 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "another kind": lambda g, id: g.retract("i_0000000000000000"),
     "no text for an id": lambda g, id: g.retract(5),  # type: ignore[arg-type]
     "a surrogate for an id": lambda g, id: g.retract("m_\ud800"),
-    "a surrogate for an id, with a key": lambda g, id: g.retract("m_\ud800", key="k"),
-    "a huge number for an id, with a key": lambda g, id: g.retract(2**70, key="k"),  # type: ignore[arg-type]
+    "a surrogate for an id, with a key": lambda g, id: g.retract("m_\ud800", idempotency_key="k"),
+    "a huge number for an id, with a key": lambda g, id: g.retract(2**70, idempotency_key="k"),  # type: ignore[arg-type]
     "ambiguous prefix": lambda g, id: g.retract("m_"),
     "surrogate": lambda g, id: g.remember("tea \ud800"),
     "surrogate in a response": lambda g, id: g.capture("?", "\udfff"),
-    "surrogate in a reason": lambda g, id: g.retract(id, "\ud800"),
-    "surrogate in a user": lambda g, id: g.remember("tea", user="\ud800"),
+    "surrogate in a reason": lambda g, id: g.retract(id, reason="\ud800"),
+    "surrogate in a user": lambda g, id: g.bind(user="\ud800").remember("tea"),
     "surrogate in a project": lambda g, id: g.remember("tea", project="\ud800"),
-    "surrogate in a pack": lambda g, id: g.capture("?", context_pack={"\ud800": 1}),
+    "surrogate in a pack": lambda g, id: g.capture("?", context={"\ud800": 1}),
     "content above its limit": lambda g, id: g.remember("x" * (256 * 1024 + 1)),
     "a mebibyte and a byte": lambda g, id: g.remember("x" * (1024 * 1024 + 1)),
     "revision above its limit": lambda g, id: g.revise(id, "x" * (256 * 1024 + 1)),
     "an event above a mebibyte": lambda g, id: g.remember("\0" * (256 * 1024)),
     "a prompt above ten mebibytes": lambda g, id: g.capture("x" * (10 * 1024 * 1024 + 1)),
     "a long name": lambda g, id: g.remember("tea", project="x" * 1025),
-    "a long reason": lambda g, id: g.retract(id, "x" * (16 * 1024 + 1)),
+    "a long reason": lambda g, id: g.retract(id, reason="x" * (16 * 1024 + 1)),
     "a long list": lambda g, id: g.remember("tea", entities=[f"e{n}" for n in range(2_001)]),
     "eleven tags": lambda g, id: g.remember("tea", tags=[f"t{n}" for n in range(11)]),
-    "eleven tags in two goes": lambda g, id: g.retag(id, [f"t{n}" for n in range(10)]),
-    "blank tag": lambda g, id: g.retag(id, [" "]),
-    "a number for a tag": lambda g, id: g.retag(id, [5]),  # type: ignore[list-item]
+    "eleven tags in two goes": lambda g, id: g.memories.tag(id, add=[f"t{n}" for n in range(10)]),
+    "blank tag": lambda g, id: g.memories.tag(id, add=[" "]),
+    "a number for a tag": lambda g, id: g.memories.tag(id, add=[5]),  # type: ignore[list-item]
     "a number for tags": lambda g, id: g.remember("tea", tags=5),  # type: ignore[arg-type]
     "a number for entities": lambda g, id: g.supersede(id, "tea", entities=5),  # type: ignore[arg-type]
-    "deep JSON": lambda g, id: g.capture("?", context_pack=deep(65)),
-    "very deep JSON": lambda g, id: g.capture("?", context_pack=deep(100_000)),
-    "NaN in JSON": lambda g, id: g.capture("?", context_pack={"x": float("nan")}),
-    "2^70 in JSON": lambda g, id: g.capture("?", context_pack={"x": [2**70]}),
-    "a set in JSON": lambda g, id: g.capture("?", context_pack={"x": {1}}),
+    "deep JSON": lambda g, id: g.capture("?", context=deep(65)),
+    "very deep JSON": lambda g, id: g.capture("?", context=deep(100_000)),
+    "NaN in JSON": lambda g, id: g.capture("?", context={"x": float("nan")}),
+    "2^70 in JSON": lambda g, id: g.capture("?", context={"x": [2**70]}),
+    "a set in JSON": lambda g, id: g.capture("?", context={"x": {1}}),
     "NaN": lambda g, id: g.remember("tea", confidence=float("nan")),
-    "infinity": lambda g, id: g.adjust(id, float("inf")),
-    "2^70": lambda g, id: g.adjust(id, 2**70),
+    "infinity": lambda g, id: g.memories.set_confidence(id, float("inf")),
+    "2^70": lambda g, id: g.memories.set_confidence(id, 2**70),
     "above one": lambda g, id: g.remember("tea", confidence=1.000001),
     "below zero": lambda g, id: g.propose("tea", confidence=-0.000001),
     "a text for a number": lambda g, id: g.remember("tea", confidence="1"),  # type: ignore[arg-type]
     "true for a number": lambda g, id: g.remember("tea", confidence=True),
-    "negative delta": lambda g, id: g.reinforce(id, -0.1),
+    "negative delta": lambda g, id: g.reinforce(id, amount=-0.1),
     "promote what is retracted": lambda g, id: g.promote(g.retract(id).id),
     "reject what is active": lambda g, id: g.reject(id),
     "no word for a kind": lambda g, id: g.remember("tea", kind="Bad Kind"),
     "no text for a kind": lambda g, id: g.remember("tea", kind=[]),  # type: ignore[arg-type]
     "no such channel": lambda g, id: g.remember("tea", channel="radio"),
-    "no text for a user": lambda g, id: g.remember("tea", user=5),  # type: ignore[typeddict-item]
-    "no text for an actor": lambda g, id: g.remember("tea", actor=5),
+    "no text for a user": lambda g, id: g.bind(user=5).remember("tea"),  # type: ignore[typeddict-item]
+    "no text for an actor": lambda g, id: g.bind(actor=5).remember("tea"),
     "no text for a project": lambda g, id: g.remember("tea", project=5),  # type: ignore[arg-type]
-    "no text for a session": lambda g, id: g.capture("?", session_id=["s"]),  # type: ignore[arg-type]
-    "no text for a reason": lambda g, id: g.retract(id, ["because"]),  # type: ignore[arg-type]
-    "no text for an adjustment's reason": lambda g, id: g.adjust(id, 0.3, 5),  # type: ignore[arg-type]
-    "no text for a validity's reason": lambda g, id: g.set_validity(id, None, None, 5),  # type: ignore[arg-type]
-    "no text for an undo's reason": lambda g, id: g.undo(2, 5),  # type: ignore[arg-type]
+    "no text for a session": lambda g, id: g.capture("?", session=["s"]),  # type: ignore[arg-type]
+    "no text for a reason": lambda g, id: g.retract(id, reason=["because"]),  # type: ignore[arg-type]
+    "no text for an adjustment's reason": lambda g, id: g.memories.set_confidence(id, 0.3, reason=5),  # type: ignore[arg-type]
+    "no text for a validity's reason": lambda g, id: g.memories.set_validity(
+        id, valid_from=None, valid_to=None, reason=5
+    ),  # type: ignore[arg-type]
+    "no text for an undo's reason": lambda g, id: g.undo(2, reason=5),  # type: ignore[arg-type]
     "no truth for reinforce": lambda g, id: g.capture("?", "!", reinforce="no"),  # type: ignore[arg-type]
     "no time": lambda g, id: g.capture("?", occurred_at="yesterday"),
     "no day": lambda g, id: g.capture("?", occurred_at="2026-02-30"),
@@ -125,23 +132,23 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "ends before it begins": lambda g, id: g.remember("tea", valid_from="2026-01-02", valid_to="2026-01-01"),
     "ended before now": lambda g, id: g.remember("tea", valid_to="2020-01-01"),
     "successor that ended before now": lambda g, id: g.supersede(id, "tea", valid_to="2020-01-01"),
-    "no validity": lambda g, id: g.set_validity(id, "2026-01-02", "2026-01-01"),
-    "a source that is no id": lambda g, id: g.remember("tea", source="somebody said"),
-    "a source that is not there": lambda g, id: g.remember("tea", source="i_0000000000000000"),
+    "no validity": lambda g, id: g.memories.set_validity(id, valid_from="2026-01-02", valid_to="2026-01-01"),
+    "a source that is no id": lambda g, id: g.remember("tea", sources=("somebody said",)),
+    "a source that is not there": lambda g, id: g.remember("tea", sources=("i_0000000000000000",)),
     "two sources for one": lambda g, id: g.reinforce(id, source=""),
-    "no parameter": lambda g, id: g.adopt_policy(speed=1),
-    "no matcher": lambda g, id: g.adopt_policy(matcher=["stems/5"]),
-    "NaN for a gain": lambda g, id: g.adopt_policy(gain=float("nan")),
-    "no number of matches": lambda g, id: g.adopt_policy(max_matches=2**70),
-    "no category": lambda g, id: g.set_state("p", "mood", "k", "v"),
-    "blank state": lambda g, id: g.set_state("p", "status", " ", "v"),
-    "state by a tool": lambda g, id: g.set_state("p", "status", "k", "v", channel="tool"),
-    "state by a policy": lambda g, id: g.set_state("p", "status", "k", "v", actor="policy:extraction"),
-    "alias of nothing": lambda g, id: g.add_alias("nothing", "n"),
-    "blank project": lambda g, id: g.register_project(" "),
-    "file that is not there": lambda g, id: g.import_file("/nonexistent/turns.jsonl"),
-    "directory for a file": lambda g, id: g.import_file("/"),
-    "no time to judge by": lambda g, id: g.run_policies(as_of="soon"),
+    "no parameter": lambda g, id: g.policy.set(speed=1),
+    "no matcher": lambda g, id: g.policy.set(matcher=["stems/5"]),
+    "NaN for a gain": lambda g, id: g.policy.set(gain=float("nan")),
+    "no number of matches": lambda g, id: g.policy.set(max_matches=2**70),
+    "no category": lambda g, id: g.projects.set_state("p", "mood", "k", "v"),
+    "blank state": lambda g, id: g.projects.set_state("p", "status", " ", "v"),
+    "state by a tool": lambda g, id: g.projects.set_state("p", "status", "k", "v", channel="tool"),
+    "state by a policy": lambda g, id: g.bind(actor="policy:extraction").projects.set_state("p", "status", "k", "v"),
+    "alias of nothing": lambda g, id: g.projects.add_alias("nothing", "n"),
+    "blank project": lambda g, id: g.projects.add(" "),
+    "file that is not there": lambda g, id: g.interactions.import_file("/nonexistent/turns.jsonl"),
+    "directory for a file": lambda g, id: g.interactions.import_file("/"),
+    "no time to judge by": lambda g, id: g.jobs.run(now="soon"),
     "rebuild in a batch": lambda g, id: in_batch(g),
 }
 
@@ -164,38 +171,38 @@ def test_a_bad_write_is_refused_by_a_typed_error_and_leaves_at_most_its_refusal(
     before = ledger.position
     with pytest.raises(LedgerError):
         BAD[name](ledger, fact.id)
-    left = [each.type for each in ledger.audit(limit=500) if each.position > before]
+    left = [each.type for each in ledger.history.audit(limit=500) if each.position > before]
     assert set(left) <= {"WriteRefused"} | ({"MemoryRetracted"} if "retracted" in name else set())
     assert len(left) <= 2
-    assert "x" * 50 not in str([each.data for each in ledger.audit(limit=3)])
-    assert ledger.retag(other.id, ["fine"]).tags == ("fine",)
+    assert "x" * 50 not in str([each.data for each in ledger.history.audit(limit=3)])
+    assert ledger.memories.tag(other.id, add=["fine"]).tags == ("fine",)
 
 
 READS: dict[str, Callable[[Ledger], Any]] = {
-    "interactions of a number": lambda g: g.interactions(limit="5"),  # type: ignore[arg-type]
-    "interactions since never": lambda g: g.interactions(since="never"),
-    "interactions of a surrogate": lambda g: g.interactions(client="\ud800"),
-    "interactions of a project that is no text": lambda g: g.interactions(project=5),  # type: ignore[arg-type]
-    "interactions of a project's surrogate": lambda g: g.interactions(project="\ud800"),
-    "memories of no status": lambda g: g.memories(status="happy"),
-    "memories of NaN": lambda g: g.memories(min_confidence=float("nan")),
-    "memories of a surrogate": lambda g: g.memories(tag="\ud800"),
-    "memories of a kind of surrogate": lambda g: g.memories(kind="\ud800"),
-    "memories of a status that is no text": lambda g: g.memories(status=5),  # type: ignore[arg-type]
-    "memories of kinds that are no texts": lambda g: g.memories(kind=[5]),  # type: ignore[list-item]
-    "memories of a kind that is none": lambda g: g.memories(kind=None),  # type: ignore[arg-type]
-    "documents of a status that is no text": lambda g: g.documents(status=5),  # type: ignore[arg-type]
-    "what if a number were the policy": lambda g: g.what_if(policy=5),  # type: ignore[arg-type]
-    "what if two names, one no text, were tried": lambda g: g.what_if(policy={"a": 1, 5: 2}),  # type: ignore[dict-item]
-    "memories of a user that is no text": lambda g: g.memories(user=5),  # type: ignore[arg-type]
+    "interactions of a number": lambda g: g.interactions.list(limit="5"),  # type: ignore[arg-type]
+    "interactions since never": lambda g: g.interactions.list(since="never"),
+    "interactions of a surrogate": lambda g: g.interactions.list(client="\ud800"),
+    "interactions of a project that is no text": lambda g: g.interactions.list(project=5),  # type: ignore[arg-type]
+    "interactions of a project's surrogate": lambda g: g.interactions.list(project="\ud800"),
+    "memories of no status": lambda g: g.memories.list(statuses=("happy",)),
+    "memories of NaN": lambda g: g.memories.list(min_confidence=float("nan")),
+    "memories of a surrogate": lambda g: g.memories.list(tags=("\ud800",)),
+    "memories of a kind of surrogate": lambda g: g.memories.list(kinds=("\ud800",)),
+    "memories of a status that is no text": lambda g: g.memories.list(statuses=5),  # type: ignore[arg-type]
+    "memories of kinds that are no texts": lambda g: g.memories.list(kinds=[5]),  # type: ignore[list-item]
+    "memories of a kind that is none": lambda g: g.memories.list(kinds=None),  # type: ignore[arg-type]
+    "documents of a status that is no text": lambda g: g.documents.list(statuses=5),  # type: ignore[arg-type]
+    "what if a number were the policy": lambda g: g.history.what_if(policy=5),  # type: ignore[arg-type]
+    "what if two names, one no text, were tried": lambda g: g.history.what_if(policy={"a": 1, 5: 2}),  # type: ignore[dict-item]
+    "memories of a user that is no text": lambda g: g.bind(user=5).memories.list(),  # type: ignore[arg-type]
     "recall of no text": lambda g: g.recall(None),  # type: ignore[arg-type]
     "recall of a surrogate": lambda g: g.recall("\ud800"),
-    "recall with a negative budget": lambda g: g.recall("tea", budget=-1),
-    "recall of NaN": lambda g: g.recall("tea", k=float("nan")),  # type: ignore[arg-type]
-    "audit of a surrogate": lambda g: g.audit(actor="\ud800"),
-    "audit since 5.5": lambda g: g.audit(since=5.5),  # type: ignore[arg-type]
-    "state of no category": lambda g: g.state("p", "mood"),
-    "a backwards fade": lambda g: g.memories()[0].effective_confidence("soon"),
+    "recall with a negative budget": lambda g: g.recall("tea", budget=-1, unit="chars"),
+    "recall of NaN": lambda g: g.recall("tea", limit=float("nan")),  # type: ignore[arg-type]
+    "audit of a surrogate": lambda g: g.history.audit(actor="\ud800"),
+    "audit since 5.5": lambda g: g.history.audit(since=5.5),  # type: ignore[arg-type]
+    "state of no category": lambda g: g.projects.state("p", category="mood"),
+    "a backwards fade": lambda g: g.memories.list()[0].effective_confidence("soon"),
 }
 
 
@@ -211,10 +218,11 @@ def test_a_bad_question_is_refused_by_a_typed_error(ledger: Ledger, name: str) -
 )
 def test_an_id_that_is_none_finds_nothing(ledger: Ledger, id: Any) -> None:
     ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
-    assert (ledger.memory(id), ledger.interaction(id), ledger.why(id), ledger.history(id)) == (None, None, None, None)
-    assert ledger.confidence(id) == []
+    for read in (ledger.memories.get, ledger.interactions.get, ledger.why, ledger.history.events):
+        assert absent(read, id)
+    assert absent(ledger.memories.confidence, id)
     if isinstance(id, str) and id != "\ud800" and "\ud800" not in id and id.strip():
-        assert ledger.audit(subject=id) == []
+        assert ledger.history.audit(subject=id) == []
 
 
 @pytest.mark.parametrize(
@@ -227,18 +235,18 @@ def test_a_search_takes_any_text(ledger: Ledger, query: str) -> None:
 
 def test_a_refusal_inside_a_batch_leaves_the_rest_whole(ledger: Ledger) -> None:
     with ledger.batch():
-        kept = ledger.remember("Tea is in the tin.", key="k")
+        kept = ledger.remember("Tea is in the tin.", idempotency_key="k")
         for wrong in (
             lambda: ledger.promote("m_0000000000000000"),
             lambda: ledger.reject(kept.id),
-            lambda: ledger.remember("Something else.", key="k"),
+            lambda: ledger.remember("Something else.", idempotency_key="k"),
             lambda: ledger.remember("\0" * (256 * 1024)),
         ):
             with pytest.raises(LedgerError):
                 wrong()
-        ledger.retag(kept.id, ["kitchen"])
-    assert [each.tags for each in ledger.memories()] == [("kitchen",)]
-    assert [each.rule for each in ledger.refusals()] == ["size", "transition"]
+        ledger.memories.tag(kept.id, add=["kitchen"])
+    assert [each.tags for each in ledger.memories.list()] == [("kitchen",)]
+    assert [each.rule for each in ledger.guards.refusals()] == ["size", "transition"]
 
 
 def test_a_batch_that_an_exception_leaves_is_as_if_it_had_not_been(ledger: Ledger) -> None:
@@ -246,7 +254,7 @@ def test_a_batch_that_an_exception_leaves_is_as_if_it_had_not_been(ledger: Ledge
     with pytest.raises(ZeroDivisionError), ledger.batch():
         ledger.remember("Tea is in the tin.", project="kitchen")
         raise ZeroDivisionError
-    assert (ledger.position, ledger.memories(), ledger.projects()) == (before, [], [])
+    assert (ledger.position, ledger.memories.list(), ledger.projects.list()) == (before, [], [])
     assert ledger.remember("Tea is in the tin.", project="kitchen").project == "kitchen"
 
 
@@ -254,8 +262,8 @@ def test_an_equal_refusal_is_recorded_once(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is in the tin.")
     for actor in ("ada", "ada", "bob"):
         with pytest.raises(RejectedError):
-            ledger.reject(fact.id, actor=actor)
-    assert [(each.rule, each.command, each.actor) for each in ledger.refusals()] == [
+            ledger.bind(actor=actor).reject(fact.id)
+    assert [(each.rule, each.command, each.actor) for each in ledger.guards.refusals()] == [
         ("transition", "reject", "bob"),
         ("transition", "reject", "ada"),
     ]
@@ -303,17 +311,17 @@ def test_a_clock_that_gives_no_time_is_told_so(tmp_path: Path) -> None:
         times.append(5)
         with pytest.raises(RejectedError, match="clock"):
             ledger.remember("Tea is in the tin.")
-        assert ledger.memories() == [] and ledger.remember("Tea is in the tin.").content
+        assert ledger.memories.list() == [] and ledger.remember("Tea is in the tin.").content
 
 
 def test_a_ledger_opened_for_reading_takes_no_command(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         fact = ledger.remember("Tea is in the tin.")
     with Ledger.open(tmp_path / "memory.db", readonly=True) as reader:
-        assert [each.id for each in reader.memories()] == [fact.id]
+        assert [each.id for each in reader.memories.list()] == [fact.id]
         for command in (
             lambda: reader.retract(fact.id),
-            reader.rebuild,
+            reader.maintenance.rebuild,
             lambda: reader.undo(2),
             lambda: reader.capture("?"),
         ):
@@ -325,7 +333,7 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "memory.db")
     ledger.close()
     ledger.close()
-    for call in (ledger.memories, lambda: ledger.remember("tea"), ledger.digest, lambda: ledger.position):
+    for call in (ledger.memories.list, lambda: ledger.remember("tea"), ledger.proof.digest, lambda: ledger.position):
         with pytest.raises(LedgerError, match="closed"):
             call()
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from conftest import Clock, folded_from_zero
 from hostile import HALF, TEXTS, VALUES, spoilt
-from old_names import Ledger
 
-from ledger import ModelError
+from ledger import Ledger, ModelError
 from ledger.types import ModelAnswer
 
 CREATE = {"action": "create", "text": "The bad one.", "sources": [1], "confidence": 0.8, "reason": "the notes say so"}
@@ -88,10 +87,10 @@ class Scene:
 
     @property
     def calls(self) -> int:
-        return len(self.ledger.model_calls(limit=10_000))
+        return len(self.ledger.history.model_calls(limit=1_000))
 
     def last(self) -> Any:
-        return self.ledger.model_calls(limit=1)[0]
+        return self.ledger.history.model_calls(limit=1)[0]
 
 
 @pytest.fixture
@@ -99,7 +98,7 @@ def scene(tmp_path: Path, clock: Clock) -> Iterator[Scene]:
     model = Told()
     with Ledger.open(tmp_path / "memory.db", clock=clock, model=model) as ledger:
         yield Scene(ledger, model)
-        assert ledger.digest() == folded_from_zero(ledger) and ledger.verify().ok
+        assert ledger.proof.digest() == folded_from_zero(ledger) and ledger.proof.verify().ok
 
 
 def good(scene: Scene, name: str) -> dict[str, Any]:
@@ -124,9 +123,9 @@ def kept(scene: Scene, name: str, answer: dict[str, Any]) -> bool:
     """Whether the good action of an answer is what is believed or proposed now."""
     if name == "actions":
         text = answer["actions"][1]["text"]
-        return text in [each.content for each in scene.ledger.observations(limit=5)]
+        return text in [each.content for each in scene.ledger.observations.list(limit=5)]
     text = answer["add"][len(answer["add"]) // 2]["content"]
-    return text in [each.content for each in scene.ledger.memories(statuses=(), limit=5)]
+    return text in [each.content for each in scene.ledger.memories.list(statuses=(), limit=5)]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,7 @@ def test_an_action_with_half_a_character_is_dropped_as_no_text(scene: Scene, fie
     answer = {"actions": [CREATE | {field: f"caf{HALF}"}, good(scene, "actions")]}
     found = scene.consolidate(json.dumps(answer, ensure_ascii=not raw))
     assert (found.formed, found.skipped) == (1, {"no_text": 1})
-    (entry,) = scene.ledger.audit(type="ModelCalled")
+    (entry,) = scene.ledger.history.audit(type="ModelCalled")
     data: Any = entry.data
     assert [each["outcome"] for each in data["actions"]] == ["kept", "no_text"]
     assert HALF not in str(data["texts"])

@@ -282,7 +282,7 @@ def cursors() -> Iterator[object]:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, dict[str, Any]]]:
     with opened(put(tmp_path_factory.mktemp("filled") / "memory.db"), readonly=True) as prepared_ledger:
-        yield prepared_ledger.public, prepared()[1]
+        yield prepared_ledger, prepared()[1]
 
 
 def paged(filled: tuple[Any, dict[str, Any]], name: str, after: object) -> Any:

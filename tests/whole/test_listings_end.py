@@ -23,7 +23,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ledger, d
     data, names = prepared()
     path.write_bytes(data)
     with opened(path) as ledger:
-        yield ledger.public, names
+        yield ledger, names
 
 
 def test_every_listing_is_among_them() -> None:
@@ -52,8 +52,7 @@ def test_pages_of_one_and_of_three_are_the_same_list_as_pages_of_many(
 
 @pytest.mark.slow
 def test_many_turns_of_one_time_are_read_to_the_end(tmp_path: Path) -> None:
-    with opened(tmp_path / "memory.db") as old:
-        ledger = old.public
+    with opened(tmp_path / "memory.db") as ledger:
         with ledger.batch():
             turns = [ledger.capture(f"Is fact {number} salty?", "").id for number in range(MANY)]
         assert {each.recorded_at for each in ledger.interactions.list()} == {"2026-06-01T12:00:00.000000Z"}

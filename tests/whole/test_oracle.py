@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 import pytest
+from absence import absent
 from conftest import Clock
 from msgspec.structs import replace
-from old_names import Ledger
 from oracle import Act, Oracle, Part, Refused
 from places import TESTS
 
-from ledger import ConflictError
+from ledger import ConflictError, Ledger
 
 SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
 
@@ -40,16 +40,16 @@ def promoted_and_brought_back() -> Oracle:
 def test_what_was_restored_is_a_candidate_again_without_its_promotion(ledger: Ledger, how: str) -> None:
     oracle = promoted_and_brought_back()
     idea = ledger.propose("Tea.")
-    promotion = ledger.promote(idea.id, actor="ann")
-    ledger.retract(idea.id, actor="bob")
-    ledger.restore(idea.id, actor="bob")
+    promotion = ledger.bind(actor="ann").promote(idea.id)
+    ledger.bind(actor="bob").retract(idea.id)
+    ledger.bind(actor="bob").restore(idea.id)
     if how == "undo":
         oracle.acts["undo"] = Act("", None, oracle.undo(3))
         ledger.undo(promotion.position)
     else:
         oracle.acts["distrust"] = Act("", "ann", oracle.distrust("", "ann"))
-        ledger.distrust("ann", kind="actor")
-    (found,) = ledger.memories(status="all")
+        ledger.history.distrust("ann", kind="actor")
+    (found,) = ledger.memories.list(statuses=())
     assert found.status == oracle.memories("")["m_1"]["status"] == "candidate"
 
 
@@ -62,16 +62,16 @@ def test_what_another_act_holds_back_falls_too_when_its_memory_begins_only_later
     oracle.acts["undo"] = Act("", None, oracle.undo(2))
     assert oracle.fits_again("distrust"), "the promotion comes back with the proposal, not with Eve"
     idea = ledger.propose("Tea.")
-    ledger.promote(idea.id, actor="eve")
+    ledger.bind(actor="eve").promote(idea.id)
     assert ledger.remember("Tea.", kind=idea.kind).id == idea.id
-    ledger.distrust("eve", kind="actor")
+    ledger.history.distrust("eve", kind="actor")
     undone = ledger.undo(idea.position)
-    ledger.trust("eve", kind="actor")
-    assert not ledger.distrusted()
+    ledger.history.trust("eve", kind="actor")
+    assert not ledger.history.distrusted()
     del oracle.acts["distrust"]
     ledger.redo(undone.command_id or "")
     del oracle.acts["undo"]
-    (found,) = ledger.memories(status="all")
+    (found,) = ledger.memories.list(statuses=())
     assert found.status == oracle.memories("")["m_1"]["status"] == "active"
 
 
@@ -105,11 +105,11 @@ def test_a_key_is_free_while_its_command_is_undone() -> None:
 @pytest.mark.parametrize("changed", [True, False])
 def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(ledger: Ledger, changed: bool) -> None:
     """Also where the command had nothing to change: what it was asked is erased with the memory that was its answer."""
-    fact = ledger.remember("Tea.", "fact")
+    fact = ledger.remember("Tea.", kind="fact")
     end = "2031-01-01T00:00:00.000000Z" if changed else None
-    ledger.set_validity(fact.id, None, end, key="k")
+    ledger.memories.set_validity(fact.id, valid_from=None, valid_to=end, idempotency_key="k")
     ledger.erase(fact.id)
-    again = ledger.set_validity(fact.id, None, "2040-01-01", key="k")
+    again = ledger.memories.set_validity(fact.id, valid_from=None, valid_to="2040-01-01", idempotency_key="k")
     oracle = Oracle()
     oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
     asked = oracle.ask("set_validity", "", "m_1", {"start": None, "end": end})
@@ -120,7 +120,7 @@ def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(l
         fact.id,
     )
     with pytest.raises(ConflictError):
-        ledger.retag(fact.id, ["a"], (), key="k")
+        ledger.memories.tag(fact.id, add=["a"], remove=(), idempotency_key="k")
     with pytest.raises(Refused):
         oracle.known("", "k", ("retag",))
 
@@ -159,40 +159,40 @@ def test_a_candidate_waits_ninety_days_since_anything_happened_and_a_no_by_time_
 
 def test_a_superseded_memory_ends_at_the_earliest_when_it_begins(ledger: Ledger, clock: Clock) -> None:
     fact = ledger.remember("The lamp is green.")
-    earlier = ledger.set_validity(fact.id, "2020-01-01", None)
+    earlier = ledger.memories.set_validity(fact.id, valid_from="2020-01-01", valid_to=None)
     clock.advance(hours=-1)
     ledger.supersede(fact.id, "The lamp is blue.")
     ledger.undo(earlier.position)
-    found = ledger.memory(fact.id)
-    assert found is not None and found.valid_to == found.valid_from == fact.valid_from
+    found = ledger.memories.get(fact.id)
+    assert found.valid_to == found.valid_from == fact.valid_from
 
 
 def test_an_end_alone_leaves_the_beginning_to_the_events_in_effect(ledger: Ledger) -> None:
     fact = ledger.remember("The lamp is green.")
-    begins = ledger.set_validity(fact.id, "2020-01-01", None)
-    ledger.set_validity(fact.id, None, "2031-01-01")
+    begins = ledger.memories.set_validity(fact.id, valid_from="2020-01-01", valid_to=None)
+    ledger.memories.set_validity(fact.id, valid_from=None, valid_to="2031-01-01")
     ledger.undo(begins.position)
-    found = ledger.memory(fact.id)
-    assert found is not None and found.valid_from == fact.valid_from
+    found = ledger.memories.get(fact.id)
+    assert found.valid_from == fact.valid_from
 
 
 def test_a_validity_that_would_end_before_it_begins_falls_with_its_beginning(ledger: Ledger) -> None:
     fact = ledger.remember("The lamp is green.")
-    begins = ledger.set_validity(fact.id, "2020-01-01", None)
-    ledger.set_validity(fact.id, None, "2021-01-01")
+    begins = ledger.memories.set_validity(fact.id, valid_from="2020-01-01", valid_to=None)
+    ledger.memories.set_validity(fact.id, valid_from=None, valid_to="2021-01-01")
     with pytest.raises(ConflictError):
         ledger.undo(begins.position)
     ledger.undo(begins.position, cascade=True)
-    assert ledger.memory(fact.id) == replace(fact, position=ledger.position)
+    assert ledger.memories.get(fact.id) == replace(fact, position=ledger.position)
 
 
 def test_a_tag_that_was_taken_off_and_added_again_is_there_once(ledger: Ledger) -> None:
     fact = ledger.remember("The lamp is green.", tags=["a"])
-    off = ledger.retag(fact.id, (), ["a"])
-    ledger.retag(fact.id, ["a"], ())
+    off = ledger.memories.tag(fact.id, add=(), remove=["a"])
+    ledger.memories.tag(fact.id, add=["a"], remove=())
     ledger.undo(off.position)
-    found = ledger.memory(fact.id)
-    assert found is not None and found.tags == ("a",)
+    found = ledger.memories.get(fact.id)
+    assert found.tags == ("a",)
 
 
 @pytest.mark.parametrize("lifted", ["", "undo", "remember", "distrust"])
@@ -203,30 +203,30 @@ def test_a_no_outlives_its_memory_until_it_is_taken_back(ledger: Ledger, how: st
     oracle.done(2, "", "ann", "i_1", [Part("turn", None, {"response": text})], None)
     oracle.done(3, "", "policy:extraction", "m_1", [Part("say", None, wanted | {"sources": ["i_1"]})], None)
     oracle.done(4, "", "bob", "m_1", oracle.ask("reject", "", "m_1", {}), None)
-    turn = ledger.capture("Where to?", f"Decision: {text}.", actor="ann")
-    ledger.run_policies(only="extraction")
+    turn = ledger.bind(actor="ann").capture("Where to?", f"Decision: {text}.")
+    ledger.jobs.run(jobs=("extraction",))
     (idea,) = ledger.review()
-    rejection = ledger.reject(idea.id, actor="bob")
+    rejection = ledger.bind(actor="bob").reject(idea.id)
     assert not oracle.turned_down("", wanted), "the memory itself says so"
     if how == "undo":
         oracle.acts["undo"] = Act("", None, oracle.undo(2))
-        first = ledger.audit(type="InteractionCaptured")[0].position
+        first = ledger.history.audit(type="InteractionCaptured")[0].position
         ledger.undo(first, cascade=True)
     else:
         oracle.acts["distrust"] = Act("", "ann", oracle.distrust("", "ann"))
-        ledger.distrust("ann", kind="actor")
-    assert ledger.interaction(turn.id) is None and oracle.turned_down("", wanted)
+        ledger.history.distrust("ann", kind="actor")
+    assert absent(ledger.interactions.get, turn.id) and oracle.turned_down("", wanted)
     if lifted == "undo":
         oracle.acts["lifted"] = Act("", None, {part for part in oracle.parts if part.number == 4})
         ledger.undo(rejection.position)
     elif lifted == "remember":
         oracle.done(9, "", "bob", "m_2", oracle.remember("", wanted | {"status": "active"}, ()), None)
-        yes = ledger.remember(text, kind="adaptation", actor="bob")
+        yes = ledger.bind(actor="bob").remember(text, kind="adaptation")
         oracle.done(10, "", "bob", "m_2", oracle.ask("supersede", "", "m_2", {"by": None, "at": ""}), None)
-        ledger.supersede(yes.id, "Put the kettle in the cellar", actor="bob")
+        ledger.bind(actor="bob").supersede(yes.id, "Put the kettle in the cellar")
     elif lifted == "distrust":
         oracle.acts["lifted"] = Act("", "bob", oracle.distrust("", "bob"))
-        ledger.distrust("bob", kind="actor")
-    ledger.capture("Where to?", f"Decision: {text}.", actor="cleo")
-    report = ledger.run_policies(only="extraction")
+        ledger.history.distrust("bob", kind="actor")
+    ledger.bind(actor="cleo").capture("Where to?", f"Decision: {text}.")
+    report = ledger.jobs.run(jobs=("extraction",))
     assert oracle.turned_down("", wanted) == (report.candidates == 0) == (lifted == "")

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from machine import PROJECTS, LedgerMachine, numbers
-from old_names import Ledger
 from places import QUICK
 from soundness import problems, types
 
-from ledger import LedgerError
+from ledger import Ledger, LedgerError
 from projections.core import rebuild
 
 
@@ -52,25 +51,26 @@ actions = st.lists(
 
 def act(ledger, action, text, number, user):
     """One command; the same on every ledger that went the same way so far. A refusal is an answer too."""
-    memories = ledger.memories(user=user, status="all")
+    asked = ledger.bind(user=user)
+    memories = asked.memories.list(statuses=())
     id = memories[number % len(memories)].id if memories else "m_0000000000000000"
-    turns = ledger.interactions(user=user)
+    turns = asked.interactions.list()
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
     calls = {
-        "remember": lambda: ledger.remember(text, project=PROJECTS[number % 3], user=user),
-        "propose": lambda: ledger.propose(text, user=user),
-        "adjust": lambda: ledger.adjust(id, number / 10_000, user=user),
-        "supersede": lambda: ledger.supersede(id, text, user=user),
-        "state": lambda: ledger.set_state("Home", "fact", "x", text, user=user),
-        "alias": lambda: ledger.add_alias("Home", "casa", user=user),
-        "capture": lambda: ledger.capture("What?", text, project="Home", session_id="s", user=user),
-        "extract": lambda: ledger.extract(turn, user=user),
-        "undo": lambda: ledger.undo(1 + number % ledger.position, user=user, cascade=True),
-        "redo": lambda: ledger.redo(1 + number % ledger.position, user=user),
-        "policy": lambda: ledger.adopt_policy(by={"user": user}, gain=(number % 10) / 100),
+        "remember": lambda: asked.remember(text, project=PROJECTS[number % 3]),
+        "propose": lambda: asked.propose(text),
+        "adjust": lambda: asked.memories.set_confidence(id, number / 10_000),
+        "supersede": lambda: asked.supersede(id, text),
+        "state": lambda: asked.projects.set_state("Home", "fact", "x", text),
+        "alias": lambda: asked.projects.add_alias("Home", "casa"),
+        "capture": lambda: asked.capture("What?", text, project="Home", session="s"),
+        "extract": lambda: asked.extract(turn),
+        "undo": lambda: asked.undo(1 + number % ledger.position, cascade=True),
+        "redo": lambda: asked.redo(1 + number % ledger.position),
+        "policy": lambda: asked.policy.set(gain=(number % 10) / 100),
     }
     with suppress(LedgerError):
-        calls.get(action, lambda: getattr(ledger, action)(id, user=user))()
+        calls.get(action, lambda: getattr(asked, action)(id))()
 
 
 @pytest.mark.slow
@@ -88,14 +88,14 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
             with all_.batch():
                 for action in actions[:cut]:
                     act(all_, *action)
-            all_.run_policies(only=("reinforcement", "extraction", "expiry"))
+            all_.jobs.run(jobs=("reinforcement", "extraction", "expiry"))
             for action in actions[cut:]:
                 act(all_, *action)
             try:
                 rebuild.BATCH, rebuild.TAIL = batch, tail
                 for each in (one, all_):
                     assert problems(each) == []
-                    folded = each.digest()
+                    folded = each.proof.digest()
                     assert probe.rebuild(each).digest == folded
             finally:
                 rebuild.BATCH, rebuild.TAIL = kept
@@ -103,6 +103,8 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
                 assert types(one) == types(all_)
                 # Ids and secrets are random; what people see is not.
                 for user in USERS[:2]:
-                    shown = [[(m.content, m.status, m.confidence, m.project, m.position) for m in each.memories(
-                        user=user, status="all")] for each in (one, all_)]  # fmt: skip
+                    listed = [each.bind(user=user).memories.list(statuses=()) for each in (one, all_)]
+                    shown = [
+                        [(m.content, m.status, m.confidence, m.project, m.position) for m in each] for each in listed
+                    ]
                     assert shown[0] == shown[1]

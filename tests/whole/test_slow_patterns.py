@@ -11,13 +11,13 @@ import pytest
 from ledger import Ledger
 from ledger.domain import clauses, entities, extraction, first_person, grouping, meaning, question, slots
 from ledger.guards import claims, secrets, threats
-from tools.slow_patterns import GIVE_UP_S, Expression, expressions, grows, seconds, slow
+from tools.crash.slow_patterns import GIVE_UP_S, Expression, expressions, grows, seconds, slow
 
 KIB = 1024
 
 
 def test_the_time_of_every_expression_grows_with_its_text() -> None:
-    """``tools/slow_patterns.py`` does the same with more texts, up to 1 MiB."""
+    """``tools/crash/slow_patterns.py`` does the same with more texts, up to 1 MiB."""
     found = [each for expression in expressions() for each in slow(expression, last=32 * KIB, choices=2)]
     assert found == []
 

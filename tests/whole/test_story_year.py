@@ -13,13 +13,14 @@ from pathlib import Path
 
 import probe
 import pytest
+from absence import absent
 from command_line import run
 from conftest import Clock, folded_from_zero
 from full import full
-from old_names import Ledger
 from soundness import assert_sound
 
-from ledger import ConflictError, RejectedError
+from ledger import ConflictError, Ledger, RejectedError
+from ledger.types import EVERYTHING, SessionName
 
 ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
 NOTES = "# Office\n\nThe office is in Porto, near the river.\n\n# Hours\n\nIt opens at nine.\n"
@@ -51,7 +52,7 @@ class Year:
 
 
 def believed(ledger: Ledger, **filters: str) -> set[str | None]:
-    return {memory.content for memory in ledger.memories(**filters)}
+    return {memory.content for memory in ledger.memories.list(**filters)}
 
 
 def recalled(ledger: Ledger, question: str) -> list[str | None]:
@@ -60,13 +61,13 @@ def recalled(ledger: Ledger, question: str) -> list[str | None]:
 
 def january_she_tells_what_she_likes(year: Year) -> None:
     with year.open() as ledger:
-        coffee = ledger.remember("The user prefers dark roast coffee.", kind="preference", **ANA)
-        again = ledger.remember("the user  prefers DARK roast coffee.", kind="preference", actor="phone")
+        coffee = ledger.bind(**ANA).remember("The user prefers dark roast coffee.", kind="preference")
+        again = ledger.bind(actor="phone").remember("the user  prefers DARK roast coffee.", kind="preference")
         assert (again.id, again.absorbed) == (coffee.id, True)
-        sure = ledger.adjust(coffee.id, 0.5, "only mornings", **ANA)
-        ledger.capture("What coffee do I like?", "You prefer dark roast coffee.", project="Home", **ANA)
-        known = ledger.memory(coffee.id)
-        assert known is not None and known.confidence > sure.confidence and known.reference_count == 1
+        sure = ledger.bind(**ANA).memories.set_confidence(coffee.id, 0.5, reason="only mornings")
+        ledger.bind(**ANA).capture("What coffee do I like?", "You prefer dark roast coffee.", project="Home")
+        known = ledger.memories.get(coffee.id)
+        assert known.confidence > sure.confidence and known.reference_count == 1
         assert recalled(ledger, "coffee") == ["The user prefers dark roast coffee."]
         year.ids["coffee"], year.moments["january"] = coffee.id, ledger.position
     assert json.loads(year.call("recall", "coffee", "--json"))["items"][0]["memory"]["id"] == year.ids["coffee"]
@@ -75,8 +76,8 @@ def january_she_tells_what_she_likes(year: Year) -> None:
 def february_candidates_wait_for_her_review(year: Year) -> None:
     with year.open() as ledger:
         answer = "Decision: The office moves to Porto.\n\nConstraint: invoices are paid within ten days."
-        turn = ledger.capture("What was decided?", answer, project="Work", **ANA)
-        ledger.extract(turn.id, **ANA)
+        turn = ledger.bind(**ANA).capture("What was decided?", answer, project="Work")
+        ledger.bind(**ANA).extract(turn.id)
         waiting = {item.memory.content: item.memory.id for item in ledger.review()}
         assert set(waiting) == {"The office moves to Porto", "invoices are paid within ten days"}
         assert recalled(ledger, "invoices") == []
@@ -88,7 +89,7 @@ def february_candidates_wait_for_her_review(year: Year) -> None:
         assert ledger.review() == []
         assert recalled(ledger, "office Porto") == ["The office moves to Porto"]
         why = ledger.why(year.ids["office"])
-        assert why is not None and [step.type for step in why.steps] == ["MemoryCaptured", "MemoryPromoted"]
+        assert [step.type for step in why.steps] == ["MemoryCaptured", "MemoryPromoted"]
         assert [source.id for source in why.sources] == [turn.id]
 
 
@@ -99,24 +100,24 @@ def march_a_long_conversation_is_summed_up(year: Year) -> None:
             session.append(("user", "assistant")[number % 2], f"Day {number}: we walk along the coast. " + "word " * 40)
         report = session.compact(3_000, summarizer=lambda asked: "They walk along the coast for weeks.")
         assert report.created and report.tokens_after < report.tokens_before
-        window = session.assemble(3_000)
+        window = session.window(3_000)
         assert any("They walk along the coast for weeks." in entry.content for entry in window.entries)
-        assert len(session.messages()) == 60, "nothing that was said is lost"
+        assert len(session.messages(limit=1_000)) == 60, "nothing that was said is lost"
         gone = session.truncate(10)
         assert len(session.messages()) == 10
-        ledger.undo(gone.position, "too early", **ANA)
-        assert len(session.messages()) == 60
+        ledger.bind(**ANA).undo(gone.position, reason="too early")
+        assert len(session.messages(limit=1_000)) == 60
         year.moments["march"] = ledger.position
 
 
 def april_she_reads_documents(year: Year) -> None:
     with year.open() as ledger:
-        notes = ledger.ingest(NOTES, path="office.md", project="Work", **ANA)
-        hours = ledger.remember("The office opens at nine.", source=notes.chunks[1].id, project="Work", **ANA)
-        newer = ledger.ingest(LATER_NOTES, path="office.md", **ANA)
+        notes = ledger.bind(**ANA).documents.add(NOTES, path="office.md", project="Work")
+        hours = ledger.bind(**ANA).remember("The office opens at nine.", sources=(notes.chunks[1].id,), project="Work")
+        newer = ledger.bind(**ANA).documents.add(LATER_NOTES, path="office.md")
         assert (newer.id, newer.added, newer.dropped) == (notes.id, 1, 1)
         assert newer.chunks[0].id == notes.chunks[0].id, "what stays the same keeps its id"
-        later = ledger.supersede(hours.id, "The office opens at eight.", "the new notes", **ANA)
+        later = ledger.bind(**ANA).supersede(hours.id, "The office opens at eight.", reason="the new notes")
         assert recalled(ledger, "when does the office open")[0] == "The office opens at eight."
         year.ids |= {"hours": hours.id, "later": later.id, "notes": notes.id}
         year.moments["april"] = ledger.position
@@ -125,48 +126,50 @@ def april_she_reads_documents(year: Year) -> None:
 def may_what_is_alike_is_one(year: Year) -> None:
     with year.open() as ledger:
         texts = ("The user enjoys hiking in the Alps.", "The user really enjoys hiking in the Alps.")
-        hikes = [ledger.remember(text, kind="preference", **ANA) for text in texts]
+        hikes = [ledger.bind(**ANA).remember(text, kind="preference") for text in texts]
         assert ledger.consolidate().formed >= 1
-        (seen,) = [each for each in ledger.observations() if "Alps" in (each.content or "")]
+        (seen,) = [each for each in ledger.observations.list() if "Alps" in (each.content or "")]
         assert (seen.proof_count, {source.id for source in seen.sources}) == (2, {each.id for each in hikes})
-        one = ledger.merge([each.id for each in hikes], **ANA)
-        assert {each.status for id in hikes if (each := ledger.memory(id.id)) and id.id != one.id} == {"superseded"}
+        one = ledger.bind(**ANA).merges.combine([each.id for each in hikes])
+        assert {each.status for id in hikes if (each := ledger.memories.get(id.id)) and id.id != one.id} == {
+            "superseded"
+        }
         assert len(recalled(ledger, "hiking Alps")) == 1
         year.ids |= {"hikes": one.id, "seen": seen.id}
 
 
 def june_a_mistake_is_taken_back(year: Year) -> None:
     with year.open() as ledger:
-        before = ledger.digest(beliefs=True)
-        wrong = ledger.remember("Ana lives in Oslo.", key="import 7", **ANA)
-        ledger.revise(wrong.id, "Ana lives in Oslo, Norway.", **ANA)
+        before = ledger.proof.digest(beliefs=True)
+        wrong = ledger.bind(**ANA).remember("Ana lives in Oslo.", idempotency_key="import 7")
+        ledger.bind(**ANA).revise(wrong.id, "Ana lives in Oslo, Norway.")
         with pytest.raises(ConflictError):
             ledger.undo(wrong.position)
-        undone = ledger.undo(wrong.position, "somebody else's file", cascade=True, **ANA)
-        assert len(undone.commands) == 2 and ledger.digest(beliefs=True) == before
-        right = ledger.remember("Ana lives in Porto.", key="import 7", **ANA)
-        assert not right.replayed and ledger.memory(wrong.id) is None
-        assert ledger.at(wrong.position).memory(wrong.id) is not None, "the past stays as it was"
+        undone = ledger.bind(**ANA).undo(wrong.position, reason="somebody else's file", cascade=True)
+        assert len(undone.commands) == 2 and ledger.proof.digest(beliefs=True) == before
+        right = ledger.bind(**ANA).remember("Ana lives in Porto.", idempotency_key="import 7")
+        assert not right.replayed and absent(ledger.memories.get, wrong.id)
+        assert ledger.at(wrong.position).memories.get(wrong.id), "the past stays as it was"
         year.ids["home"] = right.id
 
 
 def july_a_backup_is_kept_elsewhere(year: Year) -> None:
     with year.open() as ledger:
-        rosa = ledger.remember(f"{ROSA} lives next door.", entities=[ROSA], tags=["neighbour"], **ANA)
-        ledger.capture(f"Who is {ROSA}?", f"{ROSA} lives next door.", session_id="doorstep", **ANA)
-        ledger.remember(f"{ROSA} has a key.", user=ROSA, actor=ROSA)
+        rosa = ledger.bind(**ANA).remember(f"{ROSA} lives next door.", entities=[ROSA], tags=["neighbour"])
+        ledger.bind(**ANA).capture(f"Who is {ROSA}?", f"{ROSA} lives next door.", session="doorstep")
+        ledger.bind(user=ROSA, actor=ROSA).remember(f"{ROSA} has a key.")
         year.ids["rosa"] = rosa.id
-        year.checkpoint = ledger.checkpoint().text
+        year.checkpoint = ledger.proof.checkpoint().text
     year.call("backup", str(year.path.parent / "summer" / "july.db"))
     assert year.call("verify").strip()
 
 
 def august_the_crawler_makes_things_up(year: Year) -> None:
     with year.open() as ledger:
-        page = ledger.capture("Read the page.", "The office is closed for ever.", project="Work", **CRAWLER)
-        closed = ledger.supersede(year.ids["later"], "The office is closed for ever.", **CRAWLER)
-        rumour = ledger.remember("The user should move.", source=page.id, **ANA)
-        ledger.retract(year.ids["home"], "she moved, it says", **CRAWLER)
+        page = ledger.bind(**CRAWLER).capture("Read the page.", "The office is closed for ever.", project="Work")
+        closed = ledger.bind(**CRAWLER).supersede(year.ids["later"], "The office is closed for ever.")
+        rumour = ledger.bind(**ANA).remember("The user should move.", sources=(page.id,))
+        ledger.bind(**CRAWLER).retract(year.ids["home"], reason="she moved, it says")
         assert "The office opens at eight." not in believed(ledger)
         year.ids |= {"closed": closed.id, "rumour": rumour.id, "page": page.id}
         year.moments["august"] = ledger.position
@@ -174,16 +177,16 @@ def august_the_crawler_makes_things_up(year: Year) -> None:
 
 def september_the_crawler_is_distrusted(year: Year) -> None:
     with year.open() as ledger:
-        supposed = ledger.what_if(without={"actor": "crawler"})
+        supposed = ledger.history.what_if(without={"actor": "crawler"})
         lost, gained = {each.id for each in supposed.lost}, {each.id for each in supposed.gained}
         assert lost == {year.ids["closed"], year.ids["rumour"]}
         assert gained == {year.ids["later"], year.ids["home"]}
-        report = ledger.distrust("crawler", kind="actor", reason="makes things up", **ANA)
+        report = ledger.bind(**ANA).history.distrust("crawler", kind="actor", reason="makes things up")
         assert {year.ids["closed"], year.ids["rumour"], year.ids["page"]} <= set(report.gone)
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
         assert recalled(ledger, "is the office closed for ever")[0] != "The office is closed for ever."
         with pytest.raises(RejectedError):
-            ledger.remember("The office is closed.", **CRAWLER)
+            ledger.bind(**CRAWLER).remember("The office is closed.")
         assert "The office is closed for ever." in believed(ledger.at(year.moments["august"]))  # type: ignore[arg-type]
     assert "crawler" in year.call("history", "distrusted")
 
@@ -193,32 +196,34 @@ def october_rosa_asks_to_be_forgotten(year: Year) -> None:
         listed = ledger.erase(year.ids["rosa"], dry_run=True)
         assert listed.quotes, "she is in a conversation too"
         with pytest.raises(RejectedError):
-            ledger.erase(year.ids["rosa"], "she asked")
-        done = ledger.erase(year.ids["rosa"], "she asked", derived="erase", sources="erase", quotes="erase", **ANA)
-        rest = [ledger.erase(session="doorstep", derived="erase", sources="erase", quotes="erase", **ANA)]
-        rest.append(ledger.erase(user=ROSA, **ANA))
+            ledger.erase(year.ids["rosa"], reason="she asked")
+        done = ledger.bind(**ANA).erase(
+            year.ids["rosa"], reason="she asked", derived="erase", sources="erase", quotes="erase"
+        )
+        rest = [ledger.bind(**ANA).erase(SessionName("doorstep"), derived="erase", sources="erase", quotes="erase")]
+        rest.append(ledger.bind(user=ROSA, **ANA).erase(EVERYTHING))
         assert {report.state for report in (done, *rest)} == {"completed"}
-        year.certificates = ledger.certificates()
-        forgotten = ledger.memory(year.ids["rosa"])
-        assert forgotten is not None and (forgotten.status, forgotten.content) == ("erased", None)
-        assert ledger.verify(full=True, against=year.checkpoint).ok, "the chain of July still holds"
+        year.certificates = ledger.erasures.certificates()
+        forgotten = ledger.memories.get(year.ids["rosa"])
+        assert (forgotten.status, forgotten.content) == ("erased", None)
+        assert ledger.proof.verify(full=True, against=year.checkpoint).ok, "the chain of July still holds"
     assert files_with(year.path.parent, ROSA) == []
 
 
 def november_everything_is_computed_again(year: Year) -> None:
     with year.open() as ledger:
-        before = ledger.digest()
+        before = ledger.proof.digest()
         assert probe.rebuild(ledger).digest == before == folded_from_zero(ledger)
         then, now = ledger.at(year.moments["april"]), ledger
         assert "The office opens at eight." in believed(then)  # type: ignore[arg-type]
         assert "Ana lives in Porto." in believed(now) and "Ana lives in Porto." not in believed(then)  # type: ignore[arg-type]
-        hours = ledger.at(year.moments["april"]).memory(year.ids["hours"])
-        assert hours is not None and (hours.status, hours.superseded_by) == ("superseded", year.ids["later"])
-        assert len(ledger.at(year.moments["march"]).session("trip").messages()) == 60
-        assert {each.content for each in ledger.at("2020-01-20T00:00:00Z").memories()} == {
+        hours = ledger.at(year.moments["april"]).memories.get(year.ids["hours"])
+        assert (hours.status, hours.superseded_by) == ("superseded", year.ids["later"])
+        assert len(ledger.at(year.moments["march"]).session("trip").messages(limit=1_000)) == 60
+        assert {each.content for each in ledger.at("2020-01-20T00:00:00Z").memories.list()} == {
             "The user prefers dark roast coffee."
         }
-        moved = ledger.diff(year.moments["april"], ledger.position)
+        moved = ledger.history.diff(year.moments["april"], ledger.position)
         assert year.ids["home"] in {each.id for each in moved.added}
     told = json.loads(year.call("verify", "--json"))
     assert told["ok"] and told["problems"] == []
@@ -235,9 +240,9 @@ def december_the_disk_is_lost(year: Year) -> None:
     assert done.exit_code == 0, done.output
     with Ledger.open(again, clock=year.clock) as ledger:
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
-        assert ledger.memory(year.ids["rosa"]) is not None and ROSA not in full(ledger.memories(status="all"))
+        assert ledger.memories.get(year.ids["rosa"]) and ROSA not in full(ledger.memories.list(statuses=()))
         assert_sound(ledger)
-        assert ledger.verify(full=True).ok
+        assert ledger.proof.verify(full=True).ok
     assert files_with(again.parent, ROSA) == []
     july.unlink()
 
@@ -270,9 +275,9 @@ def test_a_year_with_one_ledger(tmp_path: Path, clock: Clock) -> None:
         live(year)
     with year.open() as ledger:
         assert_sound(ledger)
-        assert ledger.verify(full=True).ok
-        for memory in ledger.memories(status="all"):
+        assert ledger.proof.verify(full=True).ok
+        for memory in ledger.memories.list(statuses=()):
             why = ledger.why(memory.id)
-            assert why is not None and why.memory.status == memory.status
+            assert why.memory.status == memory.status
             assert sum(step.delta for step in why.steps) == pytest.approx(memory.confidence)
     assert files_with(tmp_path, ROSA) == []

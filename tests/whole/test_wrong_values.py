@@ -13,7 +13,7 @@ import pytest
 
 from ledger import RejectedError
 from ledger.api import Ledger, PastLedger
-from tools.fuzz_surface import alone, arguments, names, prepared, targets, tried
+from tools.crash.fuzz_surface import alone, arguments, names, prepared, targets, tried
 
 EACH, CALLS = 40, 15  # of the wrong values at one parameter, and of calls where several are wrong
 
@@ -56,7 +56,7 @@ def listings() -> list[str]:
 
 
 def _of_the_class(name: str) -> Any:
-    from tools.public_surface import methods
+    from tools.pages.public_surface import methods
 
     return dict(methods(Ledger))[name]
 

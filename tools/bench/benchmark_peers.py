@@ -1,0 +1,246 @@
+"""Measures one-line facts written and asked for, by us and by others, in turns in one run: ``tools/dev.py bench --peers``.
+
+    python tools/bench/benchmark_peers.py            1,000 and 10,000 facts
+    python tools/bench/benchmark_peers.py --quick    1,000
+
+The others are installed, in the versions below, into an environment that is thrown away. Each runs in a process of its own on
+a file of its own and is asked through its own public calls; what is measured is the call alone. All get the same texts in the
+same order, and every write is durable before it returns (WAL, ``synchronous=FULL``, the default of SQLite). ``found`` is how
+often the fact that a question is about is among the five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+if "--worker" in sys.argv:
+    sys.path.pop(0)  # of a system at work nothing of this repository is in the way of what it imports
+if "--worker" not in sys.argv or "ours" in sys.argv:
+    sys.path.insert(0, str(ROOT))
+if "--worker" not in sys.argv:
+    from tools.bench.measuring import Figure, compared, environment, say, table
+SIZES, QUICK_SIZES = (1_000, 10_000), (1_000,)
+ROUNDS, GROUP = 15, 20  # of each ROUNDS, so many facts and questions in a row
+REACH = {1_000: 1 / 0.7, 10_000: 1 / 0.4}  # a recall, beside engram's
+listed = str.split
+NAMES = listed("Ada Ben Cleo Dana Emil Fay Gus Hana Ivo June Kai Lena Milo Nora Otto Pia Quinn Rosa Sami Tess")
+FAMILIES = listed("Adler Brandt Costa Duarte Eriksen Fontaine Greco Hansen Ibarra Jensen Kovac Lindqvist")
+VALUES = listed("amber basalt cedar delta ember fjord garnet harbour indigo jasper kestrel larch maple nickel opal")
+THINGS = listed(
+    "favourite tea,bicycle,editor,backup drive,piano teacher,first language,desk,train line,dentist,sourdough recipe,"
+    "password manager,camera,allergy,garden tool,gym,holiday house,chess opening,bank,spare key,running route,"
+    "lunch place,mechanic,notebook,winter coat,reading group,hosting provider,paint colour,insurance,radio station,"
+    "tent,violin,kettle,router,phone plan,tax adviser,weekly meeting,test server,release branch,font,monitor,"
+    "blender,wallet,printer,sofa",
+    ",",
+)
+
+# --- the systems: in their own processes, with nothing but themselves and the standard library -----------------------------
+
+
+class Ours:
+    """Words and their stems, weighed with kind, confidence and age; ``recall(question, limit=5)``."""
+
+    package = "memory-ledger, this checkout"
+
+    def __init__(self, path: str) -> None:
+        from ledger import Ledger
+
+        self._ledger = Ledger.open(path)
+
+    def write(self, fact: str) -> None:
+        self._ledger.remember(fact)
+
+    def ask(self, question: str) -> list[str]:
+        return [str(each.content) for each in self._ledger.recall(question, limit=5).items]
+
+
+class Engram:
+    """Any of the first ten words by FTS5's rank; ``search(question, limit=5)``."""
+
+    package = "engram-core==0.3.0"
+
+    def __init__(self, path: str) -> None:
+        from engram.client import Memory  # type: ignore[import-not-found]
+
+        self._memory = Memory(db_path=path)
+
+    def write(self, fact: str) -> None:
+        self._memory.store(fact)
+
+    def ask(self, question: str) -> list[str]:
+        return [each.memory.content for each in self._memory.search(question, limit=5)]
+
+
+class LangGraph:
+    """None without vectors: the question is not read, the last five written come back; ``search(namespace, query=…)``."""
+
+    package = "langgraph-checkpoint-sqlite==3.1.2"
+
+    def __init__(self, path: str) -> None:
+        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
+
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        self._store, self._count = SqliteStore(connection), 0
+        self._store.setup()
+
+    def write(self, fact: str) -> None:
+        self._count += 1
+        self._store.put(("facts",), str(self._count), {"text": fact})
+
+    def ask(self, question: str) -> list[str]:
+        return [each.value["text"] for each in self._store.search(("facts",), query=question, limit=5)]
+
+
+SYSTEMS: dict[str, Any] = {"ours": Ours, "engram": Engram, "LangGraph's SqliteStore": LangGraph}
+
+
+def work(name: str, path: str) -> None:
+    """Does what comes in, a line of JSON each, and answers with the seconds of each call."""
+    system = SYSTEMS[name](path)
+    for line in sys.stdin:
+        what, texts = json.loads(line)
+        seconds, answers = list[float](), list[object]()
+        call: Callable[[str], object] = getattr(system, what)
+        for text in texts:
+            started = time.perf_counter()
+            answer = call(text)
+            seconds.append(time.perf_counter() - started)
+            answers.append(answer)
+        print(json.dumps([seconds, answers]), flush=True)
+
+
+# --- the texts ---------------------------------------------------------------------------------------------------------
+
+
+def facts(count: int) -> list[tuple[str, str]]:
+    """(a fact, a question about it), each about another thing of somebody's."""
+    draw = random.Random(5)
+    pairs = [(f"{name} {family}", thing) for family in FAMILIES for name in NAMES for thing in THINGS]
+    draw.shuffle(pairs)
+    found = []
+    for person, thing in pairs[:count]:
+        value = " ".join(draw.sample(VALUES, 2))
+        found.append((f"{person}'s {thing} is the {value} one.", f"What is {person}'s {thing}?"))
+    return found
+
+
+# --- the run -----------------------------------------------------------------------------------------------------------
+
+
+class Peer:
+    """A system at work in a process of its own."""
+
+    def __init__(self, name: str, python: Path, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [str(python), str(Path(__file__).resolve()), "--worker", name, str(path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        )  # fmt: skip
+
+    def do(self, what: str, texts: Sequence[str]) -> tuple[list[float], list[Any]]:
+        into, out = self._process.stdin, self._process.stdout
+        assert into is not None and out is not None
+        print(json.dumps([what, texts]), file=into, flush=True)
+        line = out.readline()
+        if not line:
+            raise SystemExit("a system under test ended; what it had to say stands above")
+        seconds, answers = json.loads(line)
+        return seconds, answers
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+def installed(directory: Path) -> dict[str, Path]:
+    """The Python that has each system, without what cannot be installed here."""
+    found = {"ours": Path(sys.executable)}
+    for number, (name, system) in enumerate(SYSTEMS.items()):
+        if name == "ours":
+            continue
+        place = directory / f"environment {number}"
+        python = place / "bin" / "python"
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", system.package]
+        print(f"installing {system.package} …", file=sys.stderr)
+        made = ([sys.executable, "-m", "venv", str(place)], pip)
+        if all(subprocess.run(each, capture_output=True).returncode == 0 for each in made):
+            found[name] = python
+    return found
+
+
+def measure(size: int, systems: dict[str, Path], directory: Path) -> list[Figure]:
+    """Of a write and of a recall a figure for each other system."""
+    known = facts(size + ROUNDS * GROUP)
+    peers = {name: Peer(name, python, directory / f"{name} {size}.db") for name, python in systems.items()}
+    for peer in peers.values():
+        peer.do("write", [fact for fact, _ in known[:size]])
+    spent, found = in_turns(peers, known, size)
+    for peer in peers.values():
+        peer.end()
+    figures = list[Figure]()
+    for what, row in (("write", "one fact written durably"), ("ask", "the five best for a question")):
+        for name in list(SYSTEMS)[1:]:
+            if name not in peers:
+                figures.append(Figure(what=f"{row} · {name}: it cannot be installed here", size=size, ours=0))
+                continue
+            least = REACH.get(size) if (what, name) == ("ask", "engram") else None
+            shown = f" (found {found['ours']:.0%} · {found[name]:.0%})" if what == "ask" else ""
+            figures.append(compared(f"{row} · {name}{shown}", size, spent[what, "ours"], spent[what, name], least))
+    return figures
+
+
+def in_turns(peers: dict[str, Peer], known: Sequence[tuple[str, str]], size: int) -> tuple[Any, dict[str, float]]:
+    """Seconds of each call, by what was done and who did it, and the share of questions whose fact was found."""
+    draw, found = random.Random(3), dict.fromkeys(peers, 0)
+    spent: dict[tuple[str, str], list[float]] = {(what, name): [] for what in ("write", "ask") for name in peers}
+    for turn in range(ROUNDS):
+        new = [fact for fact, _ in known[size + turn * GROUP : size + (turn + 1) * GROUP]]
+        asked = draw.sample(known[:size], GROUP)
+        for name, peer in peers.items():
+            spent["write", name] += peer.do("write", new)[0]
+            seconds, answers = peer.do("ask", [question for _, question in asked])
+            spent["ask", name] += seconds
+            found[name] += sum(fact in given for (fact, _), given in zip(asked, answers, strict=True))
+    return spent, {name: count / (ROUNDS * GROUP) for name, count in found.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measures one-line facts written and asked for, by us and by others.")
+    parser.add_argument("--peers", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true", help="1,000 facts")
+    parser.add_argument("--markdown", action="store_true")
+    given = parser.parse_args()
+    directory = Path(tempfile.mkdtemp(prefix="peers-"))
+    figures = list[Figure]()
+    try:
+        systems = installed(directory)
+        for size in QUICK_SIZES if given.quick else SIZES:
+            say(f"{size:,} facts")
+            figures += measure(size, systems, directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(table(figures, markdown=given.markdown), "", sep="\n")
+    for name, system in SYSTEMS.items():
+        print(f"{name} ({system.package}): {system.__doc__}")
+    print(environment())
+    return int(any(each.met is False for each in figures))
+
+
+if __name__ == "__main__":
+    if "--worker" in sys.argv:
+        work(*sys.argv[2:])
+    else:
+        sys.exit(main())

@@ -1,0 +1,59 @@
+"""Measures how a process starts: the import, a new ledger, the first text that the guards look through. ``--rows start``."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from tools.bench.measuring import Figure, Options, say
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = "The deploy to staging runs on Tuesdays at noon, and Mira looks at the dashboards afterwards."
+CHILD = f"""
+import json, os, sys, time
+now = time.process_time
+started = now()
+from ledger import Ledger
+seconds = [now() - started]
+import ledger.domain.erasure, ledger.domain.memory
+started = now()
+from ledger.guards.guarding import Guard
+Guard().verdict({TEXT!r})
+seconds.append(now() - started)
+for name in ("first.db", "second.db"):
+    started = now()
+    Ledger.open(os.path.join(sys.argv[1], name)).close()
+    seconds.append(now() - started)
+print(json.dumps([*seconds, now(), os.path.getsize(os.path.join(sys.argv[1], "second.db"))]))
+"""
+ROWS = (  # in the order in which the child gives them: what, and what is asked of it in seconds
+    ("from ledger import Ledger, in processor time", None),
+    ("the guards loaded and the first text looked through, in processor time", 0.010),
+    ("the first new ledger of a process, opened and closed, in processor time", None),
+    ("a new ledger, opened and closed, in processor time", 0.020),
+    ("all of this as a whole process, in processor time", None),
+)
+
+
+def measure(options: Options) -> list[Figure]:
+    """Medians of processes that are started one after the other."""
+    say("how a process starts")
+    found = list[list[float]]()
+    for number in range(options.rounds * 4):
+        place = options.directory / f"start {number}"
+        place.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, str(place)], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        found.append(json.loads(done.stdout))
+    *seconds, size = (
+        statistics.median(each) for each in zip(*found[1:], strict=True)
+    )  # the first one compiles what changed
+    figures = [
+        Figure(what=what, size=1, ours=each, reach=f"≤ {1e3 * most:.0f} ms" if most else "", met=each <= most if most else None)
+        for (what, most), each in zip(ROWS, seconds, strict=True)
+    ]  # fmt: skip
+    return [*figures, Figure(what="the file of a new ledger", size=1, ours=size / 1024, unit="KiB")]

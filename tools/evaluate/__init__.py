@@ -1,0 +1,1 @@
+"""How right it is: recall, extraction, policies and guards on data with known answers."""

@@ -1,0 +1,75 @@
+"""How right the rules are that find what a user says of himself, without a model: precision and recall, by rule.
+
+    python tools/evaluate/evaluate_sentences.py [tests/corpus/self_descriptions.jsonl] [--half seen] [--list]
+
+Each line is a message with the facts that a careful reader would keep; half of the messages are traps, most of them without
+any. A statement is right where the message has a fact of which it has at least three fifths of the content words; a fact is
+found where a statement has as much of it. ``--list`` shows the statements that are wrong and the facts that are missed: use
+it with ``--half seen`` alone, the unseen half is for totals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ledger.domain import turns
+from ledger.domain.text import STOP_WORDS, words
+from ledger.policies.rule_findings import by_rules
+from projections.search.stems import stem
+
+FILE = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "self_descriptions.jsonl"
+ENOUGH = 0.6
+
+
+def stems(text: str) -> set[str]:
+    return {stem(word) for word in words(text.lower()) if word not in STOP_WORDS and word != "user"}
+
+
+def covers(statement: str, fact: str) -> bool:
+    wanted = stems(fact)
+    return len(wanted & stems(statement)) >= ENOUGH * len(wanted)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path, default=FILE)
+    parser.add_argument("--half", choices=("seen", "unseen"))
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    rows = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
+    for half in (options.half,) if options.half else ("seen", "unseen"):
+        measure(half, [row for row in rows if row["half"] == half], shown=options.list)
+    return 0
+
+
+def measure(half: str, rows: list[dict[str, Any]], *, shown: bool) -> None:
+    right, wrong, missed, facts = Counter[str](), Counter[str](), 0, 0
+    for row in rows:
+        line = turns.Line(position=0, text_at=0, role="user", text=row["text"], time="")
+        says = [fact["says"] for fact in row["facts"]]
+        found = by_rules([line]).kept
+        for statement in found:
+            good = any(covers(statement.content, fact) for fact in says)
+            (right if good else wrong)[statement.rule] += 1
+            if shown:
+                print("right" if good else "WRONG", f"{statement.content!r} of {row['text']!r}")
+        lost = [fact for fact in says if not any(covers(statement.content, fact) for statement in found)]
+        facts, missed = facts + len(says), missed + len(lost)
+        if shown and lost:
+            print("missed", lost, "of", repr(row["text"]))
+    kept = right.total() + wrong.total()
+    print(
+        f"{half}: {len(rows)} messages, {kept} statements, precision {right.total() / max(1, kept):.3f},"
+        f" {facts - missed} of {facts} facts found ({(facts - missed) / max(1, facts):.2f})"
+    )
+    for rule in sorted(right | wrong):
+        print(f"  {rule:<28} right {right[rule]:>3}  wrong {wrong[rule]:>3}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""How much of its past an agent is shown: which share of the history its windows represent, turn after turn.
+
+    python tools/evaluate/evaluate_windows.py DATA… [--budgets 4000,8000,32000] [--turns 400] [--json]
+
+DATA is as for ``evaluate.py``. Each conversation is one session, and after each of its first 400 turns come ``compact(budget)``
+and ``window(budget)``, with summaries of the first words of each text. A message is represented where it is in the window, or
+a summary in it stands for it. Then the same with an agent that makes 60 tool calls of 2,000 tokens in one turn, after 40
+messages of talk. Exit code 1 where a window is without the newest user message, or over its budget though that fits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from ledger import Ledger, Session
+from ledger.answers import Window
+from ledger.domain.tokens import estimate
+from ledger.types import SummaryRequest
+from tools.evaluate.evaluate import load
+from tools.evaluate.evaluate_sessions import messages
+
+CALLS, CALL_TOKENS, TALK = 60, 2_000, 40
+TEXT = "the build read every file of the module and found no error in it but one warning about a name"
+
+
+class Seen(Struct, frozen=True):
+    """What the windows of one conversation at one budget came to; shares are of messages, from 0 to 1."""
+
+    conversation: str
+    budget: int
+    windows: int
+    messages: int
+    tokens: int
+    mean: float  # of the share that a window represents
+    least: float
+    last: float
+    direct: float  # of the share that is in the last window word for word
+    compacted: int  # windows of sessions with a summary
+    without_summary: int  # of these: windows without any
+    evicted: int  # windows that left a summary out
+    shortened: int  # windows with shortened tool results
+    over_budget: int
+    unavoidable: int  # of these: the newest user message alone, or the last message with it, takes more
+    lost_requests: int  # windows without the newest user message
+    calls: int  # of the summarizer
+
+    @property
+    def ok(self) -> bool:
+        return not self.lost_requests and self.over_budget == self.unavoidable
+
+
+def first_words(request: SummaryRequest) -> str:
+    """The first words of each text, as many as the target has room for."""
+    texts = [text.partition(": ")[2] or text for text in request.texts]
+    count = max(1, request.target_tokens * 2 // (3 * len(texts)))
+    while True:
+        found = " / ".join(" ".join(text.split()[:count]) for text in texts)
+        if estimate(found) <= request.target_tokens or count == 1:
+            return found[: request.target_tokens * 4] if estimate(found) > request.target_tokens else found
+        count = count * 3 // 4 or 1
+
+
+def play(name: str, told: Iterable[Mapping[str, Any]], budget: int) -> Seen:
+    """One conversation, and what each of its windows represents."""
+    asked = 0
+
+    def summarize(request: SummaryRequest) -> str:
+        nonlocal asked
+        asked += 1
+        return first_words(request)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="windows-") as home,
+        Ledger.open(Path(home) / "memory.db", summarizer=summarize) as ledger,
+    ):
+        session = ledger.session(name)
+        shares, tally, sizes = list[float](), Tally(), dict[int, int]()
+        for message in told:
+            said = session.append(**message)
+            sizes[said.position] = said.tokens
+            tally.request = said if said.role == "user" else tally.request
+            session.compact(budget)
+            window = session.window(budget)
+            shares.append(len(represented(window, sizes)) / len(sizes))
+            tally.count(session, window, said)
+        direct = sum(not item.is_summary for item in window.items)
+    return Seen(
+        conversation=name,
+        budget=budget,
+        windows=len(shares),
+        messages=len(sizes),
+        tokens=sum(sizes.values()),
+        mean=sum(shares) / len(shares),
+        least=min(shares),
+        last=shares[-1],
+        direct=direct / len(sizes),
+        compacted=tally.compacted,
+        without_summary=tally.without,
+        evicted=tally.evicted,
+        shortened=tally.shortened,
+        over_budget=tally.over,
+        unavoidable=tally.unavoidable,
+        lost_requests=tally.lost,
+        calls=asked,
+    )
+
+
+class Tally:
+    """What is counted of windows."""
+
+    def __init__(self) -> None:
+        self.compacted = self.without = self.evicted = self.shortened = self.over = self.unavoidable = self.lost = 0
+        self.request: Any = None
+
+    def count(self, session: Session, window: Window, newest: Any) -> None:
+        summaries, known = sum(item.is_summary for item in window.items), session.info().summaries
+        self.compacted += known > 0
+        self.without += known > 0 and not summaries
+        self.evicted += window.summaries_evicted > 0
+        self.shortened += any(each.shortened is not None for each in window.entries)
+        self.over += window.over_budget
+        request = self.request
+        if request is None:
+            return
+        given = {each.item.position: each for each in window.entries}.get(request.position)
+        self.lost += given is None or given.content != request.content
+        needed = request.tokens + (newest.tokens if newest is not request else 0)
+        self.unavoidable += window.over_budget and needed > window.budget
+
+
+def represented(window: Window, positions: Iterable[int]) -> set[int]:
+    """The positions that are in a window, or that one of its summaries stands for."""
+    there = {item.position for item in window.items if not item.is_summary}
+    spans = [span for item in window.items for span in item.ranges]
+    return {each for each in positions if each in there or any(first <= each <= last for first, last in spans)}
+
+
+def conversation(turns: dict[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    for number, each in enumerate(messages(turns)):
+        if number < most:
+            yield {"role": each["role"], "content": each["content"]}
+
+
+def coding(calls: int = CALLS, tokens: int = CALL_TOKENS, talk: int = TALK) -> Iterator[dict[str, Any]]:
+    """Some talk, then a request that takes many tool calls."""
+    for number in range(talk):
+        yield {
+            "role": ("user", "assistant")[number % 2],
+            "content": f"Message {number} of the talk: {words(60, number)}",
+        }
+    yield {"role": "user", "content": "Find out why the build fails, and mend it without touching the tests."}
+    for number in range(calls):
+        call = {
+            "id": f"call_{number}",
+            "type": "function",
+            "function": {"name": "read", "arguments": f'{{"file": {number}}}'},
+        }
+        yield {"role": "assistant", "content": f"Step {number}.", "tool_calls": [call]}
+        yield {"role": "tool", "content": words(tokens, number), "tool_call_id": f"call_{number}"}
+
+
+def words(count: int, seed: int) -> str:
+    told = TEXT.split()
+    return " ".join(told[(seed + at) % len(told)] for at in range(count))
+
+
+def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] = print) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("data", nargs="*")
+    parser.add_argument("--budgets", default="4000,8000,32000")
+    parser.add_argument("--turns", type=int, default=400)
+    parser.add_argument("--calls", type=int, default=CALLS)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    budgets = list(map(int, given.budgets.split(",")))
+    told = {one["sample_id"]: list(conversation(one, given.turns)) for path in given.data for one in load(path)}
+    told["60 tool calls" if given.calls == CALLS else f"{given.calls} tool calls"] = list(coding(given.calls))
+    found = [play(name, each, budget) for name, each in told.items() for budget in budgets]
+    if given.json:
+        show(json.dumps(msgspec.to_builtins(found), indent=1))
+        return int(not all(each.ok for each in found))
+    show(
+        f"{'conversation':16} {'budget':>7} {'windows':>7}  mean least  last direct  no summary evicted short over lost calls"
+    )
+    for each in found:
+        shares = " ".join(f"{share:5.0%}" for share in (each.mean, each.least, each.last, each.direct))
+        show(
+            f"{each.conversation:16} {each.budget:>7,} {each.windows:>7} {shares}"
+            f"  {each.without_summary:>4}/{each.compacted:<5} {each.evicted:>7} {each.shortened:>5} {each.over_budget:>4}"
+            f" {each.lost_requests:>4} {each.calls:>5}" + ("" if each.ok else "  NOT OK")
+        )
+    return int(not all(each.ok for each in found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

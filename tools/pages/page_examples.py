@@ -1,0 +1,219 @@
+"""Runs the examples of the pages and writes what they print below them: ``page_examples.py [--update] [PAGE …]``.
+
+A page is one session: its blocks run in order, in one namespace and one empty directory. A ``python`` block shows each printed
+line as ``#> …`` below the statement that prints it; a ``console`` block holds ``$ memory-ledger …`` lines, each with its output
+(``$ NAME=$(memory-ledger … --quiet)`` keeps an id for ``$NAME``). Clock and randomness are the same in every run; of the rest,
+what differs (ids of commands, hashes) is replaced by something of the same length.
+A block that cannot run says why: ``python no-run: it needs a key of a provider``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import itertools
+import logging
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any, NamedTuple, cast
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from ledger import Ledger  # noqa: E402
+
+DOCS = ROOT / "ledger" / "docs"
+README = ROOT / "README.md"
+BLOCK = re.compile(r"^```(python|console)([^\n]*)\n(.*?)^```$", re.M | re.S)
+OUTPUT = re.compile(r"^ *#>.*\n", re.M)
+UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+HASH = re.compile(r"\b[0-9a-f]{64}\b")
+CURSOR = re.compile(r"(?<=--after )[\w-]+")
+BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+class Block(NamedTuple):
+    """An example: its language, what stands behind that, its text, and where the text lies in the page."""
+
+    language: str
+    remark: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def runs(self) -> bool:
+        return not self.remark.strip().startswith("no-run")
+
+
+def blocks(page: str) -> list[Block]:
+    return [Block(each[1], each[2], each[3], each.start(3), each.end(3)) for each in BLOCK.finditer(page)]
+
+
+def as_run(page: str) -> str:
+    """The page with what its examples print today."""
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        session = Session()
+        parts, at = [], 0
+        for each in blocks(page):
+            session.run(each)
+        for each, text in zip(blocks(page), session.texts(), strict=True):
+            parts += [page[at : each.start], text]
+            at = each.end
+    return "".join([*parts, page[at:]])
+
+
+class Session:
+    """The blocks of one page, one after the other."""
+
+    def __init__(self) -> None:
+        self._namespace: dict[str, object] = {"__name__": "__main__", "print": self._print}
+        self._sources: list[str] = []
+        self._printed: dict[tuple[int, int], list[str]] = {}  # (block, line) -> what was printed there
+        self._names: dict[str, str] = {}
+        self._known: dict[str, str] = {}  # what differs in each run -> what stands for it
+        self._clock = (BEGIN + timedelta(minutes=number) for number in itertools.count())
+        self._random = Random(7)
+
+    def run(self, block: Block) -> None:
+        number = len(self._sources)
+        if not block.runs:
+            self._sources.append(block.text)
+        elif block.language == "python":
+            source = OUTPUT.sub("", block.text)
+            self._sources.append(source)
+            with self._surroundings():
+                exec(compile(source, f"block {number}", "exec"), self._namespace)
+        else:
+            self._sources.append("".join(self._console(block.text)))
+
+    def texts(self) -> Iterator[str]:
+        """Each block with what it printed."""
+        for number, source in enumerate(self._sources):
+            printed = {line: texts for (block, line), texts in self._printed.items() if block == number}
+            yield _with_output(source, printed) if printed else source
+
+    def _print(self, *values: object, sep: str = " ", end: str = "\n", **_: object) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not frame.f_code.co_filename.startswith("block "):
+            frame = frame.f_back
+        assert frame is not None
+        place = int(frame.f_code.co_filename.removeprefix("block ")), frame.f_lineno
+        self._printed.setdefault(place, []).append(self._steady(sep.join(map(str, values)) + end))
+
+    def _console(self, text: str) -> Iterator[str]:
+        for command in re.findall(r"^\$ ((?:.*\\\n)*.*)\n", text, re.M):
+            yield f"$ {command}\n"
+            words = re.sub(r"\\\n", " ", command)
+            kept = re.fullmatch(r"(\w+)=\$\((.*)\)", words.strip())
+            output = self._shell(kept[2] if kept is not None else words)
+            if kept is not None:
+                self._names[kept[1]] = output.strip().splitlines()[0]
+            else:
+                yield output
+
+    def _shell(self, words: str) -> str:
+        from ledger.cli import app
+
+        given = shlex.split(words, comments=True)
+        for name, value in self._names.items():
+            given = [re.sub(rf"\${name}\b", value, each) for each in given]
+        assert given[0] == "memory-ledger", (
+            f"only memory-ledger runs in a console block, and {words!r} does not begin so"
+        )
+        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+        with (
+            self._surroundings(),
+            mock.patch.multiple(sys, stdout=out, stderr=out, stdin=io.TextIOWrapper(io.BytesIO())),
+        ):
+            app.run(given[1:])
+        lines = out.buffer.getvalue().decode("utf-8").splitlines()
+        return self._steady("".join(each.rstrip() + "\n" for each in lines))
+
+    def _steady(self, text: str) -> str:
+        """What differs in each run, numbered in the order in which it appears."""
+        for pattern in (UUID, HASH, CURSOR):
+            for found in pattern.findall(text):
+                if found not in self._known:
+                    digits = sha256(str(len(self._known)).encode()).hexdigest()
+                    uuid = f"01a20000-{digits[:4]}-7{digits[4:7]}-8{digits[7:10]}-{digits[10:22]}"
+                    self._known[found] = {UUID: uuid, HASH: digits, CURSOR: digits[:20]}[pattern]
+                text = text.replace(found, self._known[found])
+        return text
+
+    @contextlib.contextmanager
+    def _surroundings(self) -> Iterator[None]:
+        """Nobody's own settings, and ledgers whose time and ids are the same in every run."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("LEDGER_", "MEMORY_LEDGER_"))}
+        real = cast("Any", Ledger.open).__func__
+
+        def opened(kind: type[Ledger], *given: Any, **named: Any) -> Ledger:
+            given_by_us: dict[str, Any] = {"clock": lambda: next(self._clock), "random": self._random.randbytes}
+            return cast("Ledger", real(kind, *given, **(given_by_us | named)))
+
+        logger = logging.getLogger("ledger")
+        level, handlers = logger.level, logger.handlers[:]
+        with (
+            mock.patch.dict(os.environ, own | {"COLUMNS": "80"}, clear=True),
+            mock.patch.object(Ledger, "open", classmethod(opened)),
+        ):
+            yield
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
+def _with_output(source: str, printed: dict[int, list[str]]) -> str:
+    """The source with ``#>`` lines below the statements that printed."""
+    ends: dict[int, int] = {}
+    statements = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Expr)]
+    for line in printed:
+        around = [each for each in statements if each.lineno <= line <= (each.end_lineno or each.lineno)]
+        ends[max(each.end_lineno or line for each in around)] = line
+    lines = []
+    for number, text in enumerate(source.splitlines(), 1):
+        lines.append(text)
+        if number in ends:
+            indent = " " * (len(text) - len(text.lstrip()))
+            shown = "".join(printed[ends[number]]).splitlines() or [""]
+            lines += [f"{indent}#> {each}".rstrip() for each in shown]
+    return "".join(each + "\n" for each in lines)
+
+
+def pages() -> list[Path]:
+    return [README, *sorted(DOCS.rglob("*.md"))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true", help="write what they print into the pages")
+    parser.add_argument("page", nargs="*", help="pages by name; all of them without")
+    given = parser.parse_args()
+    different = 0
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if (given.page and path.stem not in given.page) or not blocks(text):
+            continue
+        today = as_run(text)
+        if today != text:
+            different += 1
+            print(f"{path.relative_to(ROOT)}: {'written' if given.update else 'differs'}")
+            if given.update:
+                path.write_text(today, encoding="utf-8")
+    return 1 if different and not given.update else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

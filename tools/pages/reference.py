@@ -1,0 +1,382 @@
+"""Writes the pages of the Python API (``ledger/docs/api*.md``) from signatures and docstrings.
+
+The public surface is ``Ledger``, ``Session`` and every namespace that a property of these leads to.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from ledger.api import Ledger, PastLedger  # noqa: E402
+from ledger.cli import manual  # noqa: E402
+from ledger.cli.by_hand import HAND  # noqa: E402
+from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, cli_name, method_of, offered, plain  # noqa: E402
+from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
+from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, of_area  # noqa: E402
+from ledger.cli.methods import Method as CommandMethod  # noqa: E402
+from ledger.types import SHARED  # noqa: E402
+
+DOCS = ROOT / "ledger" / "docs"
+
+
+class Method(NamedTuple):
+    """A public method or property: what is typed to reach it, and what it says about itself."""
+
+    name: str
+    value: Any
+    doc: Doc
+    parameters: tuple[inspect.Parameter, ...]  # none of a property
+
+    @property
+    def is_property(self) -> bool:
+        return isinstance(self.value, property)
+
+
+def own_types() -> dict[str, type]:
+    """The classes that the facades of the features define, by name."""
+    found: dict[str, type] = {}
+    for path in sorted((ROOT / "ledger").glob("*/api.py")):
+        module = importlib.import_module(f"ledger.{path.parent.name}.api")
+        found |= {
+            name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__
+        }
+    return found
+
+
+def surface() -> dict[str, type]:
+    """Every namespace with the words before its methods: "ledger", "ledger.memories", "session", "session.summaries" …"""
+    areas: dict[str, type] = {"ledger": Ledger}
+    own = own_types()
+    if "Session" in own:
+        areas["session"] = own["Session"]
+    for prefix, area in tuple(areas.items()):
+        for name, value in _members(area):
+            to = own.get(str(_returned(value))) if isinstance(value, property) else None
+            if to is not None:
+                areas[f"{prefix}.{name}"] = to
+    return areas
+
+
+def methods(area: type, prefix: str = "") -> Iterator[Method]:
+    """What is public of a namespace, in the order of its writing; properties that lead to namespaces are left out."""
+    own = own_types()
+    for name, value in _members(area):
+        if isinstance(value, property):
+            if str(_returned(value)) not in own:
+                yield Method(prefix + name, value, doc_of(value), ())
+        else:
+            given = inspect.signature(value).parameters.values()
+            yield Method(prefix + name, value, doc_of(value), tuple(each for each in given if each.name not in _SELF))
+
+
+_SELF = ("self", "cls")
+
+
+def _members(area: type) -> Iterator[tuple[str, Any]]:
+    names: dict[str, None] = {}
+    for part in reversed(area.__mro__):
+        names |= {name: None for name in vars(part) if not name.startswith("_")}
+    for name in names:
+        raw = inspect.getattr_static(area, name)
+        if isinstance(raw, property):
+            yield name, raw
+        elif isinstance(raw, classmethod | staticmethod):
+            yield name, raw.__func__
+        elif inspect.isfunction(raw):
+            yield name, raw
+
+
+def _returned(value: property) -> object:
+    return getattr(value.fget, "__annotations__", {}).get("return")
+
+
+def known_calls() -> set[str]:
+    """Every way in which a text may name a public method: ``trust``, ``history.trust``, ``Ledger.open`` …"""
+    found: set[str] = set()
+    for prefix, area in surface().items():
+        for each in methods(area):
+            words = [*prefix.split("."), each.name]
+            found |= {".".join(words[start:]) for start in range(len(words))}
+            if prefix in ("ledger", "session"):
+                found |= {f"{prefix.title()}.{each.name}"}
+    return found
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+FLAT = {  # the verbs of the ledger itself, by page
+    "api-ledger": "open temporary import_log recover doctor bind at replay batch close path id position recall reopen "
+    "profile why review session",
+}
+CONTENTS = (
+    "# Python API",
+    "",
+    "Look up here what every call takes and gives. `ledger` is an open `Ledger`, `session` is `ledger.session(name)`.",
+    "",
+    "- **Who.** `Ledger.open` and `ledger.bind` say for which user every call works and who acts. A call for one user",
+    "  cannot see, name or match what another user's agent remembers; another user's id is `NotFoundError`.",
+    "  Use one file per tenant all the same.",
+    "- **Lists** answer a `Page`: a sequence with `next`, the cursor of the following page, and `all()`,",
+    "  which goes through every page.",
+    "- **`get`** raises `NotFoundError`. A filter that names something unknown gives an empty page.",
+    "- **Answers** are frozen objects; `to_dict()` gives dictionaries, and a `repr` is one short line. Each call reads one",
+    "  consistent snapshot.",
+    "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
+    "  and appends nothing.",
+)
+COMMANDS = (
+    "# Commands",
+    "",
+    "Look up here how each command is called; `memory-ledger COMMAND --help` explains its arguments and options.",
+    "",
+    "A command has the name of its Python method, and its options the names of the keywords: `ledger.memories.list(kinds=…)` is",
+    "`memory-ledger memories list --kinds …`. What Python takes by its place is an argument. An option of several values is",
+    "given again for each: `--tags work --tags travel`. See [the command line](command-line.md) for what all commands share.",
+    "",
+    "- Every command: `--db PATH`, `--user NAME`, `--json`, `--quiet` (`-q`).",
+    "- Reads that the past has: `--as-of MOMENT`, `--valid-at TIME`. Lists: `--limit`, `--after`, `--all`.",
+    "- Writes: `--actor`, `--client`, `--channel`, `--agent`, `--idempotency-key`, `--occurred-at`, `--correlation-id`,",
+    "  `--causation-id`, `--expected`.",
+    "",
+    "## The verbs of a ledger",
+    "",
+)
+PAGES = {
+    "api-ledger": ("Open, bind, read", "open a ledger, say for whom it works, and ask it", ()),
+    "api-changes": ("Changes", "record, decide, change, undo and erase", ()),
+    "api-records": (
+        "Records",
+        "memories, interactions and documents",
+        ("memories", "interactions", "documents"),
+    ),
+    "api-knowledge": (
+        "Knowledge",
+        "observations, conflicts, merges and the graph",
+        ("observations", "conflicts", "merges", "graph"),
+    ),
+    "api-projects": (
+        "Projects and lists of sessions",
+        "projects, all sessions and summaries",
+        ("projects", "sessions", "session.summaries"),
+    ),
+    "api-session": ("One session", "one conversation", ("session",)),
+    "api-history": (
+        "History and guards",
+        "audit, trust, erasures, holds and guards",
+        ("history", "erasures", "holds", "guards"),
+    ),
+    "api-operations": (
+        "Operations",
+        "policy, jobs, vectors, proofs, maintenance and projections of your own",
+        ("policy", "jobs", "vectors", "proof", "maintenance", "projections"),
+    ),
+}
+
+
+def pages() -> dict[str, str]:
+    """Every page of the API, by the name of its file."""
+    areas = surface()
+    written = {f"{name}.md": _page(name, areas) for name in PAGES if _areas_of(name, areas)}
+    written |= {"api.md": _contents(areas), "commands.md": _commands(), "llms.txt": _index()}
+    return {name: text.replace("``", "`") for name, text in written.items()}
+
+
+def _index() -> str:
+    """The pages with their first sentences, for agents that read them."""
+    rows = [
+        "# memory-ledger",
+        "",
+        "> A memory for LLM agents that keeps its whole history: an event log in one SQLite file.",
+        "",
+    ]
+    return "\n".join([*rows, *(f"- [{each.page}]({each.page}.md): {each.about}" for each in manual.pages())]) + "\n"
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]:
+    """Every command: the words that call it, its own parameters, and what it does in a line; for the page of all commands."""
+    for name in (each for names in PANELS.values() for each in names):
+        method = method_of(name)
+        yield (name,), list(offered(method)), plain(method.doc.first)
+    for name, function in BY_HAND.items():
+        method = CommandMethod(HAND, name, function, of_the_past=False)
+        yield (name,), list(offered(method)), plain(method.doc.first)
+    for area in AREAS:
+        for method in (each for each in of_area(area) if each.key not in SHORT):
+            above = ("session", area) if area == "summaries" else (area,)
+            own = list(offered(method))
+            yield (
+                (*above, cli_name(method.name)),
+                [SESSION[0], *own] if area in OF_A_SESSION else own,
+                plain(method.doc.first),
+            )
+
+
+def usage(words: Sequence[str], own: Sequence[inspect.Parameter]) -> str:
+    """How a command is called."""
+    parts = ["memory-ledger", *words]
+    for each in own:
+        name = "NAME" if each.name == "session_name" else each.name.upper().replace("_", "-")
+        if each.kind is PLACE:
+            parts.append(name if each.default is each.empty else f"[{name}]")
+    keywords = [each for each in own if each.kind is KEYWORD]
+    parts += [f"--{cli_name(each.name)} {each.name.upper()}" for each in keywords if each.default is each.empty]
+    parts += [f"[--{cli_name(each.name)}]" for each in keywords if each.default is not each.empty]
+    return " ".join(parts)
+
+
+def _commands() -> str:
+    """Every command with its usage and the options that are its own."""
+    rows = [*COMMANDS]
+    heading = ""
+    for words, own, about in commands():
+        group = " ".join(words[:-1])
+        if group != heading:
+            heading = group
+            rows += ["", f"## `{group}`", ""]
+        rows.append(f"- `{usage(words, own)}`  ")
+        rows.append(f"  {about}")
+    return "\n".join(rows) + "\n"
+
+
+def _contents(areas: dict[str, type]) -> str:
+    rows = [*CONTENTS, "", "| page | calls |", "|---|---|"]
+    for name, (title, _, _) in PAGES.items():
+        if not _areas_of(name, areas):
+            continue
+        calls = [each.name for of, area in _areas_of(name, areas) for each in _of_page(name, of, area)]
+        rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
+    rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
+    rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
+    options = [*fields_of("GroupOptions"), *fields_of("WriteOptions")]
+    for title, of, fields in (
+        ("The options of every write", "WriteOptions", options),
+        ("Parameters of a policy", "PolicyChanges", [*fields_of("PolicyChanges")]),
+    ):
+        rows += ["", f"## {title}", "", f"`ledger.types.{of}`:", "", "| name | meaning |", "|---|---|"]
+        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in fields]
+    rows += [
+        "",
+        "## Errors",
+        "",
+        "`from ledger import …`; each is a `LedgerError`.",
+        "",
+        "| error | raised when |",
+        "|---|---|",
+    ]
+    rows += [f"| `{name}` | {doc.first} |" for name, doc in _errors()]
+    past = sorted(name for name, _ in _members(PastLedger))
+    rows += [
+        "",
+        "## The past",
+        "",
+        f"`ledger.at(moment)` is a `PastLedger`. It has {_listed(past)}; of a namespace the reads.",
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _errors() -> Iterator[tuple[str, Doc]]:
+    package = importlib.import_module("ledger")
+    for name in package.__all__:
+        if name.endswith("Error"):
+            yield name, doc_of(getattr(package, name))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _areas_of(page: str, areas: dict[str, type]) -> list[tuple[str, type]]:
+    if not PAGES[page][2]:
+        return [("ledger", areas["ledger"])]
+    wanted = [
+        name if name.startswith("session") and name != "sessions" else f"ledger.{name}" for name in PAGES[page][2]
+    ]
+    return [(name, areas[name]) for name in wanted if name in areas]
+
+
+def _of_page(page: str, prefix: str, area: type) -> Iterator[Method]:
+    short = prefix.removeprefix("ledger.") + "."
+    first = FLAT["api-ledger"].split()
+    for each in methods(area, "" if prefix == "ledger" else short):
+        if prefix != "ledger" or (each.name in first) == (page == "api-ledger"):
+            yield each
+
+
+def _page(name: str, areas: dict[str, type]) -> str:
+    title, about, _ = PAGES[name]
+    rows = [f"# Python API: {title[0].lower()}{title[1:]}", "", f"Look up here the calls that {_phrase(name, about)}."]
+    rows += ["What many calls share is explained once in [Python API](api.md#parameters-that-many-calls-share).", ""]
+    for prefix, area in _areas_of(name, areas):
+        if prefix != "ledger":
+            rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
+        for each in _of_page(name, prefix, area):
+            rows += _entry(each)
+    return "\n".join(rows).rstrip() + "\n"
+
+
+def _phrase(name: str, about: str) -> str:
+    return about if name in ("api-ledger", "api-changes") else f"are about {about}"
+
+
+def _entry(each: Method) -> list[str]:
+    if each.is_property:
+        return [f"### `{each.name}`", "", each.doc.first, ""]
+    rows = [f"### `{each.name}({_signature(each)})`", "", f"→ `{_type(_answer(each))}`. {each.doc.first}"]
+    if each.doc.rest:
+        rows += ["", *(line(part) for part in each.doc.rest.split("\n\n"))]
+    rows.append("")
+    rows += [f"- `{name}: {_type(_annotation(each, name))}`: {text}" for name, text in each.doc.args.items()]
+    rows += [f"- raises `{name}`: {text}" for name, text in each.doc.raises.items()]
+    return [*rows, ""] if rows[-1] else rows
+
+
+def _signature(each: Method) -> str:
+    parts, starred = [], False
+    for parameter in each.parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            parts.append("*")
+        starred |= parameter.kind is parameter.VAR_POSITIONAL
+        name = str(parameter.replace(annotation=parameter.empty, default=parameter.empty))
+        default = parameter.default
+        parts.append(name if default is parameter.empty else f"{name}={_default(default)}")
+    return ", ".join(parts)
+
+
+def _default(value: object) -> str:
+    if isinstance(value, Enum):
+        return value.name
+    return repr(value) if isinstance(value, str | int | float | tuple | None) and len(repr(value)) < 40 else "…"
+
+
+def _annotation(each: Method, name: str) -> str:
+    return next((str(given.annotation) for given in each.parameters if given.name == name), "")
+
+
+def _answer(each: Method) -> str:
+    return str(getattr(each.value, "__annotations__", {}).get("return", ""))
+
+
+def _type(annotation: str) -> str:
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", annotation).replace("|", "or")
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
+    print(", ".join(f"{name}: {len(text):,} characters" for name, text in pages().items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,6 @@ from ledger import Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
-from ledger.types import Event
 
 
 def shown(found: GrepResult) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from absence import absent
 from summarizing import invalidate, summarise
 
-from ledger import Session
+from ledger import Ledger, Session
 from ledger.sessions.diagram import span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'

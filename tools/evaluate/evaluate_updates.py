@@ -1,6 +1,6 @@
 """Whether recall gives the newer of two statements first: through the public library only, with the defaults of recall.
 
-    python tools/evaluate/evaluate_updates.py [tests/corpus/update_pairs.jsonl] [--vectors wordllama] [--half seen] [--list] [--json]
+    python tools/evaluate/evaluate_updates.py [pairs.jsonl] [--vectors wordllama] [--half seen] [--list] [--json]
 
 A file has pairs as JSON lines: kind, old, new, question, language, half. Each half is one ledger: all the older statements,
 then all the newer ones. Of the kind "update" the newer one has to come first on the page, or stand there without the older

@@ -68,15 +68,15 @@ class Asker(Struct, frozen=True):
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
-            asked = ask(self.model, asked_for, cancelled=self.cancelled)
-            parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
+            completion = ask(self.model, asked_for, cancelled=self.cancelled)
+            parsed = answered(completion, extracting.kinds(), limit=extracting.READ)
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
         with self.engine.reading() as connection:
             seen = [found_in.look(connection, fact, shown, self.user, self.project) for fact in facts]
         known = tuple(memory.id for memory in shown)
-        return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+        return Answered(completion, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
 
 
 class Unanswered(Exception):
@@ -141,7 +141,7 @@ def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [(at, at) for at in positions]
 
 
-def meant_model(engine: Engine, using: str | None, given: object) -> Model | None:
+def meant_model(engine: Engine, using: str | None, model: object) -> Model | None:
     """Return the model to ask, or None for the rules.
 
     Raises:
@@ -151,7 +151,7 @@ def meant_model(engine: Engine, using: str | None, given: object) -> Model | Non
         raise RejectedError(f"using must be 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    default: Model | None = models.meant_model(engine, given)
+    default: Model | None = models.meant_model(engine, model)
     if using == "model" and default is None:
         raise RejectedError("using='model' needs a model: open the ledger with one, or give one here", rule="model")
     return default

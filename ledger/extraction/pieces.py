@@ -1,4 +1,4 @@
-"""The next piece of a session: the messages behind the cursor that are searched together, and the check that they are unchanged."""
+"""The next piece of a session: messages behind the cursor to be searched together, and the check that they are unchanged."""
 
 from __future__ import annotations
 

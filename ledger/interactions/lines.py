@@ -73,16 +73,16 @@ _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
 FIELD_BYTES = 2 * 1024 * 1024  # of the JSON of a field that is not a text; an event takes 1 MiB
 
 
-def check_line(given: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
+def check_line(line: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
     """Return the line from its JSON or its fields, or a sentence with the reason why it is not a line.
 
     Args:
-        given: The JSON text of the line, or its fields.
+        line: The JSON text of the line, or its fields.
         project: The project of a line that names none.
     """
     value: dict[str, object] = {}
     try:
-        value = given if isinstance(given, dict) else _decoded(given)
+        value = line if isinstance(line, dict) else _decoded(line)
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
     except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):

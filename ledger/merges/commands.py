@@ -173,8 +173,8 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     return merge_answers.ConflictReport(found=answer)
 
 
-def record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
-    return _in_lots(engine, "conflicts.find", asker, found, conflict_rules.TOGETHER, conflict_rules.record)
+def record_conflicts(engine: Engine, asker: Who, matches: Sequence[conflict_rules.Found]) -> list[str]:
+    return _in_lots(engine, "conflicts.find", asker, matches, conflict_rules.TOGETHER, conflict_rules.record)
 
 
 def resolve(

@@ -153,7 +153,9 @@ def meant_model(engine: Engine, using: str | None, model: object) -> Model | Non
         return None
     default: Model | None = models.meant_model(engine, model)
     if using == "model" and default is None:
-        raise RejectedError("using='model' needs a model: open the ledger with one, or give one here", rule="model")
+        raise RejectedError(
+            "extraction by a model needs a model: open the ledger with one, or give one here", rule="model"
+        )
     return default
 
 

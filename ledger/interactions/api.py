@@ -132,7 +132,7 @@ class Interactions(InteractionsRead):
         """
         if not isinstance(id, str) or not id.startswith("i_"):
             raise RejectedError(
-                f"{id!r:.40} is not the id of an interaction, like i_…; ledger.reinforce(id) reinforces a memory"
+                f"{id!r:.40} is not the id of an interaction, like i_…; reinforce(id) reinforces a memory"
             )
         answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id)
         assert isinstance(answer, answers.Reinforcement)

@@ -253,7 +253,7 @@ def supersede(
     relations = graph_rules.edge_list(edges)
     pairs = pairs_of.checked(metadata)
     arguments = (id, content, reason, kind, confidence, about, labels, sources, start, end)
-    arguments += (relations,) if relations else ()  # type: ignore[assignment]  # without edges, as in older versions, whose keys must match
+    arguments += (relations,) if relations else ()  # type: ignore[assignment]  # as older versions, whose keys must match
     arguments += (pairs,) if pairs else ()  # type: ignore[assignment]
 
     def body(work: Work) -> str:

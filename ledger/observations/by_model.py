@@ -44,7 +44,7 @@ class _NothingWritten(Exception):
 
 def consolidator_of(engine: Engine, using: str | None) -> str:
     if using == "model" and engine.model is None:
-        raise RejectedError("using='model' needs a model, and the ledger has none: open it with model=…", rule="model")
+        raise RejectedError("consolidation by a model needs a model: open the ledger with model=…", rule="model")
     return CONSOLIDATOR if using != "grouping" and engine.model is not None else GROUPING
 
 

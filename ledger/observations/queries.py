@@ -92,7 +92,7 @@ def listing(
             states = observations.listing(
                 connection, user=user, statuses=stored, projects=scope, before=place, limit=_AT_A_TIME
             )
-            results += filter(is_accepted, observation_answers(connection, states, now))
+            results += filter(is_wanted, observation_answers(connection, states, now))
             if len(states) < _AT_A_TIME:
                 break
             place = states[-1].row

@@ -29,9 +29,6 @@ class ConflictsRead(Area):
 
         Args:
             statuses: Only conflicts of these statuses; empty for every status.
-            project: Only conflicts of this project; "" for conflicts without a project.
-            limit: The largest number of conflicts to return.
-            after: The cursor of the page before.
         """
         accepted_statuses = plural("statuses", statuses, get_args(ConflictStatus))
 
@@ -59,10 +56,6 @@ class Conflicts(ConflictsRead):
     def find(self, *, project: str | None = None, **options: Unpack[WriteOptions]) -> ConflictReport:
         """Search active memories for new conflicts and record them; a second search records nothing twice.
 
-        Args:
-            project: Only memories of this project; None for all.
-            options: Who writes, and when it happened.
-
         Raises:
             NotFoundError: This user has no such project.
             RejectedError: An ``idempotency_key`` was given; the search needs none.
@@ -73,10 +66,7 @@ class Conflicts(ConflictsRead):
         """Keep one memory of a conflict; that memory supersedes the memories that exclude it.
 
         Args:
-            id: The conflict.
             keep: The id of the memory to keep.
-            reason: Why the memory is kept.
-            options: Who writes, when it happened and under which idempotency key.
         """
         return merge_commands.resolve(self._engine, self._scope.asker(options), id, keep, reason=reason)
 

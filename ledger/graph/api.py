@@ -70,7 +70,6 @@ class Relations(RelationsRead):
             valid_from: When the relation begins, inclusive; None for the beginning of the memory's validity.
             valid_to: When the relation ends, exclusive; a date alone includes that day. None for the end of the memory's
                 validity.
-            options: Who writes, when it happened and under which idempotency key.
         """
         writer, asker = self._engine.writer, self._scope.asker(options)
         return commands.relate(
@@ -94,8 +93,6 @@ class Relations(RelationsRead):
             subject: The first name.
             relation: The relation that the memory states.
             object: The second name.
-            reason: Why the relation is removed.
-            options: Who writes, when it happened and under which idempotency key.
         """
         asker = self._scope.asker(options)
         return commands.unrelate(self._engine.writer, asker, memory, subject, relation, object, reason)

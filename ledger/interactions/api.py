@@ -38,14 +38,8 @@ class InteractionsRead(Area):
         """List interactions, newest first.
 
         Args:
-            project: Only interactions of this project; "" for interactions without a project.
-            session: Only interactions of this session.
             client: Only interactions captured through this program.
             metadata: Only interactions that have all of these keys with exactly these values; None is a value too.
-            since: Only interactions from this time on.
-            until: Only interactions before this time.
-            limit: The largest number of interactions to return.
-            after: The cursor of the page before.
 
         Raises:
             RejectedError: A limit, cursor or time is not valid.
@@ -97,14 +91,12 @@ class Interactions(InteractionsRead):
         """Add the response to an interaction that was captured without one; an interaction has one response, which stays.
 
         Args:
-            id: The interaction.
             response: The text of the response; "" if there is only a summary.
             summary: A summary of the response.
             memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
                 as an echo. Other texts are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
             metadata: Further metadata; for a key that the interaction already has, the new value.
-            options: Who writes, when it happened and under which idempotency key.
 
         Raises:
             RejectedError: Both texts are blank, or the interaction has a response already.
@@ -122,10 +114,6 @@ class Interactions(InteractionsRead):
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:
         """Search again for memories that a response restates, and reinforce those that it did not reinforce yet.
-
-        Args:
-            id: The interaction.
-            options: Who writes, when it happened and under which idempotency key.
 
         Returns:
             The memories with their confidence before and after.
@@ -163,7 +151,6 @@ class Interactions(InteractionsRead):
             strict: True to write nothing and raise if a line is bad; otherwise bad lines are skipped, and the first 1,000 are
                 listed.
             occurred_at: The time of lines without a time.
-            dry_run: True to check and count only.
             timeout: Seconds after which the import stops between two commits. Captured lines stay, ``stopped`` has the reason,
                 and the same call continues from there.
             cancel: An event or a function that stops the import in the same way.

@@ -46,8 +46,6 @@ class MemoriesRead(Area):
             tags: Only memories that have all of these tags.
             metadata: Only memories that have all of these keys with exactly these values; None is a value too.
             min_confidence: Only memories with at least this confidence, from 0 to 1.
-            limit: The largest number of memories to return.
-            after: The cursor of the page before.
 
         Raises:
             RejectedError: A limit, cursor, status or confidence is not valid.
@@ -108,10 +106,8 @@ class Memories(MemoriesRead):
         """Add tags to a memory, or remove tags.
 
         Args:
-            id: The memory.
             add: Tags to add; a memory has at most 10 tags.
             remove: Tags to remove.
-            options: Who writes, when it happened and under which idempotency key.
         """
         add, remove = plural("add", add), plural("remove", remove)
         return commands.retag(self._engine.writer, self._scope.asker(options), id, add, remove)
@@ -127,10 +123,8 @@ class Memories(MemoriesRead):
         """Set keys of a memory's metadata, or remove keys; other keys keep their values.
 
         Args:
-            id: The memory.
             metadata: Keys with their new values, as in {"ticket": 4711}.
             unset: Keys to remove.
-            options: Who writes, when it happened and under which idempotency key.
         """
         pairs = {} if metadata is None else metadata
         return commands.set_metadata(self._engine.writer, self._scope.asker(options), id, pairs, unset)
@@ -147,11 +141,8 @@ class Memories(MemoriesRead):
         """Set when a memory was true in the world.
 
         Args:
-            id: The memory.
             valid_from: The inclusive beginning; None keeps the present beginning.
             valid_to: The exclusive end; a date alone includes that day. None removes the end, so that the memory holds on.
-            reason: Why the validity changes.
-            options: Who writes, when it happened and under which idempotency key.
         """
         return commands.set_validity(self._engine.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
 
@@ -161,9 +152,6 @@ class Memories(MemoriesRead):
         """Set the confidence of a memory by hand.
 
         Args:
-            id: The memory.
             confidence: From 0 to 1, in steps of one millionth.
-            reason: Why the confidence changes.
-            options: Who writes, when it happened and under which idempotency key.
         """
         return commands.adjust(self._engine.writer, self._scope.asker(options), id, confidence, reason)

@@ -33,9 +33,6 @@ class MergesRead(Area):
 
         Args:
             statuses: Only merges of these statuses; empty for every status. A proposal whose memories changed is "obsolete".
-            project: Only merges of this project; "" for merges without a project.
-            limit: The largest number of merges to return.
-            after: The cursor of the page before.
         """
         accepted_statuses = plural("statuses", statuses, get_args(MergeStatus))
 
@@ -68,9 +65,7 @@ class Merges(MergesRead):
         """Propose merges of active memories of one kind and project; a second search proposes nothing twice.
 
         Args:
-            project: Only memories of this project; None for all.
             threshold: The least similarity of two word sets (Jaccard), from 0.5 to 1.
-            options: Who writes, and when it happened.
 
         Raises:
             NotFoundError: This user has no such project.
@@ -88,8 +83,6 @@ class Merges(MergesRead):
         Args:
             proposal: The id of the merge.
             content: The wording of the new memory; None for that of the most confident memory.
-            reason: Why the memories are merged.
-            options: Who writes, when it happened and under which idempotency key.
 
         Raises:
             RejectedError: The proposal is obsolete or was rejected.
@@ -108,8 +101,6 @@ class Merges(MergesRead):
         Args:
             memories: The ids of the memories.
             content: The wording of the new memory; None for that of the most confident memory.
-            reason: Why the memories are merged.
-            options: Who writes, when it happened and under which idempotency key.
         """
         ids = plural("memories", memories)
         if any(id.startswith("g_") for id in ids):

@@ -32,14 +32,11 @@ class ObservationsRead(Area):
         """List observations with their sources, newest first.
 
         Args:
-            project: Only observations of this project; "" for observations without a project.
             tags: Only observations that have all of these tags.
             trends: Only observations whose evidence has one of these trends; empty for every trend.
             statuses: Only observations of these statuses; empty for every status. "unsupported" is active without a live
                 source.
             freshness: "fresh" for content that matches its sources, "stale" for content that may not; None for both.
-            limit: The largest number of observations to return.
-            after: The cursor of the page before.
 
         Raises:
             RejectedError: A limit, cursor, status, trend or freshness is not valid.
@@ -111,10 +108,7 @@ class Observations(ObservationsRead):
             content: The text.
             sources: Ids of memories, interactions, chunks and messages in use, at least one.
             confidence: The confidence, from 0.5 to 1.
-            project: The project of the observation.
             tags: At most 10 tags.
-            reason: Why the observation is added.
-            options: Who writes, when it happened and under which idempotency key.
 
         Raises:
             RejectedError: There is no source, or a source is not in use or belongs to another project.
@@ -148,9 +142,6 @@ class Observations(ObservationsRead):
         Args:
             sources: Ids of memories, interactions, chunks, documents and messages, at least one.
             exclusive: True to allow more than 50,000 events, which keep other writers waiting until they are done.
-            dry_run: True to report the effect and change nothing.
-            reason: Why the sources are withdrawn.
-            options: Who writes, when it happened and under which idempotency key.
 
         Raises:
             NotFoundError: A source does not exist.

@@ -27,7 +27,6 @@ class UserPolicy(UserPolicyRead):
         """Change parameters of this user's policy from here on, and return the whole policy.
 
         Args:
-            reason: Why the policy changes.
             changes: Parameters by name, each with its range in ``PolicyChanges``; other parameters stay as they are.
         """
         if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):

@@ -1,1 +1,1 @@
-"""Memories that cannot all be true."""
+"""Conflicts between memories that cannot all be true."""

@@ -1,4 +1,4 @@
-"""``ledger.conflicts``: find memories that cannot all be true, and decide."""
+"""The ``ledger.conflicts`` namespace, which finds memories that cannot all be true, and records decisions."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ class ConflictsRead(Area):
         """List conflicts with their memories, newest first.
 
         Args:
-            statuses: Only conflicts of these statuses; none for every status.
+            statuses: Only conflicts of these statuses; empty for every status.
         """
-        wanted = plural("statuses", statuses, get_args(ConflictStatus))
+        accepted_statuses = plural("statuses", statuses, get_args(ConflictStatus))
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
-            return merge_queries.list_conflicts(self._engine, self._scope.user, wanted, project, count, start)
+            return merge_queries.list_conflicts(
+                self._engine, self._scope.user, accepted_statuses, project, count, start
+            )
 
-        filters = {"user": self._scope.user, "statuses": wanted, "project": project}
-        return page("conflicts", filters, limit, after, fetch, lambda each: each.id)
+        filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
+        return page("conflicts", filters, limit, after, fetch, lambda conflict: conflict.id)
 
     def get(self, id: str) -> Conflict:
-        """Return one conflict as it stands.
+        """Return a conflict as it stands.
 
         Raises:
             NotFoundError: This user has no such conflict.
@@ -52,7 +54,7 @@ class Conflicts(ConflictsRead):
     """The conflicts of a user."""
 
     def find(self, *, project: str | None = None, **options: Unpack[WriteOptions]) -> ConflictReport:
-        """Look for new conflicts among active memories and record them; looking again records nothing twice.
+        """Search active memories for new conflicts and record them; a second search records nothing twice.
 
         Raises:
             NotFoundError: This user has no such project.
@@ -61,13 +63,13 @@ class Conflicts(ConflictsRead):
         return merge_commands.find_conflicts(self._engine, self._scope.searcher(options), project=project)
 
     def resolve(self, id: str, *, keep: str, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
-        """Keep one memory of a conflict; it supersedes those that cannot be true next to it.
+        """Keep one memory of a conflict; that memory supersedes the memories that exclude it.
 
         Args:
-            keep: The id of the memory.
+            keep: The id of the memory to keep.
         """
         return merge_commands.resolve(self._engine, self._scope.asker(options), id, keep, reason=reason)
 
     def accept(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
-        """Decide that all memories of a conflict can be true; it is not raised again while they say what they say."""
+        """Decide that all memories of a conflict can be true; the conflict is not raised again while they keep their values."""
         return merge_commands.resolve(self._engine, self._scope.asker(options), id, both=True, reason=reason)

@@ -1,4 +1,4 @@
-"""The table by which a memory is admitted that nobody reviewed: who said it decides (by_source/1)."""
+"""The table that gives an unreviewed memory its status by its source (by_source/1)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from ledger.domain.text import STOP_WORDS, words
 from ledger.domain.turns import Line
 
 TABLE = "by_source/1"
-"""Name and version: another table, or another division of a message (``foreign/1``), is another version."""
+"""The table's name and version; a change of the table or of the division of a message (``foreign/1``) needs a new version."""
 
 ACTIVE, CANDIDATE = "active", "candidate"
 AGENT_CONFIDENCE = 600_000
-"""The most confidence of what an agent remembers by itself, in millionths (ours; as a sentence rule's)."""
+"""The greatest confidence of a memory that an agent records by itself, in millionths.
+
+The number is this product's own choice, equal to that of a rule on sentences."""
 
 _USER = "user"
-_OF_NOBODY = frozenset(("user",))  # how every memory begins, which no text has to say
+_OF_NOBODY = frozenset(("user",))  # memories begin with "The user", which need not stand in the text
 
 
 class Row(Struct, frozen=True):
-    """One line of the table: what it is about, the status that it gives, and the most confidence, None for no bound."""
+    """A line of the table: its subject in words, the status that it gives, and the greatest confidence, None for no bound."""
 
     name: str
     about: str
@@ -32,7 +34,7 @@ class Row(Struct, frozen=True):
 
     @property
     def recorded(self) -> str:
-        """The line as an event has it: its name, and the table's with its version."""
+        """Return the line as an event has it: the table's name with its version, and the line's name."""
         return f"{TABLE} {self.name}"
 
 
@@ -50,7 +52,7 @@ _BY_RECORDED = {row.recorded: row for row in ROWS}
 
 
 def explained(recorded: str) -> str:
-    """Return a sentence about a line of the table as an event has it; "" for a memory without one."""
+    """Return a sentence about a line of the table as an event has it; "" for a memory without a line."""
     if not recorded:
         return ""
     row = _BY_RECORDED.get(recorded)
@@ -62,18 +64,18 @@ def explained(recorded: str) -> str:
 
 
 def about(recorded: str) -> str:
-    """Return what a line of the table is about, in words; the recorded name for one of another version."""
+    """Return the subject of a line of the table in words; the recorded name for a line of another version."""
     row = _BY_RECORDED.get(recorded)
     return row.about if row is not None else recorded
 
 
 def of_channel(channel: str) -> Row:
-    """Return the line for a memory that is given as a whole, and not by a person."""
+    """Return the line for a memory that was given as a whole, and not by a person."""
     return AGENT if channel == "agent" else OUTSIDE
 
 
 def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: bool) -> Row:
-    """Return the line for what a rule found in these characters of a line."""
+    """Return the line for a rule's finding in these characters of a line."""
     if line.role != _USER:
         return ASSISTANT
     if line.channel != _USER:
@@ -84,10 +86,10 @@ def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: 
 
 
 def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, claimed: bool, corrects: bool) -> Row:
-    """Return the line for what a model found: it cites some of the ``lines`` that it was shown.
+    """Return the line for a model's finding, which cites some of the ``lines`` that the model was shown.
 
-    A model names messages and no characters. So a word of the content that stands in a pasted part of any of the user's lines,
-    and in his own words nowhere among the cited ones, puts the content in doubt.
+    A model names messages and no characters. So the content is in doubt if it has a word that stands in a pasted part of any of
+    the user's lines, and not in the user's own words in the cited lines.
     """
     if claimed:
         return ASSISTANT
@@ -110,7 +112,7 @@ def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, c
 
 
 def _divided(line: Line) -> tuple[set[str], set[str]]:
-    """The words of a line that are the user's own, and those of its parts in doubt."""
+    """Return the words of a line that are the user's own, and the words of its parts in doubt."""
     own, pasted, at = list[str](), list[str](), 0
     for start, end in marked(line.text):
         own.append(line.text[at:start])

@@ -1,11 +1,11 @@
-"""A document: taken in, replaced by a newer text, removed and restored. Its chunks' texts stay in the log.
+"""A document: added, replaced by a newer text, removed and restored. The texts of its chunks stay in the log.
 
 none ──add──► active ──remove──► removed       restore, or adding it again: active
               │    ▲
               └────┘ add of another text: replaced
 
-An erasure ends both: what lost its title is erased, and nothing is decided about it any more. The state holds no list of
-chunks, for it is written again with each of them; which chunks there are is told by ``projections.views.documents``.
+An erasure ends both statuses: a document without a title is erased, and no command is accepted for it. The state holds no list
+of chunks, for the state is written again with each of them; ``projections.views.documents`` has the chunks.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ledger.domain.metadata import Pairs
 TEXT_BYTES = 50 * 1024 * 1024
 TITLE_BYTES = 1024
 PATH_BYTES = 4096
-KEPT_RANGES = 1_999  # in one event (DESIGN 3: lists of at most 2,000); chunks beyond them are new ones
+KEPT_RANGES = 1_999  # in one event, whose lists are bounded to 2,000; chunks beyond them are recorded as new
 ERASED = "erased"
 STATUSES = ("active", "removed", ERASED)
 
 
 class Document(Struct, frozen=True):
-    """Everything that folds out of one document's events but its texts; the columns of its row, in order."""
+    """The state that folds out of one document's events, without its texts; the fields are the columns of its row, in order."""
 
     row: int
     id: str
@@ -59,11 +59,11 @@ class Document(Struct, frozen=True):
     size: int
     chunks: int
     status: str
-    underlying: str | None  # the status that it would have, had it not been erased
-    text_at: int  # the position of the event that began its present text
-    awaited: int  # chunks of it that are still to be added
+    underlying: str | None  # the status that the document would have if it had not been erased
+    text_at: int  # the position of the event that began the present text
+    awaited: int  # chunks of the present text that are still to be added
     recorded_at: str
-    updated_at: str  # when it was last taken in
+    updated_at: str  # when the document was last added
     version: int
     position: int
 
@@ -72,10 +72,11 @@ class Document(Struct, frozen=True):
 
 
 class TextAdded(Struct, frozen=True):
-    """A whole text, cut; ``fresh`` has an id for every piece that is new, ``prints`` what each piece says, as a number.
+    """A command that adds a whole text, cut into pieces.
 
-    ``known`` are those numbers of the chunks that the document has, in order; None for one that was erased. A title, tags,
-    metadata or a project of None are not given.
+    ``fresh`` has an id for every piece, in case the piece is new, and ``prints`` a number that stands for each piece's text.
+    ``known`` are these numbers for the document's present chunks, in order; None for an erased chunk. A title, tags, metadata
+    or a project of None are not given.
     """
 
     digest: str
@@ -85,7 +86,7 @@ class TextAdded(Struct, frozen=True):
     prints: Sequence[int]
     known: Sequence[int | None] = ()
     path: str = ""
-    called: str = ""  # the title of a new document for which none was given
+    called: str = ""  # the title of a new document if the caller gave none
     title: str | None = None
     tags: tuple[str, ...] | None = None
     metadata: Pairs | None = None
@@ -105,7 +106,11 @@ Command = TextAdded | Remove | Restore
 
 
 def decide(command: Command, document: Document | None) -> list[Event]:
-    """The events that a command leads to; an empty list when what it asks for is already so."""
+    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The document was erased.
+    """
     match command, document.status if document is not None else "none":
         case TextAdded(), "none":
             return _text_added(command)
@@ -122,7 +127,7 @@ def decide(command: Command, document: Document | None) -> list[Event]:
         case _:
             subject = document.id if document is not None else None
             raise RejectedError(
-                f"cannot {type(command).__name__.lower()} {subject}: it was erased, which allows nothing any more",
+                f"cannot {type(command).__name__.lower()} {subject}: it was erased, which allows no command any more",
                 rule="transition",
                 subject=subject,
             )
@@ -155,10 +160,10 @@ def _metadata(piece: Piece) -> Raw:
 
 
 def is_known(command: TextAdded, document: Document) -> bool:
-    """Whether the document says all this already."""
+    """Return True if the document already has this text, title, tags, metadata and project."""
     pairs = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
     same = command.digest == document.digest and _has_metadata(command, document)
-    return same and all(given is None or given == known for given, known in pairs)
+    return same and all(value is None or value == known for value, known in pairs)
 
 
 def _has_metadata(command: TextAdded, document: Document) -> bool:
@@ -168,7 +173,7 @@ def _has_metadata(command: TextAdded, document: Document) -> bool:
 def _replaced(command: TextAdded, document: Document) -> list[Event]:
     if is_known(command, document):
         return []
-    if command.digest == document.digest:  # only what it is called, or where it belongs
+    if command.digest == document.digest:  # the same text under another title, other tags, metadata or another project
         kept, new = [(0, document.chunks - 1, 0)] if document.chunks else [], list[int]()
     else:
         kept, new = matched(command.known, command.prints)
@@ -186,18 +191,18 @@ def _replaced(command: TextAdded, document: Document) -> list[Event]:
     return [header, *_added(command, new)]
 
 
-def matched(known: Sequence[int | None], wanted: Sequence[int]) -> tuple[list[Moved], list[int]]:
-    """Which chunks go on, as (first, last, to), and the indexes of those that are new, in time linear in both.
+def matched(known: Sequence[int | None], prints: Sequence[int]) -> tuple[list[Moved], list[int]]:
+    """Return the chunks that continue, as (first, last, to), and the indexes of new chunks, in time linear in both texts.
 
-    In the order of the new text: the chunk that follows the last one matched, if it says the same, or else the first that
-    does and was not taken yet; so that what moved as a whole stays together.
+    In the order of the new text, each piece takes the chunk after the last match if it has the same text, or else the first chunk
+    with the same text that is not yet taken. So a passage that moved as a whole stays together.
     """
     places: dict[int, deque[int]] = {}
     for index, number in enumerate(known):
         if number is not None:
             places.setdefault(number, deque()).append(index)
     taken, kept, following = set[int](), list[Moved](), 0
-    for to, number in enumerate(wanted):
+    for to, number in enumerate(prints):
         at = following if following < len(known) and known[following] == number and following not in taken else None
         waiting = places.get(number)
         while at is None and waiting:
@@ -212,43 +217,45 @@ def matched(known: Sequence[int | None], wanted: Sequence[int]) -> tuple[list[Mo
         else:
             kept.append((at, at, to))
     if len(kept) > KEPT_RANGES:
-        longest = sorted(kept, key=lambda each: each[0] - each[1])[:KEPT_RANGES]
-        kept = sorted(longest, key=lambda each: each[2])
+        longest = sorted(kept, key=lambda span: span[0] - span[1])[:KEPT_RANGES]
+        kept = sorted(longest, key=lambda span: span[2])
     goes_on = {to + step for first, last, to in kept for step in range(last - first + 1)}
-    return kept, [index for index in range(len(wanted)) if index not in goes_on]
+    return kept, [index for index in range(len(prints)) if index not in goes_on]
 
 
 def _removed(kept: Iterable[Moved], count: int) -> Ranges:
-    """The indexes before that no longer are, as inclusive ranges."""
-    found, at = list[tuple[int, int]](), 0
+    """Return the old indexes that no longer exist, as inclusive ranges."""
+    ranges, at = list[tuple[int, int]](), 0
     for first, last, _ in sorted(kept):
         if first > at:
-            found.append((at, first - 1))
+            ranges.append((at, first - 1))
         at = last + 1
-    return (*found, (at, count - 1)) if at < count else tuple(found)
+    return (*ranges, (at, count - 1)) if at < count else tuple(ranges)
 
 
 def moved(kept: Iterable[Moved]) -> dict[int, int]:
-    """Index before -> index after, of every chunk that goes on."""
+    """Return the new index of every chunk that continues, by its old index."""
     return {first + step: to + step for first, last, to in kept for step in range(last - first + 1)}
 
 
 def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
-    """The chunks that a document has after all of these events in effect, by the position of what added each: that event, and
-    its index in the text as it is now."""
-    found = dict[int, tuple[AnyEvent, int]]()
+    """Return the chunks of a document after these events in effect.
+
+    The key is the position of the event that added a chunk; the value is that event, and the chunk's index in the present text.
+    """
+    chunks = dict[int, tuple[AnyEvent, int]]()
     for event in events:
         match event.data:
             case DocumentAdded():
-                found = {}
+                chunks = {}
             case ChunkAdded(index=index):
-                found[event.position] = (event, index)
+                chunks[event.position] = (event, index)
             case DocumentReplaced(kept=kept):
                 goes_on = moved(kept)
-                found = {at: (added, goes_on[index]) for at, (added, index) in found.items() if index in goes_on}
+                chunks = {at: (added, goes_on[index]) for at, (added, index) in chunks.items() if index in goes_on}
             case _:
                 pass
-    return found
+    return chunks
 
 
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
@@ -257,11 +264,11 @@ DocumentEvent = DocumentAdded | ChunkAdded | DocumentReplaced | DocumentRemoved 
 
 
 def evolve(document: Document | None, event: AnyEvent) -> Document | None:
-    """The document after an event in effect. Without its ingestion there is nothing that an event could change."""
+    """Return the document after an event in effect; None while no DocumentAdded is in effect."""
     data: DocumentEvent = event.data
     if document is None:
         return _gone(_begun(event, data)) if isinstance(data, DocumentAdded) else None
-    if document.status == ERASED:  # folds on the underlying status, for a later title may not have been erased
+    if document.status == ERASED:  # a later title may not have been erased, so the underlying status goes on
         document = replace(document, status=document.underlying or "active", underlying=None)
     return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
 
@@ -329,7 +336,7 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
 
 
 def admits(document: Document | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if document is None:
         return isinstance(data, DocumentAdded)
     match data:

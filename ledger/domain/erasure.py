@@ -1,9 +1,9 @@
-"""What an erasure does to the stored JSON of one event: named fields become null, spans black, and nothing else changes.
+"""The erasure of texts in the stored JSON of one event: named fields become null, spans black, and nothing else changes.
 
-A list of ids that were kept as they were given may hold anything: what in it is no id of ours is text, and leaves the list.
+Every value that is not named stays byte for byte as it was, for events of any type, known or not. If this version cannot read
+an event, nobody can tell which parts are text, so that its whole ``data`` is erased.
 
-It works on the bytes of whatever type of event, known or not: every value that is not named stays byte for byte as it was.
-Of an event that this version cannot read nobody can say what in it is text, so its whole ``data`` goes.
+A list of ids that a caller gave may hold anything: a part that is not an id of this product is text, and leaves the list.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ledger.domain.spans import merged
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
-WHOLE = "data"  # the field that stands for all of an event which cannot be read
-PEOPLE = tuple(name for name, what in string_fields(Envelope).items() if what == "text")
-_ENVELOPE = {each.encode_name for each in msgspec.structs.fields(Envelope)} | {WHOLE}
-_LABELS = (
+WHOLE = "data"  # the field that stands for the whole of an unreadable event
+PEOPLE = tuple(name for name, string_kind in string_fields(Envelope).items() if string_kind == "text")
+_ENVELOPE = {field.encode_name for field in msgspec.structs.fields(Envelope)} | {WHOLE}
+_LABELS = (  # fields with short texts, too common to be quotes of each other
     "memories_used",
     "chunks_used",
     "entities",
@@ -46,9 +46,9 @@ _LABELS = (
     "metadata",
     "warnings",
     "model",
-)  # say little alone
+)
 
-_FREE = ("data.metadata", "data.context", "data.extra")  # whose keys are anybody's
+_FREE = ("data.metadata", "data.context", "data.extra")  # free JSON, in which a caller may use any key
 _STATES = ("ProjectStateSet", "ProjectStateInvalidated")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -57,32 +57,35 @@ _any = msgspec.json.Decoder()
 
 @cache
 def given_ids(type_: str) -> tuple[str, ...]:
-    """The ids of an event that are kept as they were given, so they may be anything: the guards look through them, too."""
+    """Return the fields of an event with ids as a caller gave them.
+
+    Such a field may hold any text, so that the guards search it too.
+    """
     fields = id_fields(TYPES[type_]) if type_ in TYPES else ()
-    return tuple(each.path[0] for each in fields if each.ref is not None and each.ref.among == "anything")
+    return tuple(field.path[0] for field in fields if field.ref is not None and field.ref.among == "anything")
 
 
 @cache
 def _digests(type_: str) -> tuple[str, ...]:
     fields = string_fields(TYPES[type_]) if type_ in TYPES else {}
-    return tuple(name for name, what in fields.items() if what == "keyed digest")
+    return tuple(name for name, string_kind in fields.items() if string_kind == "keyed digest")
 
 
 class Part(Struct, frozen=True):
-    """One field of an event that holds text: its name, its texts, or the blob that holds them.
+    """A field of an event that holds text: its name, its texts, or the blob that holds them.
 
-    ``plain`` is a single text, of which a span can go; a list or free JSON goes as a whole.
+    ``plain`` marks a single text, of which a span can be erased; a list or free JSON is erased as a whole.
     """
 
     field: str
     texts: tuple[str, ...]
     blob: str | None = None
     plain: bool = False
-    quotable: tuple[str, ...] | None = None  # of many texts those that others can quote
+    quotable: tuple[str, ...] | None = None  # the texts that others can quote; None for all
 
     @property
     def is_significant(self) -> bool:
-        """Whether the text says something of its own, so that others can quote it; a tag or a reason does not."""
+        """Return True if the text is worth quoting, so that others may repeat it; a tag or a reason is not."""
         return self.field.removeprefix("data.") not in _LABELS
 
 
@@ -91,45 +94,56 @@ def digest(state: str) -> str:
 
 
 def parts(type_: str, state: str) -> list[Part]:
-    """What of the data of an event is text and still there."""
+    """Return the fields of an event's data that hold text which is not yet erased."""
     data = _members.decode(state).get("data", NULL)
     if not _is_readable(type_, data):
         return [Part(WHOLE, tuple(strings(_any.decode(data))))] if bytes(data) != b"null" else []
     fields = _members.decode(data)
-    given = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
-    found = [_part(name, value) for name, value in given if value not in (None, "", [], {})]
-    found += _foreign(type_, fields)
-    if type_ in _STATES:  # what an entry is called is a label, unlike the name of a project or a session
-        found = [replace(each, quotable=()) if each.field == "data.name" else each for each in found]
-    found = [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
-    return [_of_extra(each, _any.decode(fields["extra"])) if each.field == "data.extra" else each for each in found]
+    values = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
+    fields_with_text = [_part(name, value) for name, value in values if value not in (None, "", [], {})]
+    fields_with_text += _foreign(type_, fields)
+    if type_ in _STATES:  # the name of an entry is a label, unlike the name of a project or a session
+        fields_with_text = [
+            replace(part, quotable=()) if part.field == "data.name" else part for part in fields_with_text
+        ]
+    fields_with_text = [
+        _of_message(part, _any.decode(fields["parts"])) if part.field == "data.parts" else part
+        for part in fields_with_text
+    ]
+    return [
+        _of_extra(part, _any.decode(fields["extra"])) if part.field == "data.extra" else part
+        for part in fields_with_text
+    ]
 
 
 def unknown_fields(type_: str, state: str) -> tuple[str, ...]:
-    """The fields of an event that can be read, but for these, which only a newer version knows."""
+    """Return the fields of an otherwise readable event that only a newer version knows."""
     envelope = _members.decode(state)
     data = envelope.get("data", NULL)
     if not _is_readable(type_, data) or _any.decode(envelope.get("schema", b"1")) < TYPES[type_].schema:
         return ()
     outside = envelope.keys() - _ENVELOPE
-    inside = _members.decode(data).keys() - {each.encode_name for each in msgspec.structs.fields(TYPES[type_])}
+    inside = _members.decode(data).keys() - {field.encode_name for field in msgspec.structs.fields(TYPES[type_])}
     return (*sorted(outside), *(f"data.{name}" for name in sorted(inside)))
 
 
 def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
     for name in given_ids(type_):
-        texts = tuple(each for each in _any.decode(fields.get(name, NULL)) or () if not ids.is_id(each))
+        texts = tuple(value for value in _any.decode(fields.get(name, NULL)) or () if not ids.is_id(value))
         if texts:
             yield Part(f"data.{name}", texts)
 
 
 def _of_message(part: Part, parts: list[object]) -> Part:
-    """Of the parts of a message the texts can be quoted; a call's id or the name of a tool are anybody's. The names of
-    the fields, and the type, are our own; that of a part of another type is a provider's."""
-    given = [each for each in parts if isinstance(each, dict) and each.get("type") != provider_forms.OTHER]
-    texts = [text for each in given for name, value in each.items() if name != "type" for text in strings(value)]
-    quotable = [text for each in given for name in ("text", "uri") if (text := each.get(name))]
-    quotable += [text for each in given for text in _values(each.get("arguments")) if len(text) >= BOUNDED_CHARS]
+    """Return the part with the texts of a message, and those of them that others can quote.
+
+    A call's id or the name of a tool is too common to be a quote. The names of fields, and the type, are this product's own; the
+    type of a provider's own part is the provider's.
+    """
+    own_parts = [item for item in parts if isinstance(item, dict) and item.get("type") != provider_forms.OTHER]
+    texts = [text for item in own_parts for name, value in item.items() if name != "type" for text in strings(value)]
+    quotable = [text for item in own_parts for name in ("text", "uri") if (text := item.get(name))]
+    quotable += [text for item in own_parts for text in _values(item.get("arguments")) if len(text) >= BOUNDED_CHARS]
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
 
 
@@ -142,17 +156,20 @@ def _values(value: object) -> Iterable[str]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        for each in value:
-            yield from _values(each)
+        for item in value:
+            yield from _values(item)
     elif isinstance(value, str):
         yield value
 
 
 def people(state: str) -> list[Part]:
-    """Who an event names as its user, actor, agent and client; our own policies are nobody."""
+    """Return the fields of an event that name a person or program: user, actor, agent and client.
+
+    This product's own policies are no persons and are left out.
+    """
     fields = _members.decode(state)
-    given = ((name, _any.decode(fields[name])) for name in PEOPLE if name in fields)
-    return [Part(name, (value,), plain=True) for name, value in given if value and not _is_ours(name, value)]
+    values = ((name, _any.decode(fields[name])) for name in PEOPLE if name in fields)
+    return [Part(name, (value,), plain=True) for name, value in values if value and not _is_ours(name, value)]
 
 
 def _is_ours(field: str, value: str) -> bool:
@@ -179,7 +196,7 @@ def _part(name: str, value: object) -> Part:
 
 
 def strings(value: object) -> Iterable[str]:
-    """Every text in a JSON value, keys too."""
+    """Return every text in a JSON value, keys too."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -192,16 +209,19 @@ def strings(value: object) -> Iterable[str]:
 
 
 def has_digests(type_: str, state: str) -> bool:
-    """Whether there is a keyed digest of what somebody gave: the arguments of a keyed command, the text of a refusal."""
+    """Return True if the event has a keyed digest of given texts: the arguments of a keyed command, or the text of a refusal."""
     fields = _members.decode(state)
     data = fields.get("data", NULL)
     inside = _members.decode(data) if _digests(type_) and _is_readable(type_, data) else {}
     held = (fields.get("arguments", NULL), *(inside.get(name, NULL) for name in _digests(type_)))
-    return any(bytes(each) != b"null" for each in held)
+    return any(bytes(value) != b"null" for value in held)
 
 
 def keyed_command(state: str) -> str | None:
-    """The command of an event that holds a keyed digest of its arguments; each event of the command holds the same."""
+    """Return the command of an event that holds a keyed digest of its arguments; None without a digest.
+
+    All events of the command hold the same digest.
+    """
     fields = _members.decode(state)
     return (
         _any.decode(fields.get("command_id", fields["event_id"]))
@@ -211,30 +231,33 @@ def keyed_command(state: str) -> str | None:
 
 
 def salt(state: str) -> str | None:
-    found = _any.decode(_members.decode(state).get("salt", NULL))
-    return found if isinstance(found, str) else None
+    value = _any.decode(_members.decode(state).get("salt", NULL))
+    return value if isinstance(value, str) else None
 
 
 def redacted(type_: str, state: str, fields: Sequence[str], spans: Sequence[tuple[str, int, int]]) -> str:
-    """The state without these; its salt, and the digests that could confirm a guess at what went, go with them."""
+    """Return the state with these fields and spans erased.
+
+    The salt, and the digests that could confirm a guess at an erased text, are erased too.
+    """
     envelope = _members.decode(state)
     for name in (*fields, "salt", "arguments"):
         if name in envelope:
             envelope[name] = NULL
     if fields != (WHOLE,) and _is_readable(type_, envelope.get("data", NULL)):
         data = _members.decode(envelope["data"])
-        for name in (*(each.removeprefix("data.") for each in fields if "." in each), *_digests(type_)):
+        for name in (*(path.removeprefix("data.") for path in fields if "." in path), *_digests(type_)):
             if name in data:
                 data[name] = _own_ids(data[name]) if name in given_ids(type_) else NULL
         for field in dict.fromkeys(field for field, _, _ in spans):
             name = field.removeprefix("data.")
-            data[name] = _blackened(data[name], [(first, last) for each, first, last in spans if each == field])
+            data[name] = _blackened(data[name], [(first, last) for spanned, first, last in spans if spanned == field])
         envelope["data"] = Raw(msgspec.json.encode(data))
     return msgspec.json.encode(envelope).decode()
 
 
 def _own_ids(value: Raw) -> Raw:
-    return Raw(msgspec.json.encode([each for each in _any.decode(value) if ids.is_id(each)]))
+    return Raw(msgspec.json.encode([value_id for value_id in _any.decode(value) if ids.is_id(value_id)]))
 
 
 def _blackened(value: Raw, spans: Iterable[tuple[int, int]]) -> Raw:

@@ -1,4 +1,4 @@
-"""An interaction: a prompt, later its response, and what was reinforced by it and extracted from it."""
+"""An interaction: a prompt, later its response, and the state of its reinforcement and extraction."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ledger.domain.events.base import NOTHING
 from ledger.domain.times import moment
 
 ERASED = "erased"
-ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often by itself
+ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often before somebody has to ask for it
 
 LOOKED_AT = ("waiting", "pending", "done", "undone", "failed", "off", ERASED)
-"""How far the reinforcement and the extraction of an interaction are."""
+"""The statuses of the reinforcement and of the extraction of an interaction."""
 
 TEXT_BYTES = 10 * 1024 * 1024
 
 
 class Denial(Struct, frozen=True):
-    """A memory that the response denies, and the position that says so."""
+    """A memory that the response denies, and the position of the event that records the denial."""
 
     memory: str
     position: int
 
 
 class Interaction(Struct, frozen=True, gc=False):
-    """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
+    """The state that folds out of one interaction's events; the fields are the columns of its row, and the texts stay in the log.
 
-    ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and
-    ``extraction`` are "waiting" for a response, "pending", "done", "undone" (looked at, and made void: nothing looks again by
-    itself), "failed" (after the last attempt), "off", or "erased": then there is nothing left to look at.
+    ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and ``extraction``
+    are "waiting" for a response, "pending", "done", "undone" (done, then made void: nothing repeats it without a request),
+    "failed" (after the last attempt), "off", or "erased" (no text is left to read).
     """
 
     row: int
@@ -53,7 +53,7 @@ class Interaction(Struct, frozen=True, gc=False):
     project: str | None
     session: str | None
     client: str | None
-    occurred_at: str | None  # as given, with its offset
+    occurred_at: str | None  # as the caller gave it, with its offset
     time: str  # UTC: occurred_at, or recorded_at
     recorded_at: str
     memories_used: tuple[str, ...]
@@ -62,7 +62,7 @@ class Interaction(Struct, frozen=True, gc=False):
     response_at: int | None
     reinforcement: str
     extraction: str
-    reinforcement_attempts: int  # that failed, one after the other
+    reinforcement_attempts: int  # consecutive failed attempts
     extraction_attempts: int
     denials: tuple[Denial, ...]
     metadata: str | None
@@ -97,12 +97,12 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
     if interaction.extraction == ERASED:
         if isinstance(command, RecordFailure):
             return []
-        raise RejectedError(f"nothing can be done with {interaction.id}: it was erased", subject=interaction.id)
+        raise RejectedError(f"{interaction.id} was erased, which allows no command any more", subject=interaction.id)
     match command:
         case Attach(attached):
             if interaction.response_at is not None:
                 raise RejectedError(
-                    f"cannot attach a response to {interaction.id}: it has one already, which stays; "
+                    f"cannot attach a response to {interaction.id}: it already has a response, which stays; "
                     "capture a new interaction instead",
                     rule="transition",
                     subject=interaction.id,
@@ -153,8 +153,8 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
         case _ if now.extraction == ERASED:
             return now
         case ReinforcementEvaluated():
-            found = (Denial(each.memory, event.position) for each in data.denied)
-            return replace(now, reinforcement="done", reinforcement_attempts=0, denials=(*now.denials, *found))
+            denials = (Denial(denied.memory, event.position) for denied in data.denied)
+            return replace(now, reinforcement="done", reinforcement_attempts=0, denials=(*now.denials, *denials))
         case CandidatesExtracted():
             return replace(now, extraction="done", extraction_attempts=0)
         case ReinforcementFailed():
@@ -168,7 +168,7 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
 
 
 def without(interaction: Interaction | None, event: AnyEvent) -> Interaction | None:
-    """The interaction after an event that is void: what somebody undid is not looked at again by itself."""
+    """Return the interaction after an event that is void: undone work is not repeated without a request."""
     if interaction is not None and isinstance(event.data, CandidatesExtracted):
         return replace(interaction, extraction=_undone(interaction.extraction))
     if interaction is not None and isinstance(event.data, ReinforcementEvaluated):
@@ -216,9 +216,9 @@ def _after_failure(attempt: int) -> str:
 
 
 def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
-    return (*known, *(each for each in more if each not in known))
+    return (*known, *(id for id in more if id not in known))
 
 
 def admits(interaction: Interaction | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are void."""
+    """Return True if an event is still possible after earlier events became void."""
     return interaction is not None or isinstance(data, InteractionCaptured)

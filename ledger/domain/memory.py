@@ -4,7 +4,7 @@ none ──► candidate ──promote──► active ──supersede──► 
              │  │                 │ └───invalidate──► invalid
              │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
 
-An erasure ends all of them: what lost its content is erased, and nothing is decided about it any more.
+An erasure ends every status: a memory without content is erased, and no command is accepted for it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from ledger.domain.events.base import NOTHING
 from ledger.domain.text import normalise
 
 KINDS = (
-    *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
-    *("user_profile", "fact", "env"),  # rubino's, besides preference and project
+    *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # as in ATOCore
+    *("user_profile", "fact", "env"),  # as in rubino, which also has preference and project
 )
-SYNONYMS = {  # what rubino called some of its kinds before (SEEDS 2a)
+SYNONYMS = {  # older names of rubino for some of its kinds
     "project_context": "project",
     **dict.fromkeys(("technical_decision", "task_state", "tool_result"), "fact"),
 }
@@ -59,14 +59,15 @@ STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")
 CONTENT_BYTES = 256 * 1024
 EDGES = 64  # of one memory
-NAME_CHARS = 256  # of what an edge joins, and of its relation
-CO_OCCURS = "co_occurs"  # what the graph says of names in one memory, and nobody has to
+NAME_CHARS = 256  # of each name that an edge joins, and of its relation
+CO_OCCURS = "co_occurs"  # the relation that the graph derives for names in the same memory; nobody states it
 
 
 class Edge(Struct, frozen=True):
-    """What a memory says of two names, in the words it was said in, and the position that says so.
+    """A relation that a memory states between two names, in the memory's own words.
 
-    It holds while its memory does; with ``valid_from`` or ``valid_to`` only between them.
+    The edge holds while its memory does; with ``valid_from`` or ``valid_to`` only between these times. ``position`` is that of
+    the event that states the relation.
     """
 
     source: str
@@ -78,12 +79,12 @@ class Edge(Struct, frozen=True):
 
     @property
     def form(self) -> tuple[str, str, str]:
-        """What makes two edges one."""
+        """Return the key by which two edges are the same."""
         return name_form(self.source), self.relation, name_form(self.target)
 
 
 class Memory(Struct, frozen=True, gc=False):
-    """Everything that folds out of one memory's events; the columns of its row, in order."""
+    """The state that folds out of one memory's events; the fields are the columns of its row, in order."""
 
     row: int  # the position of the first event of the stream
     id: str
@@ -107,20 +108,20 @@ class Memory(Struct, frozen=True, gc=False):
     superseded_by: str | None
     quarantined: bool
     before: str | None  # the status that restore goes back to
-    until_before: str | None  # ... and the end of validity that a supersession cut
-    underlying: str | None  # the status that it would have, had its content not been erased
+    until_before: str | None  # the end of validity before a supersession cut it
+    underlying: str | None  # the status that the memory would have if its content had not been erased
     origin: Origin | None
-    admission: str  # the line of the table that gave its status; "" where a person did
+    admission: str  # the line of the admission table that gave the status; "" where a person gave it
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
-    stated_at: str | None  # when it was last said again, after it was made
-    decided_at: int  # the position of the last event but for the matches of responses
+    stated_at: str | None  # when the memory was last stated again after its capture
+    decided_at: int  # the position of the last event other than a match by a response
     version: int
     position: int
 
 
 def since(memory: Memory) -> tuple[str, int]:
-    """Since when it is said to hold: of two statements the one that is greater here is the newer."""
+    """Return the sort key by which the newer of two memories is greater: since when it is said to hold, then its row."""
     return max(memory.valid_from, memory.stated_at or ""), memory.row
 
 
@@ -241,7 +242,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 def decide(command: Command, memory: Memory) -> list[Event]:
-    """The events that a command leads to; an empty list when what it asks for is already so."""
+    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The status does not allow the command, or the command breaks a rule.
+    """
     match command, memory.status:
         case Promote(note), "candidate":
             return [MemoryPromoted(note)]
@@ -284,14 +289,14 @@ def decide(command: Command, memory: Memory) -> list[Event]:
 
 
 def refusal(command: Struct, memory: Memory) -> RejectedError:
-    asked = _verb(command)
+    """Return the error for a command that the memory's status does not allow."""
     allowed = ", ".join(ALLOWED[memory.status]) or "nothing any more"
-    message = f"cannot {asked} {memory.id}: it is {memory.status}, which allows: {allowed}"
+    message = f"cannot {_verb(command)} {memory.id}: it is {memory.status}, which allows: {allowed}"
     return RejectedError(message, rule="transition", subject=memory.id)
 
 
 def _verb(command: Struct) -> str:
-    """The call that gives such a command."""
+    """Return the name of the public call that gives such a command."""
     calls = {
         Adjust: "set_confidence",
         Retag: "tag",
@@ -304,9 +309,10 @@ def _verb(command: Struct) -> str:
 def _reinforcement(command: Reinforce, memory: Memory) -> Event:
     if command.delta < 0:
         raise RejectedError(
-            f"a reinforcement adds at least 0, and {rules.shown(command.delta):g} would take away; use memories.set_confidence()"
+            f"a reinforcement of {rules.shown(command.delta):g} would lower the confidence; amounts from 0 are allowed, "
+            "and memories.set_confidence() lowers it"
         )
-    rules.reinforced(command.rule, memory.confidence, command.delta)  # refuses a rule that nobody knows
+    rules.reinforced(command.rule, memory.confidence, command.delta)  # raises for an unknown rule
     return MemoryReinforced(
         rule=command.rule,
         delta=command.delta,
@@ -324,13 +330,13 @@ def _retagging(command: Retag, memory: Memory) -> list[Event]:
 
 
 def _description(command: Describe, memory: Memory) -> list[Event]:
-    """What of it is new; which of the keys given are both set and unset, are unset."""
+    """Return the change of metadata; a key that is both set and unset is unset."""
     known = pairs_of.of_row(memory.metadata)
     unset = tuple(key for key in command.unset if key in known)
-    given = {key: value for key, value in command.metadata.items() if key not in command.unset}
-    after = {key: value for key, value in (known | given).items() if key not in unset}
+    pairs = {key: value for key, value in command.metadata.items() if key not in command.unset}
+    after = {key: value for key, value in (known | pairs).items() if key not in unset}
     pairs_of.check_size("metadata", after, known)
-    new = {key: value for key, value in given.items() if key not in known or not pairs_of.is_same(known[key], value)}
+    new = {key: value for key, value in pairs.items() if key not in known or not pairs_of.is_same(known[key], value)}
     return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
 
 
@@ -343,14 +349,14 @@ def _validity(command: SetValidity, memory: Memory) -> list[Event]:
 
 
 def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
-    """What an edge adds to those that the memory has; it keeps the words in which the memory says it already."""
+    """Return the events that add an edge to a memory's edges; an edge that the memory already states keeps its wording."""
     edge = checked(command)
-    known = next((each for each in edges if each.form == edge.form), None)
+    known = next((other_edge for other_edge in edges if other_edge.form == edge.form), None)
     if known is not None and (known.valid_from, known.valid_to) == (edge.valid_from, edge.valid_to):
         return []
     if known is None and len(edges) >= EDGES:
         raise RejectedError(
-            f"a memory has at most {EDGES} relations; give the rest to another",
+            f"a memory has at most {EDGES} relations, and this memory has {len(edges)}; state the rest on another memory",
             rule="size",
             limit=EDGES,
             current=len(edges),
@@ -360,31 +366,37 @@ def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
     return [RelationAdded(stated.source, stated.relation, stated.target, edge.valid_from, edge.valid_to)]
 
 
-def checked(given: Relate | Unrelate) -> Edge:
-    """What is meant: names without the white space around them, the relation in lower case."""
-    source, target = given.source.strip(), given.target.strip()
-    relation = relation_form(given.relation)
-    for what, name in (("source", source), ("relation", relation), ("target", target)):
+def checked(command: Relate | Unrelate) -> Edge:
+    """Return the relation as an edge: names without surrounding white space, the relation in lower case.
+
+    Raises:
+        RejectedError: A name is empty or too long, both names are the same, or the validity is empty.
+    """
+    source, target = command.source.strip(), command.target.strip()
+    relation = relation_form(command.relation)
+    for part, name in (("source", source), ("relation", relation), ("target", target)):
         if not name_form(name):
             raise RejectedError(
-                f"the {what} of a relation needs a letter or digit, and {name!r:.40} names nothing", rule="relation"
+                f"the {part} of a relation needs a letter or digit, and {name!r:.40} has none", rule="relation"
             )
         if len(name) > NAME_CHARS:
             raise RejectedError(
-                f"the {what} of a relation has {len(name):,} characters; at most {NAME_CHARS} are allowed",
+                f"the {part} of a relation has {len(name):,} characters; at most {NAME_CHARS} are allowed",
                 rule="size",
                 limit=NAME_CHARS,
                 requested=len(name),
             )
     if name_form(source) == name_form(target):
         raise RejectedError(
-            f"a relation joins two names, and {source!r:.40} and {target!r:.40} are one", rule="relation"
+            f"a relation joins two different names, and {source!r:.40} and {target!r:.40} are the same name",
+            rule="relation",
         )
     if relation == CO_OCCURS:
         raise RejectedError(
-            f"{CO_OCCURS} follows from what a memory names; a relation says something else", rule="relation"
+            f"the relation {CO_OCCURS!r} is derived from the names in a memory and cannot be stated; give another relation",
+            rule="relation",
         )
-    start, end = (given.valid_from, given.valid_to) if isinstance(given, Relate) else (None, None)
+    start, end = (command.valid_from, command.valid_to) if isinstance(command, Relate) else (None, None)
     if start is not None and end is not None and end <= start:
         raise RejectedError(
             f"a relation's validity must end after it begins: {start} to {end} is empty", rule="validity"
@@ -394,17 +406,16 @@ def checked(given: Relate | Unrelate) -> Edge:
 
 def relation_form(relation: str) -> str:
     form = normalise(relation)
-    return (
-        form if form == relation or secrecy.redacted(relation) == relation else relation
-    )  # which the guards refuse by its case
+    # A relation that holds a secret keeps its case, for the guards know some secrets only by their case.
+    return form if form == relation or secrecy.redacted(relation) == relation else relation
 
 
 def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
     form = checked(command).form
-    meant = (each for each in memory.edges if each.form == form)
+    matches = (edge for edge in memory.edges if edge.form == form)
     return [
-        RelationRemoved(each.source, each.relation, each.target, command.by, command.reason, each.position)
-        for each in meant
+        RelationRemoved(edge.source, edge.relation, edge.target, command.by, command.reason, edge.position)
+        for edge in matches
     ]
 
 
@@ -418,11 +429,11 @@ MemoryEvent = (
 
 
 def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
-    """The memory after an event in effect. Without a capture in effect there is nothing that an event could change."""
+    """Return the memory after an event in effect; None while no capture is in effect."""
     data: MemoryEvent = event.data
     if memory is None:
         return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
-    if memory.status == ERASED:  # folds on the underlying status, for a later wording may not have been erased
+    if memory.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
         memory = replace(memory, status=memory.underlying or "active", underlying=None)
     matched = isinstance(data, MemoryReinforced) and data.matcher is not None
     place = {"version": event.version, "position": event.position}
@@ -431,14 +442,14 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
 
 
 def _gone(memory: Memory) -> Memory:
-    """Whatever happened to it: without content it is erased."""
+    """Return the memory with the status "erased" if its content was erased."""
     return memory if memory.content is not None else replace(memory, status=ERASED, underlying=memory.status)
 
 
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
     envelope = event.envelope
     metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
-    return Memory(  # by place: msgspec looks for each of so many names among all, which takes longer than all else here
+    return Memory(  # by place, for msgspec's lookup of so many keywords takes longer than the rest of this function
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
@@ -466,7 +477,11 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
         case MemoryReinforced():
             return _reinforced(memory, event, data)
         case MemoryPromoted():
-            return {"status": "active", "active_at": now, "admission": ""}  # by a person, or by who acts for one
+            return {
+                "status": "active",
+                "active_at": now,
+                "admission": "",
+            }  # a person promoted, or an agent for a person
         case MemoryRejected() | MemoryInvalidated():
             return _hidden(memory, "invalid")
         case MemoryRetracted():
@@ -483,7 +498,9 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
         case MemoryRevised(content):
             return {"content": content, "active_at": now}
         case MemoryRetagged(added, removed, metadata, unset):
-            tags = dict.fromkeys((*memory.tags, *(added or ())))  # it may have one by now that was added again
+            tags = dict.fromkeys(
+                (*memory.tags, *(added or ()))
+            )  # after an undo the memory may already have an added tag
             kept = tuple(tag for tag in tags if tag not in (removed or ()))
             return {"tags": kept, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
         case ValidityChanged(valid_from, valid_to):
@@ -491,7 +508,7 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
         case RelationAdded():
             return {"edges": _with(memory.edges, event, data)}
         case RelationRemoved():
-            return {"edges": tuple(each for each in memory.edges if not _is_meant(each, data))}
+            return {"edges": tuple(edge for edge in memory.edges if not _is_meant(edge, data))}
         case MemoryQuarantined():
             return {"quarantined": True}
         case MemoryReleased():
@@ -505,26 +522,32 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
 
 
 def _with(edges: tuple[Edge, ...], event: AnyEvent, data: RelationAdded) -> tuple[Edge, ...]:
-    """One more edge, in the place of one of the same words; what lost a name joins nothing."""
+    """Return the edges with a new edge in place of an edge with the same words.
+
+    An edge that lost a name to an erasure joins nothing and is left out.
+    """
     if data.subject is None or data.relation is None or data.object is None:
         return edges
     edge = Edge(data.subject, data.relation, data.object, data.valid_from, data.valid_to, event.position)
-    return (*(each for each in edges if _words_of(each) != _words_of(edge)), edge)
+    return (*(old for old in edges if _words_of(old) != _words_of(edge)), edge)
 
 
 def _is_meant(edge: Edge, data: RelationRemoved) -> bool:
-    """By the very words, so that no later rule of what makes two names one changes a fold. Where an erasure took some, the
-    rest decides: what was retracted must not come back with the loss of its name. A retirement that lost its own words means
-    the edge that it names by position, and takes no other with it that is whole."""
+    """Return True if a removal means this edge.
+
+    Words are compared exactly, so that a later change of ``name_form`` does not change a fold. Where an erasure removed some
+    words, the others decide, for a retracted edge must not come back when a name is erased. A removal that lost its own words
+    means the edge at the position it names, and no other edge that still has all its words.
+    """
     words = (data.subject, data.relation, data.object)
     if data.added and _lost(words) and not _lost(_words_of(edge)):
         return edge.position == data.added
     pairs = zip(_words_of(edge), words, strict=True)
-    return all(given is None or BLACK in given or BLACK in name or given == name for name, given in pairs)
+    return all(word is None or BLACK in word or BLACK in name or word == name for name, word in pairs)
 
 
 def _lost(words: Iterable[str | None]) -> bool:
-    return any(each is None or BLACK in each for each in words)
+    return any(word is None or BLACK in word for word in words)
 
 
 def _words_of(edge: Edge) -> tuple[str, str, str]:
@@ -540,11 +563,11 @@ def _reopened(memory: Memory) -> dict[str, object]:
 
 
 def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
-    """The same attempt, recorded on the memory that already says it."""
+    """Return the same attempt as an event on the memory that already says it."""
     return DuplicateAbsorbed(**asdict(attempt))
 
 
-# --- legality under fold-without: which later events no longer make sense ---------------------------------------------
+# --- events that are no longer possible after others became void ------------------------------------------------------
 
 _NEEDS: dict[type[Event], tuple[str, ...]] = {
     MemoryPromoted: ("candidate",),
@@ -560,7 +583,7 @@ _NEEDS: dict[type[Event], tuple[str, ...]] = {
 
 
 def admits(memory: Memory | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:

@@ -1,6 +1,6 @@
-"""A merge: memories that say nearly the same, proposed to become one, and what somebody decided about them.
+"""A merge: memories that say nearly the same, proposed to become one memory, and the decision about them.
 
-none ──► proposed ──merge──► merged      what somebody merges without a proposal begins as merged
+none ──► proposed ──merge──► merged      a merge without a proposal begins as merged
             └─────reject──► rejected     restored members that are near again are proposed again; rejected ones never
 """
 
@@ -20,27 +20,29 @@ from ledger.domain.metadata import Pairs, in_all, of_row
 from ledger.domain.text import TAGS
 
 PROPOSED, MERGED, REJECTED = "proposed", "merged", "rejected"
-OBSOLETE = "obsolete"  # of a proposal: at the time of reading, its members are others than those it was about
+OBSOLETE = "obsolete"  # never stored: the status of a proposal whose members changed, found at the time of reading
 STATUSES = (PROPOSED, MERGED, REJECTED)
 
 WORDS_RULE = "words/1"
-"""Word sets of Jaccard similarity from 0.85 on, each of the members with each; none denies what another says, and no two have
-numbers of their own."""
+"""The rule for word sets: each two members have a Jaccard similarity of at least 0.85, none denies another, and no two
+differ in their numbers."""
 
 VECTORS_RULE = "vectors/1"
-"""Two whose vectors have a cosine from 0.92 on and whose word sets a similarity from 0.5 on. Both numbers are ours."""
+"""The rule for pairs: a cosine of the vectors of at least 0.92 and a similarity of the word sets of at least 0.5.
+
+Both numbers are this product's own choice."""
 
 COSINE, LEAST_WORDS = 0.92, 500_000
 
 RULE = "merge/1"
-"""How the one memory follows from the members: see ``united``."""
+"""The rule by which the new memory follows from the members: see ``united``."""
 
 MEMBERS = 50  # of one merge, as ATOCore looks at batches of 50
 SOURCES = 2_000
 
 
 class Merge(Struct, frozen=True):
-    """Everything that folds out of one merge's events; the columns of its row, in order."""
+    """The state that folds out of one merge's events; the fields are the columns of its row, in order."""
 
     row: int
     id: str
@@ -52,9 +54,9 @@ class Merge(Struct, frozen=True):
     rule: str
     content: str | None
     model: str | None
-    memory: str | None  # what the members became
+    memory: str | None  # the memory that the members became
     reason: str | None
-    proposed_at: int  # the position of the last proposal; 0 where there was none
+    proposed_at: int  # the position of the last proposal; 0 without a proposal
     recorded_at: str
     version: int
     position: int
@@ -79,7 +81,11 @@ Command = Propose | Unite | Reject
 
 
 def decide(command: Command, merge: Merge) -> list[Event]:
-    """The events that a command on a known merge leads to; none when what it asks for is already so."""
+    """Return the events that a command on a known merge leads to; none when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The status does not allow the command.
+    """
     match command, merge.status:
         case Propose(memories, similarity, rule), "proposed" | "merged":
             return [MergeProposed(memories, similarity, rule)]
@@ -94,17 +100,17 @@ def decide(command: Command, merge: Merge) -> list[Event]:
 
 
 def check_merged(merge: Merge) -> None:
-    """``RejectedError`` when what was proposed was turned down; what was merged is asked for again."""
+    """Raise ``RejectedError`` if the proposal was rejected; a merge that was made may be asked for again."""
     if merge.status == REJECTED:
         raise _refusal("merge", merge)
 
 
-def _refusal(asked: str, merge: Merge) -> RejectedError:
-    allowed = {
+def _refusal(verb: str, merge: Merge) -> RejectedError:
+    hints = {
         MERGED: f"it became {merge.memory}; undo that command, which brings the members back",
         REJECTED: "it was rejected; name the memories themselves, or undo the rejection",
     }
-    return RejectedError(f"cannot {asked} {merge.id}: {allowed[merge.status]}", rule="transition", subject=merge.id)
+    return RejectedError(f"cannot {verb} {merge.id}: {hints[merge.status]}", rule="transition", subject=merge.id)
 
 
 MergeEvent = MergeProposed | MemoriesMerged | MergeRejected
@@ -154,17 +160,17 @@ def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, object]:
 
 
 def admits(merge: Merge | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if merge is None:
         return isinstance(data, MergeProposed | MemoriesMerged)
     return merge.status == PROPOSED or isinstance(data, MergeProposed)
 
 
-# --- what the members become -----------------------------------------------------------------------------------------
+# --- the united memory -----------------------------------------------------------------------------------------------
 
 
 class United(Struct, frozen=True):
-    """What several memories have together, but for their words."""
+    """The combined properties of several memories, except their wording."""
 
     confidence: int
     reference_count: int
@@ -179,32 +185,35 @@ class United(Struct, frozen=True):
 
 
 def united(members: Sequence[Memory]) -> United:
-    """The greatest confidence, the references added up, the latest of them, and everything else united (ATOCore 7A).
+    """Return the combined properties of several memories.
 
-    Of the metadata it has what all members have. At most ten tags: those that most members have, then the oldest. It holds
-    from when the first of them did to when the last of them does. Of more than 64 edges, or 2,000 sources, the oldest stay.
+    The result has the greatest confidence, the sum of the references and the latest reference. Everything else is united, as in
+    ATOCore. Metadata are kept only if all members have them. At most ten tags are kept: those of most members, then the oldest.
+    The validity runs from the earliest beginning to the latest end. Of more than 64 edges, or 2,000 sources, the oldest stay.
     """
-    inorder = sorted(members, key=lambda each: each.row)
-    counts = Counter(tag for each in inorder for tag in each.tags)
-    ends = [each.valid_to for each in inorder]
+    inorder = sorted(members, key=lambda memory: memory.row)
+    counts = Counter(tag for memory in inorder for tag in memory.tags)
+    ends = [memory.valid_to for memory in inorder]
     return United(
-        confidence=max(each.confidence for each in inorder),
-        reference_count=sum(each.reference_count for each in inorder),
-        last_referenced_at=max((each.last_referenced_at for each in inorder if each.last_referenced_at), default=None),
-        entities=_once(name for each in inorder for name in each.entities),
+        confidence=max(memory.confidence for memory in inorder),
+        reference_count=sum(memory.reference_count for memory in inorder),
+        last_referenced_at=max(
+            (memory.last_referenced_at for memory in inorder if memory.last_referenced_at), default=None
+        ),
+        entities=_once(name for memory in inorder for name in memory.entities),
         tags=tuple(tag for tag, _ in counts.most_common(TAGS)),
-        metadata=in_all([of_row(each.metadata) for each in inorder]),
-        sources=_once(source for each in inorder for source in each.sources)[:SOURCES],
-        edges=tuple({edge.form: edge for each in inorder for edge in each.edges}.values())[:EDGES],
-        valid_from=min(each.valid_from for each in inorder),
+        metadata=in_all([of_row(memory.metadata) for memory in inorder]),
+        sources=_once(source for memory in inorder for source in memory.sources)[:SOURCES],
+        edges=tuple({edge.form: edge for memory in inorder for edge in memory.edges}.values())[:EDGES],
+        valid_from=min(memory.valid_from for memory in inorder),
         valid_to=None if None in ends else max(end for end in ends if end is not None),
     )
 
 
-def _once(given: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(given))
+def _once(names: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
 
 
 def best(members: Sequence[Memory]) -> Memory:
-    """Whose wording the one memory takes where nobody gave another: the surest, then the most referred to, then the newest."""
-    return max(members, key=lambda each: (each.confidence, each.reference_count, each.row))
+    """Return the member that gives the wording if nobody gave one: the most confident, then most referenced, then newest."""
+    return max(members, key=lambda memory: (memory.confidence, memory.reference_count, memory.row))

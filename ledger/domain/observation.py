@@ -1,10 +1,10 @@
-"""An observation: formed of what several sources say, then supported by more, worded again, gone stale, retracted and restored.
+"""An observation: formed from several sources, then supported by more, reworded, stale, retracted and restored.
 
 none ──form──► active ──retire──► retracted ──restore──► active
 
-It keeps its id through every wording. Which of its sources are live is no part of this state: a source is when its memory is
-active, and that is asked when the observation is read. Its *proof* is the number of its distinct live sources, and what was
-worded from a source that is no longer live is not recalled.
+An observation keeps its id through every wording. The state does not hold which sources are live: a source is live while its
+memory is active, which is looked up when the observation is read. The *proof* of an observation is the number of its distinct
+live sources. A wording made from a source that is no longer live is not recalled.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ from ledger.domain.events import (
 ERASED = "erased"
 STATUSES = ("active", "retracted", ERASED)
 TEXT_BYTES = 16 * 1024
-WORDS = 30  # astrocyte: one sentence of thirty words, when a policy writes it
-NO_EVIDENCE = "no_evidence"  # why it was retracted: none of its sources was live
-EVIDENCE = 2_000  # sources of one observation
+WORDS = 30  # of an observation that a policy writes, as in astrocyte: one sentence of thirty words
+NO_EVIDENCE = "no_evidence"  # the reason of a retraction when no source was live
+EVIDENCE = 2_000  # sources of an observation
 
 
 class Observation(Struct, frozen=True):
-    """What folds out of one observation's events; the columns of its row, in order. ``stale`` says why, "" while it is fresh."""
+    """The state that folds out of one observation's events; the fields are the columns of its row, in order.
+
+    ``stale`` is the reason why the wording is stale; "" while it is fresh.
+    """
 
     row: int  # the position of the first event of the stream
     id: str
@@ -56,7 +59,7 @@ class Observation(Struct, frozen=True):
     stale: str
     retracted: str
     merged_into: str | None
-    underlying: str | None  # the status that it would have, had its text not been erased
+    underlying: str | None  # the status that the observation would have if its text had not been erased
     recorded_at: str
     revised_at: str
     version: int
@@ -64,13 +67,15 @@ class Observation(Struct, frozen=True):
 
     @property
     def scope(self) -> str:
-        """Its tags, sorted and joined; "" where it speaks of all of its project."""
+        """Return the tags, sorted and joined; "" if the observation is about all of its project."""
         return "|".join(sorted(self.tags))
 
 
 class Support(Struct, frozen=True):
-    """A source as the observation has it; one that was ``withdrawn`` (why: "asked", "contradicted") supports nothing until it
-    is put back."""
+    """A source of an observation.
+
+    A source that was ``withdrawn`` (the reason: "asked" or "contradicted") supports nothing until it is put back.
+    """
 
     source: str
     at: str
@@ -83,7 +88,7 @@ class Support(Struct, frozen=True):
 class Revise(Struct, frozen=True):
     text: str
     reason: str
-    confidence: int | None  # None, like the rule, for what it is
+    confidence: int | None  # None, as for the rule, keeps the present value
     rule: str | None
     consolidator: str
     written_from: tuple[str, ...] = ()
@@ -91,7 +96,7 @@ class Revise(Struct, frozen=True):
 
 
 class Add(Struct, frozen=True):
-    """More evidence; what was withdrawn stays so, unless this puts it back (``restores``)."""
+    """A command that adds evidence; a withdrawn source stays withdrawn, unless ``restores`` puts it back."""
 
     evidence: tuple[Evidence, ...]
     consolidator: str
@@ -136,15 +141,19 @@ ALLOWED = {
 
 
 def decide(command: Command, observation: Observation, evidence: Sequence[Support]) -> list[Event]:
-    """The events that a command leads to; none when what it asks for is already so."""
+    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The status does not allow the command.
+    """
     match command, observation.status:
         case Revise(), "active":
             return _revision(command, observation)
         case Add(), "active" | "retracted":
             return _addition(command, evidence)
         case Withdraw(sources, why, reason), "active" | "retracted":
-            live = {each.source for each in evidence if not each.withdrawn}
-            gone = tuple(dict.fromkeys(each for each in sources if each in live))
+            live = {support.source for support in evidence if not support.withdrawn}
+            gone = tuple(dict.fromkeys(source for source in sources if source in live))
             return [EvidenceWithdrawn(gone, why, reason)] if gone else []
         case MarkStale(why, reason), "active":
             return [] if observation.stale else [ObservationMarkedStale(why, reason)]
@@ -161,18 +170,18 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Suppor
 
 
 def refusal(command: Struct, observation: Observation) -> RejectedError:
-    asked = {"MarkStale": "mark stale", "Retire": "retract"}.get(type(command).__name__, type(command).__name__.lower())
+    verb = {"MarkStale": "mark stale", "Retire": "retract"}.get(type(command).__name__, type(command).__name__.lower())
     allowed = ", ".join(ALLOWED[observation.status]) or "nothing any more"
-    message = f"cannot {asked} {observation.id}: it is {observation.status}, which allows: {allowed}"
+    message = f"cannot {verb} {observation.id}: it is {observation.status}, which allows: {allowed}"
     return RejectedError(message, rule="transition", subject=observation.id)
 
 
 def _revision(command: Revise, observation: Observation) -> list[Event]:
     confidence = observation.confidence if command.confidence is None else command.confidence
     rule = observation.rule if command.rule is None else command.rule
-    wanted = (command.text, confidence, rule, command.written_from)
+    asked_for = (command.text, confidence, rule, command.written_from)
     known = (observation.text, observation.confidence, observation.rule, observation.written_from)
-    if wanted == known and not observation.stale:
+    if asked_for == known and not observation.stale:
         return []
     return [
         ObservationRevised(
@@ -188,12 +197,12 @@ def _revision(command: Revise, observation: Observation) -> list[Event]:
 
 
 def _addition(command: Add, evidence: Sequence[Support]) -> list[Event]:
-    known = {each.source: bool(each.withdrawn) for each in evidence}
+    known = {support.source: bool(support.withdrawn) for support in evidence}
     added: dict[str, Evidence] = {}
-    for each in command.evidence:
-        if each.source not in added and (each.source not in known or (known[each.source] and command.restores)):
-            added[each.source] = each
-    room = max(0, EVIDENCE - len(known)) + sum(each in known for each in added)
+    for item in command.evidence:
+        if item.source not in added and (item.source not in known or (known[item.source] and command.restores)):
+            added[item.source] = item
+    room = max(0, EVIDENCE - len(known)) + sum(source in known for source in added)
     kept = tuple(added.values())[:room]
     return [EvidenceAdded(kept, command.consolidator)] if kept else []
 
@@ -207,12 +216,12 @@ ObservationEvent = (
 
 
 def evolve(observation: Observation | None, event: AnyEvent) -> Observation | None:
-    """The observation after an event in effect. Unless it was formed there is nothing that an event could change."""
+    """Return the observation after an event in effect; None while no ObservationFormed is in effect."""
     data: ObservationEvent = event.data
     if observation is None:
         return _gone(_formed(event, data)) if isinstance(data, ObservationFormed) else None
-    # Another ObservationFormed is an equal attempt, which adds its evidence, and stands in for the first should that fall.
-    if observation.status == ERASED:  # folds on the underlying status, for a later wording may not have been erased
+    # A second ObservationFormed is an equal attempt: it adds its evidence, and takes the first one's place if that falls.
+    if observation.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
         observation = replace(observation, status=observation.underlying or "active", underlying=None)
     return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
@@ -270,37 +279,37 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, object]:
 
 
 def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, object]:
-    given = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
-    changes = {name: value for name, value in given.items() if value is not None}
+    fields = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
+    changes = {name: value for name, value in fields.items() if value is not None}
     return changes | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
 
 
-BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes the evidence
+BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # the events that change the evidence
 
 
 def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
-    """The sources after all of these events in effect, each with the position that it stands from as it is."""
-    found: dict[str, tuple[Support, int]] = {}
+    """Return the sources after these events in effect, each with the position of the event that last changed it."""
+    by_source: dict[str, tuple[Support, int]] = {}
     for event in events:
-        for support in changed_evidence(event.data, {source: each for source, (each, _) in found.items()}):
-            found[support.source] = (support, event.position)
-    return found
+        for support in changed_evidence(event.data, {source: known for source, (known, _) in by_source.items()}):
+            by_source[support.source] = (support, event.position)
+    return by_source
 
 
 def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[Support]:
-    """The sources that an event adds, puts back or withdraws, as they are after it."""
+    """Return the sources that an event adds, puts back or withdraws, as they are after the event."""
     if isinstance(data, ObservationFormed | EvidenceAdded):
-        return [Support(each.source, each.at) for each in data.evidence]
+        return [Support(evidence.source, evidence.at) for evidence in data.evidence]
     if isinstance(data, EvidenceWithdrawn):
-        return [replace(known[each], withdrawn=data.why) for each in data.sources if each in known]
+        return [replace(known[source], withdrawn=data.why) for source in data.sources if source in known]
     return []
 
 
-# --- legality under fold-without: which later events no longer make sense ---------------------------------------------
+# --- events that are no longer possible after others became void ------------------------------------------------------
 
 
 def admits(observation: Observation | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if observation is None:
         return isinstance(data, ObservationFormed)
     status = observation.underlying or observation.status

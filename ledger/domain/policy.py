@@ -1,4 +1,4 @@
-"""The policy in effect for a user: how much an interaction reinforces, by which matcher, and what runs by itself."""
+"""The policy in effect for a user: the parameters of reinforcement, admission, guards, and of the jobs that run by themselves."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
-Value = int | bool | str  # of a parameter, as an event holds it
+Value = int | bool | str  # a parameter's value as an event holds it
 DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
-BY_SOURCE, REVIEW = "by_source", "review"  # who decides on what nobody reviewed
-TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
+BY_SOURCE, REVIEW = "by_source", "review"  # values of ``admit``
+TURNS = "turns"  # the value of ``consolidate`` that includes turns and sessions
 
 
 class OneOf(Struct, frozen=True):
-    """A parameter that is one of these words."""
+    """A check of a parameter that must be one of these words."""
 
     words: tuple[str, ...]
 
@@ -55,7 +55,7 @@ def switch(name: str, value: object) -> Value:
 
 
 class SwitchOr(Struct, frozen=True):
-    """A parameter that is true, false or this word."""
+    """A check of a parameter that must be true, false or this word."""
 
     word: str
 
@@ -66,17 +66,21 @@ class SwitchOr(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """Every parameter with its default and with what checks it and makes of it what an event holds.
+    """Every parameter with its default and its check, which returns the value as an event holds it.
 
-    Shares are decimals here, and millionths in an event. ``max_matches`` is how many memories one interaction reinforces at
-    the most. ``decay`` names the kinds of memories that lose effective confidence with idle days, and ``expire`` supersedes
-    what has decayed below 0.30; both are off. ``candidate_days`` is how long a candidate waits, untouched, until it is
-    rejected; 0 for ever. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the
-    kind user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a
-    memory in which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text.
-    ``admit`` says who decides on what nobody reviewed: with "by_source" the table in ``domain/admitting.py``, with "review" a
-    person. What an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of
-    memories, and with "turns" of what was said in turns and sessions too.
+    Shares are decimals here, and millionths in an event.
+
+    - ``max_matches``: the largest number of memories that an interaction reinforces
+    - ``decay``: the kinds of memories that lose effective confidence with idle days; ``expire`` supersedes memories that decayed
+      below 0.30; both are off by default
+    - ``candidate_days``: the days that a candidate waits, unchanged, until it is rejected; 0 for ever
+    - ``user_chars``, ``memory_chars``: the bounds on characters of active memories of the kind user_profile, and of all other
+      kinds; 0 is no bound (rubino has 1,375 and none)
+    - ``threats``: the treatment of a memory in which a scanner finds an order to the model or the like
+    - ``secrets``: the treatment of a password or key in any text
+    - ``admit``: the decision on memories that nobody reviewed: by the table in ``domain/admitting.py`` ("by_source") or by a
+      person ("review"); an assistant's own statement is always a candidate, of at most ``claim_confidence``
+    - ``consolidate``: the consolidation of memories; with "turns" also of turns and sessions
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
@@ -108,7 +112,7 @@ CHECKS: dict[str, Callable[[str, object], Value]] = {
 
 
 def checked(changes: Mapping[str, object]) -> dict[str, Value]:
-    """Parameters as an event holds them, of parameters as a caller gives them."""
+    """Return parameters as an event holds them, after a check of each."""
     if unknown := sorted(set(changes) - CHECKS.keys()):
         raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(CHECKS)}")
     return {name: CHECKS[name](name, value) for name, value in changes.items()}
@@ -121,7 +125,7 @@ def of_today(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def policy_of(parameters: Mapping[str, object]) -> Policy:
-    """The policy of parameters as events hold them, over the defaults."""
+    """Return the policy from parameters as events hold them; missing parameters have their defaults."""
     parameters = of_today(parameters)
     shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
     return convert({**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, Policy)

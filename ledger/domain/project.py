@@ -24,7 +24,7 @@ VALUE_BYTES = 64 * 1024
 
 
 class Entry(Struct, frozen=True):
-    """One piece of trusted state as it stands: set by a person, with the position that set it."""
+    """An entry of a project's trusted state, set by a person, with the position of the event that set it."""
 
     category: str
     key: str | None
@@ -36,7 +36,7 @@ class Entry(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """A project that was joined into another, and the position of the event that says so."""
+    """A project that was joined into another, and the position of the event that joined it."""
 
     id: str
     position: int
@@ -86,22 +86,22 @@ Command = AddAlias | Describe | Join | SetState | InvalidateState
 
 
 def name_form(name: str) -> str:
-    """Two spellings of a name are one project when they differ in case or in white space only."""
+    """Return the form by which two names mean the same project: they may differ in case and white space only."""
     return " ".join(name.split()).casefold()
 
 
 def decide(command: Command, project: Project) -> list[Event]:
     if project.name is None:
-        raise RejectedError(f"nothing can be done with {project.id}: it was erased", subject=project.id)
+        raise RejectedError(f"{project.id} was erased, which allows no command any more", subject=project.id)
     match command:
         case AddAlias(alias):
-            known = {name_form(each) for each in (project.name, *project.aliases) if each is not None}
+            known = {name_form(name) for name in (project.name, *project.aliases) if name is not None}
             return [] if name_form(alias) in known else [ProjectAliasAdded(alias)]
         case Describe(description):
             return [ProjectDescribed(description)] if description and not project.description else []
-        case Join(other, reason):
-            known = {project.id, *(each.id for each in project.joined)}
-            return [] if other in known else [ProjectJoined(other, reason)]
+        case Join(joined_id, reason):
+            known = {project.id, *(joined.id for joined in project.joined)}
+            return [] if joined_id in known else [ProjectJoined(joined_id, reason)]
         case SetState(category, key, value, source):
             check_category(category)
             entry = project_entry(project, category, key)
@@ -124,8 +124,8 @@ def check_category(category: str) -> None:
 
 
 def project_entry(project: Project, category: str, key: str) -> Entry | None:
-    found = [each for each in project.state if (each.category, each.key) == (category, key)]
-    return found[0] if found else None
+    matches = [entry for entry in project.state if (entry.category, entry.key) == (category, key)]
+    return matches[0] if matches else None
 
 
 def evolve(project: Project | None, event: AnyEvent) -> Project | None:
@@ -147,8 +147,8 @@ def evolve(project: Project | None, event: AnyEvent) -> Project | None:
             return replace(now, aliases=(*now.aliases, alias))
         case ProjectDescribed(description):
             return replace(now, description=description)
-        case ProjectJoined(other):
-            return replace(now, joined=(*now.joined, Joined(other, event.position)))
+        case ProjectJoined(joined_id):
+            return replace(now, joined=(*now.joined, Joined(joined_id, event.position)))
         case ProjectStateSet():
             return replace(now, state=(*_without(now, data.category, data.name), _entry(event, data)))
         case ProjectStateInvalidated(category, key):
@@ -180,9 +180,9 @@ def _entry(event: AnyEvent, data: ProjectStateSet) -> Entry:
 
 
 def _without(project: Project, category: str, key: str | None) -> tuple[Entry, ...]:
-    return tuple(each for each in project.state if (each.category, each.key) != (category, key))
+    return tuple(entry for entry in project.state if (entry.category, entry.key) != (category, key))
 
 
 def admits(project: Project | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are void."""
+    """Return True if an event is still possible after earlier events became void."""
     return project is not None or isinstance(data, ProjectRegistered)

@@ -1,4 +1,4 @@
-"""A person's no: what holds of a text though the memory that said it is gone, until a person takes it back."""
+"""The rule by which a person's rejection of a text outlives the memory with that text, until a person revokes the rejection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory, evolve
 
-EXTRACTING = ("extract", "session.extract")  # commands that end a memory by what the user said, which a model found
+EXTRACTING = ("extract", "session.extract")  # in these commands a model, and no person, ends a memory
 NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)
 BEGINNINGS = (MemoryCaptured, DuplicateAbsorbed)
 
@@ -28,7 +28,7 @@ def is_by_person(event: AnyEvent) -> bool:
 
 
 def is_yes(event: AnyEvent) -> bool:
-    """Whether a person said the text of a memory, or promoted it."""
+    """Return True if a person stated the text of a memory, or promoted the memory."""
     data = event.data
     stated = isinstance(data, BEGINNINGS) and data.status == "active" and data.origin is None
     return (stated or isinstance(data, MemoryPromoted)) and is_by_person(event)
@@ -39,10 +39,10 @@ def turned_down(
     acts: Callable[[AnyEvent], Collection[str]],
     is_distrusted: Callable[[AnyEvent], bool],
 ) -> tuple[Memory, int] | None:
-    """Of a memory that is gone: what it was, and the position of the person's no that outlives it.
+    """Return a memory that is gone, and the position of the person's rejection that outlives it; None without one.
 
-    A no falls by itself where an act took it that took no beginning of its memory with it, and with who said it. Otherwise it
-    only fell with its memory, and holds. ``acts`` are those that keep an event void.
+    A rejection is revoked if an act made it void that made no beginning of its memory void, or if its author is distrusted.
+    If the rejection only became void together with its memory, it still holds. ``acts`` returns the acts that keep an event void.
     """
     events = list(stream)
     with_memory = {act for event in events if isinstance(event.data, BEGINNINGS) for act in acts(event)}

@@ -1,6 +1,6 @@
-"""Conversations cut into pieces that can be looked at together for what to remember: whole turns, up to a budget.
+"""Conversations cut into pieces in which memories are searched: whole turns, up to a budget.
 
-A turn is what a user said, and what the assistant answered to it. A piece is one append, and with a model one call.
+A turn is a user's message with the assistant's answer. A piece is one append, and with a model one call.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.message import Part
 from ledger.domain.salience import is_salient
 
-PIECE_TOKENS = 4_000  # of one piece, beyond which no further turn is begun (ours)
-PIECE_LINES = 100  # messages of one piece (ours)
-SCANNED = 2_000  # messages of any role that one piece passes over (ours)
+PIECE_TOKENS = 4_000  # a piece of this size takes no further turn (our own choice)
+PIECE_LINES = 100  # messages of a piece (our own choice)
+SCANNED = 2_000  # messages of any role that a piece reads (our own choice)
 
 EXTRACTED, EMPTY, NOT_SALIENT, SKIPPED, ASKED = "extracted", "empty", "not_salient", "skipped", "asked"
-CONTENT = "content"  # the field of a message that has its own text
+CONTENT = "content"  # the field of a message with its own text
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """What somebody said, as it is looked at: the text of a message, or of a captured turn.
+    """A statement to search for memories: the text of a message, or of a captured turn.
 
-    ``position`` is that of the message (0 where a captured turn is no message), ``field`` where the text
-    lies: "content", or with an ``interaction`` "prompt", "response" or "summary"; ``text_at`` is the position of the
-    event that has it. ``channel`` is that through which it came in.
+    ``position`` is that of the message (0 if a captured turn is not a message). ``field`` names the field with the text:
+    "content", or with an ``interaction`` "prompt", "response" or "summary". ``text_at`` is the position of the event with the
+    text. ``channel`` is the channel through which the text came in.
     """
 
     position: int
@@ -42,8 +42,11 @@ class Line(Struct, frozen=True, kw_only=True):
 
 
 class Piece(Struct, frozen=True):
-    """Lines to be looked at together, up to the position ``to``: "extracted" says that they are, "empty" that there are
-    none, "not_salient" that no model need be asked. ``ended`` are the captured turns whose answers lie in the piece."""
+    """Lines to be searched together, up to the position ``to``.
+
+    ``why`` is "extracted" (the lines are searched), "empty" (there are none) or "not_salient" (no model need be asked). ``ended``
+    are the captured turns whose answers lie in the piece.
+    """
 
     lines: tuple[Line, ...]
     why: str
@@ -52,7 +55,7 @@ class Piece(Struct, frozen=True):
 
 
 def own_texts(content: str | None, parts: Sequence[Part], content_of: int) -> str:
-    """What somebody says in a message: its texts, without what tools gave and were given."""
+    """Return the texts of a message, without the requests to and results of tools."""
     if not parts:
         return content or ""
     texts = [part.get("text") or "" for part in parts if part["type"] == "text"]
@@ -60,25 +63,26 @@ def own_texts(content: str | None, parts: Sequence[Part], content_of: int) -> st
 
 
 def turns(lines: Iterable[Line]) -> list[list[Line]]:
-    """The lines by turns: a user's line after another's answer begins one."""
-    found: list[list[Line]] = []
+    """Return the lines by turns: a user's line after another speaker's line begins a turn."""
+    turn_lines: list[list[Line]] = []
     for line in lines:
-        if not found or (line.role == "user" and found[-1][-1].role != "user"):
-            found.append([])
-        found[-1].append(line)
-    return found
+        if not turn_lines or (line.role == "user" and turn_lines[-1][-1].role != "user"):
+            turn_lines.append([])
+        turn_lines[-1].append(line)
+    return turn_lines
 
 
 def piece(lines: Sequence[Line], upto: int, *, whole: bool, model: bool, gate: bool = True) -> Piece:
-    """The piece that begins with these lines. ``upto`` is how far was read, ``whole`` that there is nothing beyond.
+    """Return the piece that begins with these lines.
 
-    For a ``model`` the last turn of lines that were read in part is left for the next piece, unless it is all there is, and
-    with the ``gate`` turns at the beginning that hold nothing to remember are a piece of their own.
+    ``upto`` is the position up to which lines were read, and ``whole`` is True if there are no lines beyond. For a ``model``, the
+    last turn of partly read lines is left for the next piece, unless it is the only turn. With the ``gate``, the turns at the
+    beginning that hold nothing to remember are a piece of their own.
     """
     if not lines:
         return Piece((), EMPTY, upto)
-    found = turns(lines)
-    kept = found if whole or len(found) == 1 or not model else found[:-1]
+    all_turns = turns(lines)
+    kept = all_turns if whole or len(all_turns) == 1 or not model else all_turns[:-1]
     why = EXTRACTED
     if model and gate:
         idle = next((at for at, turn in enumerate(kept) if _tells(turn)), len(kept))
@@ -94,7 +98,7 @@ def _tells(turn: Sequence[Line]) -> bool:
 
 
 def of_interaction(state: Interaction, texts: dict[str, str | None]) -> list[Line]:
-    """A captured turn as lines, in the order in which it was said."""
+    """Return the lines of a captured turn, in the order in which they were said."""
     places = {"prompt": state.prompt_at, "response": state.response_at, "summary": state.response_at}
     return [
         Line(

@@ -1,1 +1,1 @@
-"""What turns and sessions say becomes candidates for review."""
+"""Extraction of memories from turns and sessions, by rules or by a model."""

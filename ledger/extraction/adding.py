@@ -1,7 +1,7 @@
-"""Messages in one call: appended to a session, captured as turns, reinforced, looked at for what to remember, consolidated.
+"""The ``add`` call: messages appended to a session, captured as turns, reinforced, extracted and consolidated.
 
-Each step is a command of its own, for a model is never asked under the lock. Each finds by itself what of it is left to do, so
-the same call after a crash does the rest, and all are of one correlation id.
+Each step is a command of its own, for a model is never asked under the lock. Each step finds the work that is left by itself,
+so the same call after a crash does the rest. All commands share a correlation id.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from ledger.types import Cancel, Metadata
 from projections.core.rows import Connection
 from projections.views import audit, control, interactions, memories, projects
 
-ENOUGH_CHANGED = 12  # new or changed sources before a model is asked to consolidate; the jobs do it with fewer
+ENOUGH_CHANGED = 12  # new or changed sources before ``add`` asks a model to consolidate; the jobs need fewer
 EXTRACTING = ("auto", "model", "rules", "off")
 
 
@@ -70,7 +70,7 @@ _CHAT = "the text was taken for one message; a chat is a list: [{'role': 'user',
 
 
 class _Steps(Struct):
-    """How far a call is, for whoever wants to see it."""
+    """The progress of a call, reported to the caller's function."""
 
     progress: Progress | None
     total: int
@@ -96,12 +96,14 @@ def add(
     cancel: Cancel | None = None,
     progress: Progress | None = None,
 ) -> Added:
-    """Everything that follows from some messages; see ``Ledger.add``."""
+    """Append messages and run everything that follows from them, as documented at ``Ledger.add``."""
     stopping, how, pairs = Stopping(timeout, cancel), _how(extract), checked(metadata)
     if not isinstance(dry_run, bool):
-        raise RejectedError(f"dry_run is True or False, and {dry_run!r:.40} is neither")
+        raise RejectedError(f"dry_run must be True or False, and {dry_run!r:.40} is neither")
     if engine.writer.batching:
-        raise RejectedError("add is several commands, and a batch is one; call it outside of the batch", rule="batch")
+        raise RejectedError(
+            "add runs several commands, which a batch cannot hold; call add outside of the batch", rule="batch"
+        )
     model = meant_model(engine, "rules" if how == "rules" else "model" if how == "model" else None, None)
     lines, left_out = going_on.messages_of(messages)
     name = session_name(session) if session is not None else asker.key or ("" if dry_run else _new_name(engine))
@@ -135,7 +137,7 @@ def _new_name(engine: Engine) -> str:
 
 
 class _Call:
-    """One call of ``add``, for one session."""
+    """A call of ``add``, for one session."""
 
     def __init__(
         self,
@@ -172,8 +174,8 @@ class _Call:
             self.engine.after_capture()
         answer = self._answer(since)
         replayed = done.replayed and not done.appended
-        found = () if replayed else tuple(self._found(run))
-        reasons = (*of_messages(done, len(lines)), *self._elsewhere(), *self._off(), *found, *answer.reasons)
+        reasons_found = () if replayed else tuple(self._found(run))
+        reasons = (*of_messages(done, len(lines)), *self._elsewhere(), *self._off(), *reasons_found, *answer.reasons)
         return replace(
             answer,
             known=len(lines) - answer.messages if done.replayed else done.known.count,
@@ -183,7 +185,7 @@ class _Call:
         )
 
     def _reinforce(self, steps: _Steps) -> None:
-        """Also what an earlier call left, which was killed."""
+        """Reinforce by the pending turns of the session, including those that a killed call left."""
         id = self.session.id
         with self.engine.reading() as connection:
             pending = interactions.pending_in(connection, id) if id is not None else []
@@ -202,24 +204,24 @@ class _Call:
         )
 
     def _is_over(self) -> bool:
-        """Whether it has to end, to be asked only where something is left to do: the answer says so then."""
+        """Return True if the call has to end, and note the reason for the answer. Call this only while work is left."""
         self.stopped = self.stopped or self.stopping.why
         return bool(self.stopped)
 
     def _relate(self, since: int) -> None:
-        """Looks for conflicts of what was learned, and consolidates it, where the policy says so."""
+        """Search for conflicts of the new memories, and consolidate them, if the policy allows that."""
         with self.engine.reading() as connection:
             learned = any(
                 isinstance(event.data, MemoryCaptured) and event.data.status == "active"
                 for event in self._events(connection, since)
             )
-            found = (
+            conflicts = (
                 conflict_rules.search(connection, self.asker.user, after=since - 1)
                 if learned and self.policy.conflicts
                 else ()
             )
-        if found:
-            record_conflicts(self.engine, self.asker, found)
+        if conflicts:
+            record_conflicts(self.engine, self.asker, conflicts)
         if not self.policy.consolidate or not (learned or self.policy.consolidate == TURNS) or self.stopping.why:
             return
         with self.session.reading() as (_, state):
@@ -230,14 +232,14 @@ class _Call:
                     self.engine, pending, self._is_over, self.asker.correlation_id, least=ENOUGH_CHANGED
                 )
 
-    # --- what it came to ---------------------------------------------------------------------------------------------
+    # --- results -----------------------------------------------------------------------------------------------------
 
     def _events(self, connection: Connection, since: int) -> Iterator[AnyEvent]:
-        """What the commands of this call recorded, in order."""
-        found = audit.trail(
+        """Yield the events that the commands of this call recorded, in order."""
+        entries = audit.trail(
             connection, user=self.asker.user, correlation_id=self.asker.correlation_id, first=since, limit=-1
         )
-        for entry in reversed(found):
+        for entry in reversed(entries):
             if (event := read_event(connection, entry.position)) is not None:
                 yield event
 
@@ -264,7 +266,7 @@ class _Call:
             observations=kinds.count(ObservationFormed) + kinds.count(ObservationRevised),
             calls=kinds.count(ModelCalled) + kinds.count(ModelCallFailed),
             correlation_id=self.asker.correlation_id if events else None,
-            warnings=as_warnings(each for event in events for each in event.envelope.redactions),
+            warnings=as_warnings(redaction for event in events for redaction in event.envelope.redactions),
         )
 
     def _found(self, run: ExtractionRun) -> Iterator[str]:
@@ -272,7 +274,7 @@ class _Call:
             yield from of_extraction(run, Notes(connection, self.asker.user), model=self.model is not None)
 
     def _elsewhere(self) -> Iterator[str]:
-        """A session stays in the project that it began in."""
+        """Yield a reason if another project was given than the session's, which stays in the project it began in."""
         if not self.session.project:
             return
         with self.session.reading() as (connection, state):
@@ -280,11 +282,11 @@ class _Call:
             if state is not None and place != named(connection, self.asker.user, "p", self.session.project):
                 began = projects.names(connection, [place]).get(place or "", "")
                 where = f"in the project {began!r}" if began else "without a project"
-                yield f"the session began {where} and stays so: what was given was not used"
+                yield f"the session began {where} and stays there: the given project was not used"
 
     def _off(self) -> Iterator[str]:
         if self.how == "off":
-            yield "extract is off: nothing was looked for; jobs.run() or session.extract() does"
+            yield "extract is off: nothing was extracted; jobs.run() or session.extract() extracts later"
         elif not self.extracts:
             yield "the policy extracts nothing; policy.set(extract=True) changes it"
 
@@ -293,7 +295,7 @@ class _Call:
     def preview(self, lines: list[Outside], *, new: bool) -> Added:
         plan = going_on.look(self.session, lines) if not new else going_on.Plan(0, continuing.Known(0), None, {})
         fresh = lines[plan.known.count :]
-        drafts = [each.draft for each in fresh]
+        drafts = [line.draft for line in fresh]
         places = continuing.places(drafts)
         answers = [
             draft.content
@@ -307,7 +309,7 @@ class _Call:
         if by_rules and not learned and not proposed:
             reasons += self._found(ExtractionRun(messages=len(fresh)))
         elif self.extracts and self.model is not None and fresh:
-            reasons.append("a dry run asks no model, so that nothing is known of what would be learned")
+            reasons.append("a dry run asks no model, so that it cannot tell what would be learned")
         reinforced, contradicted = self._restated(answers)
         return Added(
             session="",
@@ -328,30 +330,30 @@ class _Call:
             turns.Line(
                 position=0,
                 text_at=0,
-                role=each.draft.role,
-                text=each.draft.content,
+                role=line.draft.role,
+                text=line.draft.content,
                 time="",
                 channel=self.asker.channel,
             )
-            for each in fresh
-            if each.draft.role in ("user", "assistant") and continuing.says(each.draft)
+            for line in fresh
+            if line.draft.role in ("user", "assistant") and continuing.says(line.draft)
         ]
         most = self.policy.claim_confidence
-        found: tuple[list[Noted], list[Noted]] = ([], [])
-        for each in found_in.by_rules(texts).kept:
-            line = texts[int(each.field)]
-            row = found_in.rule_row(each, line) if self.policy.admit != REVIEW else None
+        noted_memories: tuple[list[Noted], list[Noted]] = ([], [])
+        for finding in found_in.by_rules(texts).kept:
+            line = texts[int(finding.field)]
+            row = found_in.rule_row(finding, line) if self.policy.admit != REVIEW else None
             waits = row is None or row.status != admitting.ACTIVE
-            found[waits].append(
+            noted_memories[waits].append(
                 Noted(
                     id="",
-                    content=each.content,
-                    kind=each.kind,
-                    confidence=min(rules.shown(each.confidence), most if line.role != "user" else 1.0),
-                    why=f"{each.rule} in what the {line.role} says" + (f"; {row.about}" if row and waits else ""),
+                    content=finding.content,
+                    kind=finding.kind,
+                    confidence=min(rules.shown(finding.confidence), most if line.role != "user" else 1.0),
+                    why=f"{finding.rule} in what the {line.role} says" + (f"; {row.about}" if row and waits else ""),
                 )
             )
-        return tuple(found[0]), tuple(found[1])
+        return tuple(noted_memories[0]), tuple(noted_memories[1])
 
     def _restated(self, answers: Sequence[str]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
         restated, denied = dict[str, Noted](), dict[str, Noted]()
@@ -361,11 +363,11 @@ class _Call:
             project = place if place is not NOWHERE else None
             for text in answers:
                 about = (user, project, text, self.policy.matcher)
-                found = reinforcement.evaluate(connection, self.engine.writer.secret, *about)
-                for row, _ in found.matches[: self.policy.max_matches]:
+                evaluation = reinforcement.evaluate(connection, self.engine.writer.secret, *about)
+                for row, _ in evaluation.matches[: self.policy.max_matches]:
                     if (memory := memories.get(connection, row)) is not None:
                         restated[memory.id] = noted(memory, "an answer restates it")
-                for row in found.denied:
+                for row in evaluation.denied:
                     if (memory := memories.get(connection, row)) is not None:
                         denied[memory.id] = noted(memory, "an answer denies it")
         return tuple(restated.values()), tuple(denied.values())

@@ -1,4 +1,4 @@
-"""What ``add`` answers: what became of messages, and of what was in them."""
+"""The answers of ``add``: the results for messages, and for memories found in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ledger.engine.answer import Answer
 
 
 class Noted(Answer, frozen=True, kw_only=True):
-    """A memory that was made or concerned, and ``why``. In a dry run what does not exist yet has no ``id``."""
+    """A memory that was made or concerned, and ``why``. A memory that a dry run would make has no ``id``."""
 
     id: str
     content: str | None
@@ -16,14 +16,19 @@ class Noted(Answer, frozen=True, kw_only=True):
 
 
 class Added(Answer, frozen=True, kw_only=True):
-    """What became of messages. ``session`` has them (``new_session``: it began with them); ``messages`` were appended, ``known``
-    were there, ``left_out`` say nothing or are instructions to the model; ``turns`` are the interactions captured or answered.
+    """The results of ``add``.
 
-    ``learned`` are memories that are active now, ``proposed`` candidates that wait for review, ``reinforced`` those that an
-    answer restates, ``contradicted`` those that it denies, that something new supersedes, or that stand in a conflict;
-    ``reasons`` say what did not become a memory, and why. ``observations`` were formed or revised, ``calls`` made to a model.
-    ``warnings`` name the secrets that were redacted, by field and kind. ``stopped`` is "timeout" or "cancelled" where the same
-    call goes on. ``correlation_id`` is that of all its commands, for ``history.undo_all``; None where nothing was written.
+    - ``session``: the session with the messages; ``new_session``: it began with them
+    - ``messages`` were appended, ``known`` were already there, ``left_out`` have no words or are instructions to the model
+    - ``turns``: the interactions captured or answered
+    - ``learned``: memories that are active now; ``proposed``: candidates that wait for review
+    - ``reinforced``: memories that an answer restates
+    - ``contradicted``: memories that an answer denies, that something new supersedes, or that stand in a conflict
+    - ``reasons``: why findings did not become memories
+    - ``observations`` were formed or revised; ``calls`` were made to a model
+    - ``warnings``: the secrets that were redacted, by field and kind
+    - ``stopped``: "timeout" or "cancelled" if a repetition of the call continues the work
+    - ``correlation_id``: the id shared by all commands of the call, for ``history.undo_all``; None if nothing was written
     """
 
     session: str
@@ -47,5 +52,5 @@ class Added(Answer, frozen=True, kw_only=True):
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """The ids of what was learned and proposed, for ``memories.get`` and ``promote``."""
-        return tuple(each.id for each in (*self.learned, *self.proposed) if each.id)
+        """Return the ids of learned and proposed memories, for ``memories.get`` and ``promote``."""
+        return tuple(memory.id for memory in (*self.learned, *self.proposed) if memory.id)

@@ -1,4 +1,4 @@
-"""Asks a language model what to remember of a piece of conversation, outside of any lock, and leaves the call in the log."""
+"""Requests to a language model for memories in a piece of conversation, made outside of any lock and recorded in the log."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from projections.views import quarantine
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
 
-Cited = tuple[str, tuple[Line, ...]]  # a memory, and the lines that say it
+Cited = tuple[str, tuple[Line, ...]]  # a memory, and the lines that state it
 
 
 class Answered(Struct, frozen=True):
-    """What a model said of some lines, and what was found on a snapshot of each thing that it proposes."""
+    """A model's answer about some lines, with the state of each proposal's subject on a snapshot."""
 
     asked: Asked
     request: ModelRequest
@@ -44,18 +44,21 @@ class Answered(Struct, frozen=True):
 
 
 class Asker(Struct, frozen=True):
-    """A model, and whose memory it is asked about."""
+    """A model, and the user and project whose memories it is asked about."""
 
     engine: Engine
     model: Model
     user: str
     project: str | None
-    timeout: float | None = None  # None for what the settings say
+    timeout: float | None = None  # in seconds; None for that of the settings
     cancelled: Cancel | None = None
 
     def ask(self, lines: Sequence[Line]) -> Answered:
-        """``ModelError`` where it does not answer, or not so that anything can be understood; ``RejectedError`` under
-        the lock.
+        """Ask the model which memories are in some lines.
+
+        Raises:
+            Unanswered: The model gave no answer, or none that can be read.
+            RejectedError: The call was made under the lock.
         """
         from ledger.language import extracting
 
@@ -65,19 +68,19 @@ class Asker(Struct, frozen=True):
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
-            asked = ask(self.model, asked_for, cancelled=self.cancelled)
-            parsed = answered(asked, extracting.kinds(), limit=extracting.READ)
+            completion = ask(self.model, asked_for, cancelled=self.cancelled)
+            parsed = answered(completion, extracting.kinds(), limit=extracting.READ)
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
         with self.engine.reading() as connection:
-            seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
-        known = tuple(each.id for each in shown)
-        return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+            seen = [found_in.look(connection, fact, shown, self.user, self.project) for fact in facts]
+        known = tuple(memory.id for memory in shown)
+        return Answered(completion, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
 
 
 class Unanswered(Exception):
-    """A request that came to nothing, and why."""
+    """A request without a usable answer, and the reason."""
 
     def __init__(self, request: ModelRequest, error: ModelError) -> None:
         super().__init__(str(error))
@@ -85,26 +88,26 @@ class Unanswered(Exception):
 
 
 def record_call(
-    work: Work, found: Answered, lines: Sequence[Line], results: Sequence[calls.Taken], cited: Iterable[Cited] = ()
+    work: Work, answer: Answered, lines: Sequence[Line], results: Sequence[calls.Taken], cited: Iterable[Cited] = ()
 ) -> None:
-    """The call, in the append of what it led to."""
-    taken = [*results, *calls.dropped(found.parsed)]
+    """Record the call in the append of its results."""
+    taken = [*results, *calls.dropped(answer.parsed)]
     if work.policy().secrets == "refuse":
-        taken = [replace(each, text="") if work.secret_in(each.text) else each for each in taken]
+        taken = [replace(action, text="") if work.secret_in(action.text) else action for action in taken]
     calls.emit_call(
         work,
-        found.asked,
-        found.request,
+        answer.asked,
+        answer.request,
         ranges=places(lines),
-        shown=found.shown,
+        shown=answer.shown,
         actions=taken,
         cited=_citations(work, cited),
-        left_over=found.left_over,
+        left_over=answer.left_over,
     )
 
 
 def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
-    """What the model named for each memory that came of a session, by the ids of the messages' events."""
+    """Yield for each memory from a session the messages that the model named for it, by the ids of their events."""
     for memory, lines in cited:
         positions = [line.position for line in lines] if len(lines) <= found_in.CITED else []
         events = (read_event(work.connection(), position) for position in positions)
@@ -113,16 +116,16 @@ def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
             yield Acted(found_in.CITES, calls.KEPT, memory, target)
 
 
-def record_unread(work: Work, found: Answered, lines: Sequence[Line]) -> None:
-    """A call whose answer is not used, for what it was about is no longer as it was; of its words nothing is kept."""
-    count = len(found.seen) + len(found.relations) + len(found.parsed.dropped) + found.left_over
+def record_unread(work: Work, answer: Answered, lines: Sequence[Line]) -> None:
+    """Record a call whose answer is not used, for its subject changed meanwhile; nothing of the answer's text is kept."""
+    count = len(answer.seen) + len(answer.relations) + len(answer.parsed.dropped) + answer.left_over
     moved = [calls.Taken("", "moved")] if count else []
     calls.emit_call(
         work,
-        found.asked,
-        found.request,
+        answer.asked,
+        answer.request,
         ranges=places(lines),
-        shown=found.shown,
+        shown=answer.shown,
         actions=moved,
         left_over=max(0, count - 1),
     )
@@ -133,28 +136,34 @@ def emit_failure(work: Work, model: Model, failed: Unanswered, lines: Sequence[L
 
 
 def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """The positions of what was read, the message and the event that has its text."""
-    found = sorted({at for line in lines for at in (line.position, line.text_at) if at})
-    return [(at, at) for at in found]
+    """Return the positions that were read: of each message, and of the event with its text."""
+    positions = sorted({at for line in lines for at in (line.position, line.text_at) if at})
+    return [(at, at) for at in positions]
 
 
-def meant_model(engine: Engine, using: str | None, given: object) -> Model | None:
-    """The model to ask, or None for the rules; ``RejectedError`` for what is neither, and without a model where one is wanted."""
+def meant_model(engine: Engine, using: str | None, model: object) -> Model | None:
+    """Return the model to ask, or None for the rules.
+
+    Raises:
+        RejectedError: ``using`` is neither "model" nor "rules", or "model" without a model.
+    """
     if using not in (None, "model", "rules"):
-        raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
+        raise RejectedError(f"using must be 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    found: Model | None = models.meant_model(engine, given)
-    if using == "model" and found is None:
-        raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
-    return found
+    default: Model | None = models.meant_model(engine, model)
+    if using == "model" and default is None:
+        raise RejectedError(
+            "extraction by a model needs a model: open the ledger with one, or give one here", rule="model"
+        )
+    return default
 
 
-# --- what it came to ---------------------------------------------------------------------------------------------------
+# --- results -----------------------------------------------------------------------------------------------------------
 
 
 class ExtractionRun(Struct):
-    """What a run over a session came to so far."""
+    """The results so far of a run over a session."""
 
     pieces: int = 0
     messages: int = 0
@@ -169,46 +178,48 @@ class ExtractionRun(Struct):
     stopped: str = ""
 
 
-def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], found: Answered) -> None:
-    """What the results of one call add to a report."""
+def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], answer: Answered) -> None:
+    """Add the results of a call to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded
     done.retracted += batch.retracted
-    done.relations += sum(each.what == found_in.RELATIONS and each.outcome == calls.KEPT for each in results)
-    for each in results:
-        if each.outcome != calls.KEPT:
-            entry = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
-            done.dropped.append(entry | {"content": each.text})
-    done.dropped += _not_understood(found)
+    done.relations += sum(action.what == found_in.RELATIONS and action.outcome == calls.KEPT for action in results)
+    for action in results:
+        if action.outcome != calls.KEPT:
+            entry = {"what": action.what, "reason": action.outcome, "memory": action.subject, "target": action.target}
+            done.dropped.append(entry | {"content": action.text})
+    done.dropped += _not_understood(answer)
 
 
-def proposed(found: Answered) -> list[dict[str, Any]]:
-    """What a model proposed, as a dry run shows it: nothing is decided about it yet."""
+def proposed(answer: Answered) -> list[dict[str, Any]]:
+    """Return a model's proposals as a dry run shows them, before any decision."""
     facts: list[dict[str, object]] = [
         {
-            "what": each.proposal.what,
-            "kind": each.proposal.kind,
-            "content": each.proposal.content,
+            "what": seen.proposal.what,
+            "kind": seen.proposal.kind,
+            "content": seen.proposal.content,
             "reason": "",
-            "target": each.target.id if each.target is not None else None,
+            "target": seen.target.id if seen.target is not None else None,
         }
-        for each in found.seen
+        for seen in answer.seen
     ]
-    relations = [{"what": found_in.RELATIONS, "content": each.content, "reason": ""} for each in found.relations]
-    return [*facts, *relations, *_not_understood(found)]
+    relations = [
+        {"what": found_in.RELATIONS, "content": relation.content, "reason": ""} for relation in answer.relations
+    ]
+    return [*facts, *relations, *_not_understood(answer)]
 
 
-def _not_understood(found: Answered) -> list[dict[str, Any]]:
+def _not_understood(answer: Answered) -> list[dict[str, Any]]:
     entries: list[dict[str, object]] = [
-        {"what": each.what, "reason": each.reason, "content": each.text} for each in found.parsed.dropped
+        {"what": item.what, "reason": item.reason, "content": item.text} for item in answer.parsed.dropped
     ]
-    if found.parsed.truncated:
+    if answer.parsed.truncated:
         entries.append({"what": "", "reason": "truncated"})
-    if found.left_over:
-        entries.append({"what": "", "reason": "left_over", "count": found.left_over})
+    if answer.left_over:
+        entries.append({"what": "", "reason": "left_over", "count": answer.left_over})
     return entries
 
 
 def is_quarantined(connection: Connection, positions: Sequence[int]) -> bool:
-    """Whether the text at one of these positions lies in quarantine."""
+    """Return True if the text at one of these positions lies in quarantine."""
     return bool(quarantine.among(connection, positions))

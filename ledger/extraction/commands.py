@@ -1,4 +1,4 @@
-"""Extraction: what a turn or a session says becomes memories, by rules or by a model."""
+"""The extraction commands: memories from a turn or a session, by rules or by a model."""
 
 from __future__ import annotations
 
@@ -43,18 +43,22 @@ def extract(
     cancelled: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
-    """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
-    becomes candidates for review.
+    """Extract memories from an interaction, or from the messages of a session since the last extraction.
 
-    A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
-    session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
-    extracted already returns what it came to, unless only the ``gate`` looked at it and this call is without one.
-    ``ModelError`` where the model fails; that is recorded.
+    The model ``model`` is asked, or the ledger's; without a model, and with ``using="rules"``, the extraction rules search. For a
+    session see ``Session.extract``. ``preview`` only shows the findings in an interaction. An interaction that was already
+    extracted returns its earlier results, unless only the ``gate`` closed it and this call is without the gate.
+
+    Raises:
+        ModelError: The model failed, which is recorded.
+        NotFoundError: This user has no such interaction or session.
+        RejectedError: An argument does not fit an interaction or a session.
     """
     if isinstance(id, str) and id.startswith("s_"):
         if preview:
             raise RejectedError(
-                "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
+                "a dry run is allowed for an interaction only; for a session, extract() reports the memories it kept, "
+                "and undo() voids them"
             )
         conversation = Conversation(engine, asker, id)
         if conversation.id is None:
@@ -63,7 +67,7 @@ def extract(
             conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled, gate=gate
         )
     if since is not None:
-        raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
+        raise RejectedError("since is allowed for a session only; an interaction is extracted as a whole")
     meant = meant_model(engine, using, model)
     check_call(timeout, cancelled)
     with engine.reading() as connection:
@@ -107,7 +111,7 @@ def model_asker(
 def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcome:
     with engine.reading() as connection:
         lines = all_lines(connection, subject)
-    found = found_in.by_rules(lines)
+    findings = found_in.by_rules(lines)
 
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
@@ -117,10 +121,10 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
         if current.extraction != "done":
             is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
             kept, dropped = found_in.record_rules(
-                work, lines, found, lambda line: (current.id,), current.memories_used, quarantined=is_held
+                work, lines, findings, lambda line: (current.id,), current.memories_used, quarantined=is_held
             )
             data = CandidatesExtracted(
-                first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
+                first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(left_out for left_out, _ in dropped)
             )
             for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), current):
                 work.emit(current.id, event, first=current.row)
@@ -135,9 +139,9 @@ def _extraction_report(
     with engine.reading() as connection:
         events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
         if not events:
-            raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
+            raise ConflictError(f"the interaction {subject.id} changed during the extraction; call extract() again")
         data: CandidatesExtracted = events[-1].data
-        states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
+        states = [state for id in data.kept if (state := load(connection, id, "m", user)) is not None]
         kept = tuple(memories_shown(connection, states))
     done = done or ExtractionRun(kept=[], superseded=[], dropped=[])
     return answers.ExtractionReport(
@@ -154,6 +158,6 @@ def _extraction_report(
     )
 
 
-def _dropped(each: Dropped) -> dict[str, Any]:
-    options: dict[str, object] = msgspec.to_builtins(each)
+def _dropped(value: Dropped) -> dict[str, Any]:
+    options: dict[str, object] = msgspec.to_builtins(value)
     return options | {"reason": options.pop("why")}

@@ -1,4 +1,7 @@
-"""The cursor of a session: up to where it was looked at; it goes back to look again, and ahead over what a branch shares."""
+"""The extraction cursor of a session: the position up to which its messages were searched.
+
+The cursor goes back for a second search, and ahead over messages that a branch shares with its parent.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ledger.sessions.conversation import Conversation
 from projections.core.rows import Connection
 from projections.views import sessions
 
-BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
+BRANCH_MESSAGES = 100_000  # the most messages that are compared to find where a branch begins
 
 
 def go_back(conversation: Conversation, since: int, asker: Who) -> None:
@@ -27,8 +30,8 @@ def go_back(conversation: Conversation, since: int, asker: Who) -> None:
         state = writing.known(conversation, work)
         if since > state.cursor:
             raise RejectedError(
-                f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
-                " skip_extraction(until=…) passes it over on purpose"
+                f"since={since} lies ahead of the cursor, which is at {state.cursor}: the messages between would be"
+                " lost; skip_extraction(until=…) skips them on purpose"
             )
         if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
             work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
@@ -40,12 +43,15 @@ def go_back(conversation: Conversation, since: int, asker: Who) -> None:
 def skip_extraction(
     conversation: Conversation, asker: Who, parent: str | None = None, up_to: int | None = None
 ) -> SessionInfo:
-    """Passes over what this session has in common with the one that it branched off, for that is extracted there.
+    """Move the cursor over the messages that this session shares with its parent, for they are extracted there.
 
-    With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
-    with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
-    ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
-    such a parent.
+    With ``parent`` (a name or id) the cursor moves behind the messages that both sessions begin with, compared by role and text.
+    With ``up_to`` the cursor moves behind the message at that position, and with both behind the earlier of the two. The cursor
+    never moves back.
+
+    Raises:
+        RejectedError: Neither argument was given, or the position is not that of a message of this session.
+        NotFoundError: There is no such parent.
     """
     if parent is None and up_to is None:
         raise RejectedError(
@@ -70,33 +76,33 @@ def skip_extraction(
         return current.id
 
     conversation.writer.run("session.skip_extraction", asker, body, (conversation.name, parent, up_to))
-    found = reading.get_info(conversation)
-    if found is None:
+    info = reading.get_info(conversation)
+    if info is None:
         raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
-    return found
+    return info
 
 
 def _own_message(connection: Connection, state: State, position: object) -> int:
     row = sessions.at_position(connection, position) if type(position) is int else None
     if row is None or row.session != state.row:
-        raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
+        raise RejectedError(f"until must be the position of a message of this session, and {position!r:.40} is not")
     return row.row
 
 
-def _parent(conversation: Conversation, connection: Connection, given: str, own: State) -> State:
-    if not isinstance(given, str):
-        raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
-    other = Conversation(conversation.engine, conversation.who, given)
-    found = other.found(connection)
-    if found is None:
-        raise NotFoundError(f"no session of this user is called {given!r:.60}")
-    if found.id == own.id:
-        raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
-    return found
+def _parent(conversation: Conversation, connection: Connection, name: str, own: State) -> State:
+    if not isinstance(name, str):
+        raise RejectedError(f"parent must be the name or the id of a session, and {name!r:.40} is neither")
+    conversation_of_parent = Conversation(conversation.engine, conversation.who, name)
+    parent = conversation_of_parent.found(connection)
+    if parent is None:
+        raise NotFoundError(f"no session of this user is called {name!r:.60}")
+    if parent.id == own.id:
+        raise RejectedError("a session cannot branch off itself: name the session that it was copied from")
+    return parent
 
 
 def _in_common(conversation: Conversation, connection: Connection, own: State, parent: State) -> int:
-    """The position of the last of the messages that both begin with; 0 without any."""
+    """Return the position of the last message that both sessions begin with; 0 without any."""
     to = 0
     pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
     for number, (ours, theirs) in enumerate(pairs):
@@ -107,6 +113,6 @@ def _in_common(conversation: Conversation, connection: Connection, own: State, p
 
 
 def _spoken(conversation: Conversation, connection: Connection, state: State) -> Iterator[tuple[int, str, str | None]]:
-    gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
+    gone = [(span.first, span.last) for span in sessions.hidden(connection, state.row)]
     for row, texts in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
         yield row.row, row.role, texts.content

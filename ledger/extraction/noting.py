@@ -1,4 +1,4 @@
-"""What a call of ``add`` came to, read from the events that it recorded; and what did not become a memory, and why."""
+"""The notes on the results of an ``add`` call, read from its events, and the reasons why findings did not become memories."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection
 from projections.views import confidence
 
-LISTED = 20  # of what was dropped; of more their number
+LISTED = 20  # reasons of dropped findings; further ones are counted
 QUOTED = 80  # characters of a text in a reason
-_DROPPED = {  # why something that was found is no new memory
+_DROPPED = {  # the reasons why a finding is not a new memory
     "known": "is believed already",
     "confirmed": "is believed already: the user confirms it",
     "near_duplicate": "nearly the same is believed already",
@@ -54,7 +54,7 @@ _DROPPED = {  # why something that was found is no new memory
 
 
 class Notes:
-    """The memories that events made or concerned, each with why."""
+    """The memories that events made or concerned, each with the reason."""
 
     def __init__(self, connection: Connection, user: str) -> None:
         self._connection, self._user = connection, user
@@ -71,8 +71,8 @@ class Notes:
             case MemoryReinforced(interaction=turn, echo=echo):
                 self._reinforced(event, turn or "", echo=echo)
             case ReinforcementEvaluated(denied=denied):
-                for each in denied:
-                    self._contradict(each.memory, f"the answer of {event.stream} denies it ({each.how})")
+                for denial in denied:
+                    self._contradict(denial.memory, f"the answer of {event.stream} denies it ({denial.how})")
             case MemorySuperseded(by=by) if by is not None:
                 self._contradict(event.stream, f"{by} supersedes it")
             case MemoryRetracted() | MemoryInvalidated():
@@ -124,12 +124,12 @@ def noted(state: Memory, why: str) -> Noted:
 
 
 def _quoted(text: str) -> str:
-    one = " ".join(text.split())
-    return repr(one if len(one) <= QUOTED else one[: QUOTED - 1] + "…")
+    line = " ".join(text.split())
+    return repr(line if len(line) <= QUOTED else line[: QUOTED - 1] + "…")
 
 
 def of_admission(notes: Notes) -> Iterator[str]:
-    """How to take back what no person admitted."""
+    """Yield how to take back memories that no person admitted."""
     if notes.admitted:
         yield (
             f"{notes.admitted:,} admitted without review: retract(id) takes one back; review(admitted=True) lists them"
@@ -139,16 +139,16 @@ def of_admission(notes: Notes) -> Iterator[str]:
 # --- why nothing, or not more ------------------------------------------------------------------------------------------
 
 
-def of_messages(done: Continued, given: int) -> Iterator[str]:
-    """What is to be known of messages that were not appended."""
+def of_messages(done: Continued, messages: int) -> Iterator[str]:
+    """Yield the reasons why messages were not appended."""
     if done.replayed and not done.appended:
-        yield "this idempotency_key was used for the same messages: this is what they came to"
-    elif done.known.count == given:
-        yield f"the session has {counted(given, 'message')} already: nothing is new"
+        yield "this idempotency_key was already used for the same messages: these are the results of that call"
+    elif done.known.count == messages:
+        yield f"the session has {counted(messages, 'message')} already: nothing is new"
     if done.known.by_text:
         yield (
-            f"{done.known.count:,} messages of the list are known by their texts, though their ids are others: give"
-            " created_at where somebody says the same once more"
+            f"{done.known.count:,} messages of the list are known by their texts, though their ids differ: give"
+            " created_at where somebody says the same again"
         )
     if (unseen := done.known.unseen) == 1:
         yield "the first message of the list stands for older ones, as a summary does: it was not appended"
@@ -161,23 +161,23 @@ def of_messages(done: Continued, given: int) -> Iterator[str]:
         )
     if done.known.differs:
         yield (
-            f"the messages differ from the session from number {done.known.differs} on: what is new was appended, and"
-            " nothing hidden; session.reconcile() makes the session the same as a transcript"
+            f"the messages differ from the session from number {done.known.differs} on: new messages were appended, and"
+            " none hidden; session.reconcile() makes the session the same as a transcript"
         )
 
 
 def of_extraction(run: ExtractionRun, notes: Notes, *, model: bool) -> Iterator[str]:
-    """What was found and is no new memory, and why nothing was found."""
+    """Yield the findings that are no new memories, and the reasons why nothing was found."""
     yield from _dropped(run.dropped, notes)
     if run.skipped and model:
         yield f"{counted(run.skipped, 'message')} held nothing worth a model's time"
     if run.failure and run.failure != "Cancelled":
         failed = f"the model failed ({run.failure}){HINTS.get(run.failure, '')}"
-        yield f"{failed}; the next call, or jobs.run(), looks at those messages again"
+        yield f"{failed}; the next call, or jobs.run(), extracts from those messages again"
     if run.stopped == "under_way":
-        yield "somebody else extracts from this session just now"
+        yield "another call extracts from this session just now"
     elif run.stopped in ("enough", "moved"):
-        yield "others write in this session: jobs.run() looks at the rest"
+        yield "others write in this session: jobs.run() extracts from the rest"
     if run.kept or run.dropped or run.failure or not run.messages - (run.skipped if model else 0):
         return
     if model:
@@ -190,20 +190,20 @@ def of_extraction(run: ExtractionRun, notes: Notes, *, model: bool) -> Iterator[
 
 
 def _dropped(dropped: Sequence[Mapping[str, object]], notes: Notes) -> Iterator[str]:
-    found = Counter(_why_dropped(each, notes) for each in dropped if each.get("reason") != "left_over")
-    for why, times in list(found.items())[:LISTED]:
+    reasons = Counter(_why_dropped(entry, notes) for entry in dropped if entry.get("reason") != "left_over")
+    for why, times in list(reasons.items())[:LISTED]:
         yield f"{why} (× {times})" if times > 1 else why
-    if len(found) > LISTED:
-        yield f"and {len(found) - LISTED} more of this kind"
+    if len(reasons) > LISTED:
+        yield f"and {len(reasons) - LISTED} more of this kind"
 
 
 def _why_dropped(entry: Mapping[str, object], notes: Notes) -> str:
-    reason, other = str(entry.get("reason") or ""), str(entry.get("memory") or "")
-    text = str(entry.get("content") or "") or (notes.content(other) if other else None)
-    what = _quoted(text) if text else f"what {entry.get('rule') or 'the model'} found"
+    reason, memory = str(entry.get("reason") or ""), str(entry.get("memory") or "")
+    text = str(entry.get("content") or "") or (notes.content(memory) if memory else None)
+    finding = _quoted(text) if text else f"what {entry.get('rule') or 'the model'} found"
     why = _DROPPED.get(reason, f"was dropped: {reason}")
-    return f"{what} {why} ({other})" if other else f"{what} {why}"
+    return f"{finding} {why} ({memory})" if memory else f"{finding} {why}"
 
 
-def counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,4 +1,4 @@
-"""The next piece of a session: the messages behind the cursor that are looked at together, and whether they are still so."""
+"""The next piece of a session: messages behind the cursor to be searched together, and the check that they are unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from projections.views import control, erasures, sessions
 
 
 class PieceRead(Struct, frozen=True):
-    """A piece as it was read: behind which cursor, from which messages, and when something was last erased."""
+    """A piece as it was read: the session's state, the messages, and the position of the last erasure at that time."""
 
     state: State
     start: int
@@ -41,8 +41,9 @@ class PieceRead(Struct, frozen=True):
 def read_piece(
     conversation: Conversation, *, model: bool, gate: bool, by_itself: bool, start: int | None = None
 ) -> PieceRead | None:
-    """The next piece, behind the cursor or a ``start``; None where everything was looked at. Without the ``gate`` a captured
-    turn is open that the gate passed over.
+    """Return the next piece, behind the cursor or behind ``start``; None after the last piece.
+
+    Without the ``gate``, a captured turn that the gate closed is open.
     """
     with conversation.engine.reading() as connection:
         state = conversation.needed(conversation.state(connection))
@@ -64,12 +65,12 @@ def read_piece(
                 lines += _lines(conversation, connection, row, texts, model=model, gate=gate, by_itself=by_itself)
         to = max(upto, state.extractable_at) if whole else upto
         piece = turns.piece(lines, to, whole=whole, model=model, gate=gate)
-        covered = tuple(each for each in rows if each <= piece.to)
+        covered = tuple(row_read for row_read in rows if row_read <= piece.to)
         return PieceRead(state, start, piece, covered, erasures.last(connection), gate)
 
 
 def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
-    """Whether a piece is still what it was when it was read: the cursor, its messages, their texts and captured turns."""
+    """Return True if a piece is unchanged since it was read: the cursor, its messages, their texts and captured turns."""
     connection = work.connection()
     if state.cursor != read.state.cursor or erasures.last(connection) != read.erased:
         return False
@@ -98,8 +99,10 @@ def _lines(
     gate: bool,
     by_itself: bool,
 ) -> Iterator[Line]:
-    """What a message says, unless it lies in quarantine or its captured turn was looked at already: ``by_itself`` also where
-    that was undone."""
+    """Yield the lines of a message, unless it lies in quarantine or its captured turn was already searched.
+
+    With ``by_itself`` an undone search of the turn counts as a search too.
+    """
     data = texts.event.data
     text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
     turn: Interaction | None = None
@@ -133,13 +136,13 @@ def _lines(
 
 
 def visible(connection: Connection, session: int, after: int, upto: int) -> list[tuple[int, int]]:
-    """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
-    gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
+    """Return the ranges of a session's positions after ``after``, up to ``upto``, in which nothing is hidden."""
+    gone = [(span.first, span.last) for span in sessions.hidden(connection, session)]
     return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
 def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: bool) -> bool:
-    """Whether a message of a captured turn is still to be looked at. rules/1 alone looked at answers only."""
+    """Return True if a message of a captured turn is still to be searched. The older rules/1 searched answers only."""
     if turn.extraction == ERASED:
         return False
     if turn.extraction != "done":
@@ -149,16 +152,18 @@ def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: boo
 
 
 def looked_at_by(connection: Connection, turn: Interaction) -> str:
-    """Which extractor looked at a captured turn last, or which gate passed it over; "" for none."""
+    """Return the extractor that last searched a captured turn, or the gate that closed it; "" for neither."""
     events = [
-        each for each in read_stream(connection, turn.id, turn.position) if isinstance(each.data, CandidatesExtracted)
+        event
+        for event in read_stream(connection, turn.id, turn.position)
+        if isinstance(event.data, CandidatesExtracted)
     ]
-    by = (each.data.extractor for each in reversed(events) if not control.voided_at(connection, each.position))
+    by = (event.data.extractor for event in reversed(events) if not control.voided_at(connection, event.position))
     return next(by, "")
 
 
 def is_left_to_session(connection: Connection, turn: Interaction) -> bool:
-    """Whether the answer of a captured turn is a message of a session that is still to be looked at there."""
+    """Return True if the answer of a captured turn is a message that is still to be searched as part of its session."""
     sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
     for session, row in connection.execute(sql, (turn.id,)).fetchall():
         state = sessions.get(connection, session)

@@ -1,8 +1,8 @@
 """Extraction from conversations: piece by piece behind a cursor, by a model that is asked outside of any lock, or by rules.
 
-What is to be looked at is read on a snapshot. Under the lock it is read again: where messages were hidden, texts erased or the
-cursor moved meanwhile, nothing that depends on them is recorded. A piece is one append: the memories, what they replace, the
-call that found them, and the cursor.
+A piece is read on a snapshot. Under the lock it is checked again: if messages were hidden, texts erased or the cursor moved
+meanwhile, nothing that depends on them is recorded. A piece is one append: the memories, what they replace, the call that
+found them, and the cursor.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ from ledger.sessions.conversation import Conversation
 from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
 
-PIECES = 10_000  # of one call that was asked for
-FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
-MOVED = 3  # times that a piece is begun again because something changed meanwhile
+PIECES = 10_000  # of one explicit call
+FAILURES = 3  # failed attempts of the jobs on a session before they wait for new messages
+MOVED = 3  # attempts on a piece that changes while it is read
 
 
 def extract(
@@ -73,22 +73,24 @@ def extract(
     cancelled: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
-    """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
+    """Extract memories from the messages since the last extraction, in the order in which they were recorded.
 
     A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user lines
-    hold nothing to remember (also then without the ``gate``). Without one, and with ``using="rules"``, the extraction rules
-    look at the messages. The table of admission says what becomes of a finding, and with ``admit="review"`` each is a
-    candidate; what the assistant alone said, and what came in through another channel than the user's, always is. Each piece
-    is one append with the cursor behind it. Where the model fails the cursor stays, and the report says why in ``failure``.
-    ``since`` goes back to a position first: what lies behind it is looked at again. ``timeout`` is in seconds, of one
-    attempt; None for what the settings say, or 60. Hidden messages and those of tools are passed over.
+    hold nothing to remember; without the ``gate`` it is asked then too. Without a model, and with ``using="rules"``, the
+    extraction rules search. The table of admission gives a finding its status; with ``admit="review"`` each is a candidate. A
+    statement of the assistant alone, or through another channel than the user's, always is a candidate. Each piece is one append
+    with the cursor behind it. If the model fails, the cursor stays, and the report has the reason in ``failure``. ``since`` moves
+    the cursor back to a position first, so that the messages behind are searched again. ``timeout`` is in seconds, of one
+    attempt; None for that of the settings, or 60. Hidden messages and those of tools are skipped.
 
-    ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
+    Raises:
+        RejectedError: The call was made inside a batch with a model, with an idempotency key (a second call continues anyway), or
+            with a ``since`` ahead of the cursor.
     """
     meant = meant_model(conversation.engine, using, model)
     if asker.key is not None:
         raise RejectedError(
-            "the extraction of a session has no idempotency_key: called again it goes on from its cursor"
+            "the extraction of a session takes no idempotency_key: a second call continues from the cursor anyway"
         )
     check_call(timeout, cancelled)
     if meant is not None:
@@ -114,7 +116,7 @@ def preview(
     cancelled: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
-    """What a model or the rules find behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
+    """Return the findings of a model or the rules behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
     meant = meant_model(conversation.engine, using, model)
     check_call(timeout, cancelled)
     with conversation.reading() as (_, state):
@@ -176,8 +178,8 @@ def _extraction_report(
 ) -> answers.ExtractionReport:
     with conversation.engine.reading() as connection:
         state = conversation.state(connection)
-        found = [load(connection, id, "m", conversation.user) for id in extracted.kept]
-        kept = memories_shown(connection, [each for each in found if each is not None])
+        states = [load(connection, id, "m", conversation.user) for id in extracted.kept]
+        kept = memories_shown(connection, [state for state in states if state is not None])
     return answers.ExtractionReport(
         session=conversation.name,
         extractor=_extractor(model),
@@ -200,15 +202,15 @@ def _extractor(model: Model | None) -> str:
 
 
 def found_by_rules(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """What the rules find, each with the message that it is in."""
-    found = found_in.by_rules(lines)
-    finds: list[Extracted | Passed] = [*found.kept, *found.dropped]
-    about = ((each, lines[int(each.field)]) for each in finds)
-    return [finding(each) | {"field": line.field, "position": line.position} for each, line in about]
+    """Return the findings of the rules, each with its message."""
+    extraction = found_in.by_rules(lines)
+    finds: list[Extracted | Passed] = [*extraction.kept, *extraction.dropped]
+    about = ((found_text, lines[int(found_text.field)]) for found_text in finds)
+    return [finding(found_text) | {"field": line.field, "position": line.position} for found_text, line in about]
 
 
 class Extractor:
-    """One run over one session: piece after piece, until there is nothing more, something fails, or enough was done."""
+    """A run over a session: piece after piece, until no piece is left, one fails, or enough were done."""
 
     def __init__(
         self,
@@ -247,12 +249,12 @@ class Extractor:
         return self.done
 
     def _piece(self, read: PieceRead) -> bool:
-        """Whether a piece was recorded; False where it was no longer what it had been."""
+        """Record a piece; return False if the piece changed since it was read."""
         if read.piece.why != EXTRACTED:
             return self._append(read, lambda work, state: self._passed_over(work, state, read))
         if self.model is None:
-            found = found_in.by_rules(read.piece.lines)
-            return self._append(read, lambda work, state: self._by_rules(work, state, read, found))
+            extraction = found_in.by_rules(read.piece.lines)
+            return self._append(read, lambda work, state: self._by_rules(work, state, read, extraction))
         return self._by_model(read, self.model)
 
     def _append(
@@ -290,16 +292,16 @@ class Extractor:
 
     # --- by rules --------------------------------------------------------------------------------------------------
 
-    def _by_rules(self, work: Work, state: State, read: PieceRead, found: Extraction) -> None:
+    def _by_rules(self, work: Work, state: State, read: PieceRead, extraction: Extraction) -> None:
         piece = read.piece
         injected = memories_used(work, piece.lines)
-        kept, dropped = found_in.record_rules(work, piece.lines, found, sources_in(state.id), injected)
-        ids, left_out = tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
+        kept, dropped = found_in.record_rules(work, piece.lines, extraction, sources_in(state.id), injected)
+        ids, left_out = tuple(id for id, _ in kept), tuple(left for left, _ in dropped)
         moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, EXTRACTOR, ids, left_out)
         work.emit(state.id, moved, first=state.row)
         close(work, piece.ended, EXTRACTOR, kept, dropped)
         self.done.kept += ids
-        self.done.dropped += [_shown(each) for each in left_out]
+        self.done.dropped += [_shown(left) for left in left_out]
 
     # --- by a model --------------------------------------------------------------------------------------------------
 
@@ -312,28 +314,28 @@ class Extractor:
         self.done.calls += 1
         asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancelled)
         try:
-            found = asker.ask(lines)
+            answer = asker.ask(lines)
         except Unanswered as failed:
             self._failed(read, model, failed)
             return True
         return self._append(
             read,
-            lambda work, state: self._apply(work, state, read, found),
-            lambda work: record_unread(work, found, lines),
+            lambda work, state: self._apply(work, state, read, answer),
+            lambda work: record_unread(work, answer, lines),
         )
 
-    def _apply(self, work: Work, state: State, read: PieceRead, found: Answered) -> None:
+    def _apply(self, work: Work, state: State, read: PieceRead, answer: Answered) -> None:
         piece = read.piece
         batch = Batch(work, sources_in(state.id), memories_used(work, piece.lines))
-        results = batch.apply(found.seen, found.relations, piece.lines)
-        record_call(work, found, piece.lines, results, batch.cited)
+        results = batch.apply(answer.seen, answer.relations, piece.lines)
+        record_call(work, answer, piece.lines, results, batch.cited)
         moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, MODEL_EXTRACTOR)
         work.emit(state.id, moved, first=state.row)
         close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())
-        count(self.done, batch, results, found)
+        count(self.done, batch, results, answer)
 
     def _failed(self, read: PieceRead, model: Model, failed: Unanswered) -> None:
-        """The cursor stays; the attempt counts, unless somebody called it off."""
+        """Record a failed call; the cursor stays, and the attempt counts unless it was cancelled."""
         self.done.failure = failed.error.kind
         if failed.error.kind == "Cancelled":
             self.done.stopped = "cancelled"
@@ -349,17 +351,17 @@ class Extractor:
 
 
 def sources_in(session: str) -> Callable[[Line], tuple[str, ...]]:
-    """What a memory of a line cites: the captured turn that has its text, and the session."""
+    """Return the function from a line to the sources of its memory: the captured turn with its text, and the session."""
     return lambda line: (session,) if line.interaction is None else (line.interaction, session)
 
 
 def memories_used(work: Work, lines: Sequence[Line]) -> list[str]:
-    """The memories that were put before the model in the captured turns among some lines."""
-    found: dict[str, None] = {}
+    """Return the memories that the model had been shown in the captured turns among some lines."""
+    ids: dict[str, None] = {}
     for id in dict.fromkeys(line.interaction for line in lines if line.interaction is not None):
         turn: Interaction | None = work.find(id, "i")
-        found |= dict.fromkeys(turn.memories_used if turn is not None else ())
-    return list(found)
+        ids |= dict.fromkeys(turn.memories_used if turn is not None else ())
+    return list(ids)
 
 
 def close(
@@ -369,13 +371,13 @@ def close(
     kept: Sequence[tuple[str, Line]],
     dropped: Sequence[tuple[Dropped, Line]],
 ) -> None:
-    """Captured turns whose answers were looked at as messages are done with."""
+    """Record as extracted the captured turns whose answers were searched as messages."""
     for id in ended:
         turn: Interaction | None = work.find(id, "i")
         if turn is None or turn.extraction in ("done", ERASED):
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)
-        left_out = tuple(replace(each, position=0) for each, line in dropped if line.interaction == id)
+        left_out = tuple(replace(left, position=0) for left, line in dropped if line.interaction == id)
         command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, ids, left_out))
         for event in interactions_domain.decide(command, turn):
             work.emit(turn.id, event, first=turn.row)

@@ -1,4 +1,4 @@
-"""The facts that a model is shown with a piece of conversation: those that it is about, the user's profile, and the newest."""
+"""The facts that a model is shown with a piece of conversation: related facts, the user's profile, and the newest facts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[Li
 
     First come the facts that recall finds for the user's messages, then the newest of the profile, then the newest of all.
     """
-    found = _found(engine, user, lines)
+    ids = _found(engine, user, lines)
     with engine.reading() as connection:
         scope = tuple({*projects.together(connection, project), None})
         states: dict[int, Memory] = {}
-        for state in (*_loaded(connection, user, found), *_newest(engine, connection, user, scope)):
+        for state in (*_loaded(connection, user, ids), *_newest(engine, connection, user, scope)):
             if state.project in scope and len(states) < SHOWN:
                 states.setdefault(state.row, state)
     return sorted(states.values(), key=lambda state: -state.row)

@@ -1,4 +1,4 @@
-"""Extraction from one captured turn by a model: asked outside of any lock, and applied in one append with what ends it."""
+"""Extraction from one captured turn by a model, asked outside of any lock and applied in one append."""
 
 from __future__ import annotations
 
@@ -41,20 +41,25 @@ from projections.views import erasures
 def extract_turn(
     engine: Engine, subject: Interaction, caller: Who, asker: Asker, *, gate: bool = True
 ) -> tuple[ExtractionRun, Outcome]:
-    """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
-    to, and the outcome of the command. Without the ``gate`` one is asked about that the gate would pass over, or did.
-    ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
+    """Ask a model about a captured turn, and apply its answer in one append with the end of the turn's extraction.
+
+    The function returns the results and the outcome of the command. Without the ``gate`` the model is also asked about a turn
+    that the gate would close, or closed.
+
+    Raises:
+        ModelError: The model failed, which is recorded and counts as an attempt.
+    """
     done = ExtractionRun(kept=[], superseded=[], dropped=[])
     with engine.reading() as connection:
         lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, model=True, gate=gate)
-    found: Answered | None = None
+    answer: Answered | None = None
     if piece.why == EXTRACTED:
         check_trusted(engine, caller, subject.session)
         done.calls = 1
         try:
-            found = asker.ask(lines)
+            answer = asker.ask(lines)
         except Unanswered as failed:
             _fail_turn(engine, subject, caller, asker.model, failed, lines)
             raise failed.error from failed.__cause__
@@ -63,28 +68,28 @@ def extract_turn(
 
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
-        if current is None and found is None:
+        if current is None and answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = subject.project, subject.session
         same = current is not None and is_open(work.connection(), current, gate=gate)
         same = same and current is not None and current.response_at == subject.response_at
         same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
-        if found is not None and (not same or erasures.last(work.connection()) != erased):
-            record_unread(work, found, lines)
+        if answer is not None and (not same or erasures.last(work.connection()) != erased):
+            record_unread(work, answer, lines)
         elif current is not None and same:
-            _close_turn(work, current, found, lines, done)
+            _close_turn(work, current, answer, lines, done)
         return subject.id
 
     return done, engine.writer.run("extract", caller, body, subject.id)
 
 
 def is_open(connection: Connection, turn: Interaction, *, gate: bool) -> bool:
-    """Whether a captured turn is still to be looked at: without the ``gate`` also one that the gate passed over."""
+    """Return True if a captured turn is still to be searched; without the ``gate``, also a turn that the gate closed."""
     return turn.extraction != "done" or (not gate and looked_at_by(connection, turn).startswith(GATES))
 
 
 def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bool = True) -> ExtractionRun:
-    """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
+    """Return a model's proposals for a captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = ExtractionRun(dropped=[])
     with engine.reading() as connection:
         lines = turn_lines(connection, subject)
@@ -100,15 +105,15 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bo
 
 
 def turn_lines(connection: Connection, subject: Interaction) -> list[Line]:
-    """What a model is shown of a turn: no summary beside an answer, and nothing in quarantine."""
-    found = all_lines(connection, subject)
-    whole = any(line.field == "response" for line in found)
-    found = [line for line in found if not (whole and line.field == "summary")]
-    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
+    """Return the lines of a turn that a model is shown: without a summary beside an answer, and without quarantined texts."""
+    lines = all_lines(connection, subject)
+    whole = any(line.field == "response" for line in lines)
+    lines = [line for line in lines if not (whole and line.field == "summary")]
+    return [line for line in lines if not is_quarantined(connection, (line.text_at,))]
 
 
 def all_lines(connection: Connection, subject: Interaction) -> list[Line]:
-    """The texts of a turn, each with the channel through which it came in."""
+    """Return the lines of a turn, each with the channel through which its text came in."""
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
     return [
@@ -119,14 +124,14 @@ def all_lines(connection: Connection, subject: Interaction) -> list[Line]:
 
 
 def _close_turn(
-    work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: ExtractionRun
+    work: Work, current: Interaction, answer: Answered | None, lines: Sequence[Line], done: ExtractionRun
 ) -> None:
     extractor, kept = GATE, tuple[str, ...]()
-    if found is not None:
+    if answer is not None:
         batch = Batch(work, lambda line: (current.id,), current.memories_used)
-        results = batch.apply(found.seen, found.relations, lines)
-        record_call(work, found, lines, results)
-        count(done, batch, results, found)
+        results = batch.apply(answer.seen, answer.relations, lines)
+        record_call(work, answer, lines, results)
+        count(done, batch, results, answer)
         extractor, kept = MODEL_EXTRACTOR, tuple(batch.kept)
     command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, kept))
     for event in interactions_domain.decide(command, current):

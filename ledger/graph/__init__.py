@@ -1,1 +1,1 @@
-"""Names, and what memories say of them."""
+"""The graph of names and of the relations that memories state between them."""

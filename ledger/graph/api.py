@@ -1,4 +1,4 @@
-"""``ledger.graph``: what is one step from a name, and what memories say of two names."""
+"""The ``ledger.graph`` namespace, which finds the neighbors of a name and records relations between names."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class RelationsRead(Area):
         limit: int = 20,
         extracted: bool = True,
     ) -> Graph:
-        """Return the names in a text that memories name, at most 8, and what is one step from them.
+        """Return the names in a text that memories name, at most 8, with their neighbors one step away.
 
         Args:
             text: A name, or a text with names in it.
-            project: Only what its memories and those of no project say; None for all.
-            relation: Only this relation; "co_occurs" for names that stand in one memory.
-            limit: The most neighbors, up to 1,000; relations first, each by the number of memories behind it.
-            extracted: False for names that memories were given, without those that only stand in their text.
+            project: Only relations from memories of this project and of no project; None for all.
+            relation: Only this relation; "co_occurs" for names that stand in the same memory.
+            limit: The largest number of neighbors, up to 1,000; relations first, each by the number of memories behind it.
+            extracted: False to leave out names that only stand in a memory's text, and were not given with the memory.
         """
         count = checked_limit(limit)
         with self._engine.snapshot() as snapshot:
@@ -60,15 +60,16 @@ class Relations(RelationsRead):
         valid_to: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> Memory:
-        """Record that a memory says something of two names.
+        """Record that a memory states a relation between two names.
 
         Args:
             memory: The id of the memory.
             subject: The first name.
-            relation: What the memory says, like "works_at".
+            relation: The relation that the memory states, like "works_at".
             object: The second name.
-            valid_from: From when on it is true; None for as long as the memory is.
-            valid_to: Until when, exclusive; a date alone means through that day.
+            valid_from: When the relation begins, inclusive; None for the beginning of the memory's validity.
+            valid_to: When the relation ends, exclusive; a date alone includes that day. None for the end of the memory's
+                validity.
         """
         writer, asker = self._engine.writer, self._scope.asker(options)
         return commands.relate(
@@ -90,7 +91,7 @@ class Relations(RelationsRead):
         Args:
             memory: The id of the memory.
             subject: The first name.
-            relation: What the memory states.
+            relation: The relation that the memory states.
             object: The second name.
         """
         asker = self._scope.asker(options)

@@ -1,4 +1,4 @@
-"""What can be asked of the graph: what is one step from a name."""
+"""The queries on the graph: the neighbors of a name, one step away."""
 
 from __future__ import annotations
 
@@ -21,44 +21,48 @@ def neighbors(
     limit: int,
     supplied_only: bool,
 ) -> answers.Graph:
-    """The names in a text (at most 8, longest first) that believed memories name, and what is one step from them.
+    """Return the names in a text (at most 8, longest first) that believed memories name, with their neighbors.
 
-    A step is what a memory says of two names (``relate``), or "co_occurs": both stand in one memory. Names are what
-    memories were given as ``entities`` or in edges, and what looks like a name in their text (``supplied_only`` leaves
-    that out). ``relation`` asks for one relation; ``project`` for what its memories and the global ones say. At most
-    ``limit`` neighbors, said relations first, each by the number of memories behind it, then the newest. A name in more
-    than 2,000 memories is judged by its newest 2,000.
+    A step is a relation that a memory states between two names (``relate``), or "co_occurs": both stand in one memory. Names are
+    given with memories as ``entities`` or in edges, or look like a name in their text; ``supplied_only`` leaves the latter out.
+    ``relation`` selects one relation, and ``project`` memories of the project and of no project. At most ``limit`` neighbors are
+    returned, stated relations first, each by the number of memories behind it, then the newest. For a name in more than 2,000
+    memories only its newest 2,000 are read.
     """
     check_text("name_or_text", name_or_text, max_bytes=QUERY_BYTES, blank_allowed=True)
-    wanted = None if relation is None else relation_form(check_text("relation", relation))
+    relation_asked = None if relation is None else relation_form(check_text("relation", relation))
     connection = snapshot.connection
-    meant = scope_of(connection, user, project)
-    scope = [None, *meant] if meant is not None else None
+    projects_meant = scope_of(connection, user, project)
+    scope = [None, *projects_meant] if projects_meant is not None else None
     statuses = believed(snapshot.valid, ("active",))
-    asked = graph.Asked(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
-    seeds, complete = graph.named(connection, name_or_text, asked)
-    found = [each for each in graph.around(connection, seeds, asked) if wanted is None or each.relation == wanted]
-    names = {each.form: each.name for each in seeds}
-    for each in found[:limit]:
-        if each.form not in names:
-            names[each.form] = graph.first_written(connection, each.form, asked) or each.name
+    request = graph.Asked(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
+    seeds, complete = graph.named(connection, name_or_text, request)
+    joined = [
+        joint
+        for joint in graph.around(connection, seeds, request)
+        if relation_asked is None or joint.relation == relation_asked
+    ]
+    names = {seed.form: seed.name for seed in seeds}
+    for joint in joined[:limit]:
+        if joint.form not in names:
+            names[joint.form] = graph.first_written(connection, joint.form, request) or joint.name
     return answers.Graph(
-        seeds=tuple(answers.Seed(name=each.name, memories=len(each.memories)) for each in seeds),
-        neighbors=tuple(_neighbor(seeds[each.seed].name, names[each.form], each) for each in found[:limit]),
-        total=len(found),
+        seeds=tuple(answers.Seed(name=seed.name, memories=len(seed.memories)) for seed in seeds),
+        neighbors=tuple(_neighbor(seeds[joint.seed].name, names[joint.form], joint) for joint in joined[:limit]),
+        total=len(joined),
         complete=complete,
     )
 
 
 def _neighbor(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
-    ends = [each.valid_to for each in joined.memories]
+    ends = [memory.valid_to for memory in joined.memories]
     return answers.Neighbor(
         seed=seed,
         name=name,
         relation=joined.relation,
         direction=joined.direction,
         weight=len(joined.memories),
-        memories=tuple(each.id for each in joined.memories),
-        valid_from=min(each.valid_from for each in joined.memories),
+        memories=tuple(memory.id for memory in joined.memories),
+        valid_from=min(memory.valid_from for memory in joined.memories),
         valid_to=None if None in ends else max(end for end in ends if end is not None),
     )

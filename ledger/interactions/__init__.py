@@ -1,1 +1,1 @@
-"""What people asked, and what was answered."""
+"""Interactions: captured prompts and their responses."""

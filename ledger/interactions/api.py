@@ -1,4 +1,4 @@
-"""``ledger.interactions``: list and read captured turns, add responses, count what they restate, and import a file of them."""
+"""The ``ledger.interactions`` namespace, which lists and reads captured turns, adds responses, and imports files of turns."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class InteractionsRead(Area):
         """List interactions, newest first.
 
         Args:
-            client: Only those captured through this program.
-            metadata: Only those that have each of these keys with this very value; None is a value too.
+            client: Only interactions captured through this program.
+            metadata: Only interactions that have all of these keys with exactly these values; None is a value too.
 
         Raises:
-            RejectedError: A limit, cursor or time that cannot be.
+            RejectedError: A limit, cursor or time is not valid.
         """
         filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
         filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata))}
@@ -50,14 +50,21 @@ class InteractionsRead(Area):
         bounds = self._bounds(since, until)
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
-            given = {"project": project, "session": session, "client": client, "after": start} | bounds
+            query = {"project": project, "session": session, "client": client, "after": start} | bounds
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, self._scope.user, limit=count, metadata=pairs, **given)
+                return queries.listing(snapshot, self._scope.user, limit=count, metadata=pairs, **query)
 
-        return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+        return page(
+            "interactions",
+            filters | {"user": self._scope.user},
+            limit,
+            after,
+            fetch,
+            lambda interaction: interaction.id,
+        )
 
     def get(self, id: str) -> answers.Interaction:
-        """Return one interaction with its texts.
+        """Return an interaction with its texts.
 
         Raises:
             NotFoundError: This user has no such interaction.
@@ -81,15 +88,15 @@ class Interactions(InteractionsRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
-        """Add the response to an interaction that was captured without one; it has one response, and that stays.
+        """Add the response to an interaction that was captured without one; an interaction has one response, which stays.
 
         Args:
-            response: What was answered; "" where there is only a summary of it.
+            response: The text of the response; "" if there is only a summary.
             summary: A summary of the response.
             memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
-                as an echo. Others are kept, named in ``warnings`` and not counted.
+                as an echo. Other texts are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
-            metadata: Keys of your own besides those that it has; of a key that it has, the new value.
+            metadata: Further metadata; for a key that the interaction already has, the new value.
 
         Raises:
             RejectedError: Both texts are blank, or the interaction has a response already.
@@ -106,13 +113,14 @@ class Interactions(InteractionsRead):
         )
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:
-        """Look again which memories a response restates, and count those that it did not count yet.
+        """Search again for memories that a response restates, and reinforce those that it did not reinforce yet.
 
-        Returns the memories with their confidence before and after.
+        Returns:
+            The memories with their confidence before and after.
         """
         if not isinstance(id, str) or not id.startswith("i_"):
             raise RejectedError(
-                f"{id!r:.40} is no interaction; reinforce(id) gives a memory one more reason to be believed"
+                f"{id!r:.40} is not the id of an interaction, like i_…; reinforce(id) reinforces a memory"
             )
         answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id)
         assert isinstance(answer, answers.Reinforcement)
@@ -130,27 +138,28 @@ class Interactions(InteractionsRead):
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.ImportReport:
-        """Capture the interactions of a file; the same file again adds nothing.
+        """Capture the interactions of a file; importing the same file again adds nothing.
 
-        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. A line's time says its
-        offset; the wall clock of a conversation (``date_time``) without one is UTC. Whoever is not bound as an actor acts as
-        "import", conversations come through the client "conversation" where none is bound, and what is not bound to another
-        channel than "user" comes by "file". Reinforcement and extraction are left to ``jobs.run``.
+        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. The time of a line has an
+        offset; the wall clock of a conversation (``date_time``) without an offset is UTC. Without a bound actor the actor is
+        "import", and without a bound client the client of conversations is "conversation". The channel is "file" unless another
+        channel than "user" is bound. Reinforcement and extraction are left to ``jobs.run``.
 
         Args:
             path: The file.
-            project: For lines that name none; so is a bound client.
-            strict: With a bad line write nothing and raise; otherwise bad lines are skipped, and the first 1,000 are listed.
-            occurred_at: For lines without a time.
-            timeout: Seconds after which it stops between two commits; what was captured stays, ``stopped`` says so, and the
-                same call goes on from there.
-            cancel: An event or a function that says when to stop, as with ``timeout``.
-            progress: Called with (lines done, lines).
+            project: The project of lines that name none; a bound client serves lines without a client in the same way.
+            strict: True to write nothing and raise if a line is bad; otherwise bad lines are skipped, and the first 1,000 are
+                listed.
+            occurred_at: The time of lines without a time.
+            timeout: Seconds after which the import stops between two commits. Captured lines stay, ``stopped`` has the reason,
+                and the same call continues from there.
+            cancel: An event or a function that stops the import in the same way.
+            progress: A function that is called with (lines done, lines).
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is no regular file, not of these formats, longer than 4 GiB after decompression, or a line
-                is bad and ``strict`` is set. A line of more than 32 MiB is a bad one, as is a conversation of more than 64 MiB.
+            RejectedError: The file is not a regular file, not of these formats, longer than 4 GiB after decompression, or a line
+                is bad and ``strict`` is set. A line of more than 32 MiB is bad, as is a conversation of more than 64 MiB.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         return importing.import_file(

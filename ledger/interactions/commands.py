@@ -1,4 +1,4 @@
-"""The commands on interactions and on policies: capture, attach a response, reinforce, extract, run what is pending."""
+"""The commands on interactions: capture, attach a response, reinforce, and record failures of policies."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ def capture(
     append: bool = False,
     metadata: Metadata = NO_PAIRS,
 ) -> answers.Interaction:
-    """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
+    """Record a turn in one append, then reinforce the memories it restates in a second one, which may fail without harm.
 
-    It may come before the answer exists: ``attach_response`` adds it. ``memories_used`` are the memories that were
-    put before the model, so that what it repeats of them counts as an echo and never as evidence; ``chunks_used``
-    the chunks of documents, kept as they are given. With ``append`` the prompt and the response are messages of the
-    session too, in the same append; their texts are stored once, with the interaction.
+    The response may be missing; ``attach_response`` adds it later. ``memories_used`` are the memories that the model had been
+    shown, so that repeating them counts as an echo and never as evidence. ``chunks_used`` are the chunks of documents that it had
+    been shown, stored as given. With ``append`` the prompt and the response are also messages of the session, in the same
+    append; their texts are stored once, with the interaction.
     """
     check_text("prompt", prompt, max_bytes=TEXT_BYTES)
     if not isinstance(reinforce, bool):
         raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
     if append and not (session_id or "").strip():
-        raise RejectedError("append needs a session: the one that the messages are appended to")
+        raise RejectedError("append=True needs a session, to which the messages are appended")
     pack = _json({} if context_pack is None else check_json("context_pack", context_pack))
-    given = (prompt, response, response_summary, project, session_id, pack, reinforce)
+    texts_and_settings = (prompt, response, response_summary, project, session_id, pack, reinforce)
     captured = InteractionCaptured(
         prompt=prompt,
         response=_text("response", response),
@@ -87,27 +87,27 @@ def capture(
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
     about = (project, session_id)
-    arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
+    arguments = (texts_and_settings, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
     arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
     outcome, unknown = _record(engine, asker, captured, about, arguments, turn)
-    if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
+    if engine.writer.batching and not outcome.replayed:  # nothing else was written since, so no read is needed
         answer = {"response": response, "summary": response_summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
         if outcome.warnings:
             texts_of = engine.writer.guard.cleaned(texts_of, {})
-        found = answers.interaction(outcome.state, outcome.names, *texts_of)
-        return msgspec.structs.replace(found, skipped=skipped, warnings=(*_warnings(unknown), *outcome.warnings))
+        shown = answers.interaction(outcome.state, outcome.names, *texts_of)
+        return msgspec.structs.replace(shown, skipped=skipped, warnings=(*_warnings(unknown), *outcome.warnings))
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 
 
 def capture_line(engine: Engine, asker: Who, line: Line, content: tuple[int, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Capture one checked line of an import, of which nobody reads an answer; return whether it was known, and warnings.
+    """Capture one checked line of an import, of which nobody reads an answer; return True if it was known, and warnings.
 
     Args:
         engine: The engine.
         asker: Who imports, with the key of the line's place.
         line: The line.
-        content: The digest of what it says, without secrets: the arguments for which the key stands.
+        content: The digest of the line's texts without secrets: the arguments for which the key stands.
     """
     pack = _json(line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
     captured = InteractionCaptured(
@@ -134,7 +134,7 @@ def _record(
     arguments: object,
     turn: Turn | None = None,
 ) -> tuple[Outcome, list[str]]:
-    """Appends a turn ``about`` a project and a session; with it the memories it names that are none."""
+    """Append a turn ``about`` a project and a session; return the outcome and the used memories that do not exist."""
     unknown: list[str] = []
 
     def body(work: Work) -> str:
@@ -166,7 +166,7 @@ def attach_response(
     chunks_used: Iterable[str] = (),
     metadata: Metadata = NO_PAIRS,
 ) -> answers.Interaction:
-    """The answer to a prompt captured before; an interaction has one response, and it stays."""
+    """Add the response to a prompt that was captured before; an interaction has one response, which stays."""
     attached = ResponseAttached(
         response=_text("response", response),
         summary=_text("response_summary", response_summary),
@@ -175,7 +175,7 @@ def attach_response(
         metadata=pairs_of.event_form(pairs_of.checked(metadata)),
     )
     if not attached.response and not attached.summary:
-        raise RejectedError("a response is added by a response or a summary, and both are blank")
+        raise RejectedError("both the response and its summary are blank; at least one of them is needed")
     turn = Turn(engine.counter, engine.keeps_out, response=response) if response else None
 
     def body(work: Work) -> str:
@@ -183,8 +183,8 @@ def attach_response(
         work.need("quarantine")
         work.project, work.session = subject.project, subject.session
         used, _ = _used(work, attached.memories_used)
-        given = msgspec.structs.replace(attached, memories_used=used)
-        for event in domain.decide(domain.Attach(_with_bodies(work, given)), subject):
+        data = msgspec.structs.replace(attached, memories_used=used)
+        for event in domain.decide(domain.Attach(_with_bodies(work, data)), subject):
             work.emit(subject.id, event, first=subject.row)
         if turn is not None and is_tied(work, subject):
             turn.emit(work, subject.id)
@@ -194,13 +194,13 @@ def attach_response(
 
 
 def warnings_of(engine: Engine, user: str, line: Line) -> tuple[str, ...]:
-    """What the capture of a checked line would warn of."""
+    """Return the warnings that a capture of a checked line would give."""
     unknown = list(line.memories_used)
     with engine.snapshot() as snapshot:
-        for each in line.memories_used:
+        for id in line.memories_used:
             with suppress(AmbiguousIdError):
-                if find_row(snapshot.connection, each, "m", user) is not None:
-                    unknown.remove(each)
+                if find_row(snapshot.connection, id, "m", user) is not None:
+                    unknown.remove(id)
     return _warnings(unknown)
 
 
@@ -214,7 +214,10 @@ def _with_bodies(work: Work, data: Any) -> Any:
 
 
 def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
-    """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
+    """Run the reinforcement after a capture, as a command of its own, and return the answer.
+
+    A failure of the reinforcement is recorded, not raised.
+    """
     subject: Interaction = outcome.state
     if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
         try_reinforcement(engine, subject, asker.correlation_id)
@@ -222,7 +225,7 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
         engine.after_capture()
     try:
         answer, warnings = _shown(engine, asker, subject.id)
-    except SuspendedError as error:  # its own event may have done that: it is recorded, and nobody is to repeat it
+    except SuspendedError as error:  # the turn is recorded even if its own event suspended a projection
         with engine.reading() as connection:
             answer = queries.recorded(connection, subject, outcome.names)
         warnings = (f"{subject.id} is recorded, but {error}",)
@@ -243,16 +246,17 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
 def reinforce(
     engine: Engine, asker: Who, id: str, delta: float | None = None, *, source: str | None = None
 ) -> answers.Memory | answers.Reinforcement:
-    """One more reason to believe an active memory: + 0.02 unless asker otherwise; the same ``source`` counts once.
+    """Reinforce an active memory: add 0.02 to its confidence, unless ``delta`` is given; a ``source`` counts once.
 
-    With the id of an interaction, looks again which memories its response restates, and counts those that it has not
-    counted yet, by what the policy says.
+    With the id of an interaction, search again for memories that its response restates, and reinforce by the policy those that it
+    has not reinforced yet.
     """
     if not isinstance(id, str) or not id.startswith("i_"):
         return of_memories.reinforce(engine.writer, asker, id, delta, source=source)
     if delta is not None or source is not None:
         raise RejectedError(
-            "an interaction reinforces by the current policy and is its own source: give no amount and no source"
+            f"{id:.40} is an interaction, which reinforces by the current policy and is its own source; an amount and a "
+            "source are allowed only for a memory"
         )
     with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
@@ -280,7 +284,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
         text = "\n".join(part for part in texts.values() if part)
         about = (asker.user, subject.project, text, policy.matcher)
-        found = reinforcement.evaluate(connection, engine.writer.secret, *about)
+        evaluation = reinforcement.evaluate(connection, engine.writer.secret, *about)
     evaluated: list[ReinforcementEvaluated] = []
 
     def body(work: Work) -> str:
@@ -288,7 +292,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
-        evaluated.append(reinforcement.record(work, current, found, work.policy()))
+        evaluated.append(reinforcement.record(work, current, evaluation, work.policy()))
         return current.id
 
     outcome = engine.writer.run("interactions.reinforce", asker, body, subject.id)
@@ -297,7 +301,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         stored = [] if events else _last_evaluation(connection, subject)
         events = events or stored
         recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
-        blank = ReinforcementEvaluated(found.matcher, found.pool_size)
+        blank = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size)
         report = next(iter((*recorded, *evaluated)), blank)
         steps = [
             (event.stream, confidence.step(connection, event.first, event.position))
@@ -313,24 +317,24 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
             for memory, step in steps
             if step is not None
         ),
-        echoes=sum(each.echo for each in report.matches),
-        denied=tuple(each.memory for each in report.denied),
+        echoes=sum(match.echo for match in report.matches),
+        denied=tuple(denied.memory for denied in report.denied),
         left_over=report.left_over,
         replayed=outcome.replayed or bool(stored),
     )
 
 
 def _last_evaluation(connection: Connection, subject: Interaction) -> list[AnyEvent]:
-    """What the command appended that evaluated the interaction last, of those in effect."""
+    """Return the events of the last command in effect that evaluated the interaction."""
     name = ReinforcementEvaluated.__name__
-    for each in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
-        if not control.voided(connection, each.position, each.position):
-            return read_all(connection, audit.command_at(connection, each.position))
+    for entry in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
+        if not control.voided(connection, entry.position, entry.position):
+            return read_all(connection, audit.command_at(connection, entry.position))
     return []
 
 
 def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
-    """What a repeated command appended the first time."""
+    """Return the events that a repeated command appended the first time."""
     return read_all(connection, audit.command_at(connection, outcome.position)) if outcome.replayed else []
 
 
@@ -350,24 +354,26 @@ def record_failure(engine: Engine, subject: Interaction, asker: Who, command: do
 
 
 def _is_quarantined(connection: Connection, subject: Interaction) -> bool:
-    """Whether something of a turn is kept out of recall: then it is no evidence for anything either."""
+    """Return True if a text of the turn is in quarantine, so that the turn is no evidence either."""
     positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
     return bool(quarantine.among(connection, positions))
 
 
 def has_to_wait(error: Exception) -> bool:
-    """Whether nothing may be written for a policy or a session, or nothing can be told; the turn stays pending until it is
-    trusted, or until what is suspended was rebuilt."""
+    """Return True if a policy or session is distrusted, or a projection is suspended.
+
+    The turn stays pending until the trust is given back or the projection is rebuilt.
+    """
     return isinstance(error, SuspendedError) or (isinstance(error, RejectedError) and error.rule == "trust")
 
 
 def policy_who(engine: Engine, subject: Interaction, actor: str, correlation: str | None = None) -> Who:
-    """A policy that looks at an interaction by itself."""
+    """Return the identity of a policy that acts on an interaction."""
     return reacting(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
 
 
 def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
-    """What is found in an answer reacts to the event that brought it, and falls with that, unless told otherwise."""
+    """Return the asker with the response's event as cause, unless a cause is given: results fall with the response."""
     if asker.causation_id is not None or subject.response_at is None:
         return asker
     with engine.reading() as connection:
@@ -375,29 +381,31 @@ def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
     return msgspec.structs.replace(asker, causation_id=event.envelope.event_id) if event is not None else asker
 
 
-def _used(work: Work, given: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """The memories that the model had been shown, each by its whole id; and those that are none of this user, which stay as
-    they were given."""
+def _used(work: Work, ids: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the memories that the model had been shown, by their full ids, and the texts that are no memory of this user.
+
+    The latter stay as they were given.
+    """
     used, unknown = [], []
-    for each in given:
+    for id in ids:
         try:
-            memory: Memory | None = work.find(each, "m")
+            memory: Memory | None = work.find(id, "m")
         except AmbiguousIdError:
             memory = None
         if memory is None:
-            unknown.append(each)
-        used.append(each if memory is None else memory.id)
+            unknown.append(id)
+        used.append(id if memory is None else memory.id)
     return tuple(dict.fromkeys(used)), unknown
 
 
 def _unknown(connection: Connection, used: Iterable[str], user: str) -> list[str]:
-    """What was named as a memory and is none of this user."""
-    return [each for each in used if len(each) != LENGTH or find_row(connection, each, "m", user) is None]
+    """Return the entries that are no memory of this user."""
+    return [id for id in used if len(id) != LENGTH or find_row(connection, id, "m", user) is None]
 
 
 def _warnings(unknown: Iterable[str]) -> tuple[str, ...]:
     return tuple(
-        f"memories_used: {each!r:.60} is no memory of this user; it is kept and not counted" for each in unknown
+        f"memories_used: {id!r:.60} is not a memory of this user; it is recorded and not counted" for id in unknown
     )
 
 

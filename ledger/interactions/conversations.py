@@ -1,4 +1,4 @@
-"""The neutral conversation format: a list of conversations, each with its turns, as interactions of two turns each."""
+"""The neutral conversation format: a list of conversations, whose turns become interactions of two turns each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ledger.interactions.lines import value_of
 
 CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON
 TURN_BYTES = 32 * 1024 * 1024
-CLIENT = "conversation"  # of turns that name none, where none is bound
-_ROLES = ("user", "assistant", "human", "ai")  # who has no name
-_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
+CLIENT = "conversation"  # of turns without a client, if no client is bound
+_ROLES = ("user", "assistant", "human", "ai")  # speakers that are roles, not names
+_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # of times, besides ISO 8601
 
 
 class _Conversation(Struct):
@@ -29,7 +29,7 @@ class _Conversation(Struct):
 
 
 class _Turn(Struct):
-    """The fields of a turn that are read; what else it has is passed over."""
+    """The fields of a turn that are read; other fields are ignored."""
 
     session: Raw = Raw()
     dia_id: Raw = Raw()
@@ -46,16 +46,16 @@ _FORM = "a conversation is an object with a sample_id and a list of turns, each 
 def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict[str, object] | str]:
     """Yield one object for each pair of turns of a session: the first is the prompt, the second its response.
 
-    What is no conversation gives a sentence that says so. A conversation is a project of its own, named after
-    ``sample_id``; a session is named ``sample_id/session``. The format's ``date_time`` is a wall clock; where it says no
-    offset it is taken as UTC.
+    A text that is not a conversation yields a sentence with the reason. A conversation is a project of its own, named after
+    ``sample_id``; a session is named ``sample_id/session``. The format's ``date_time`` is a wall clock; a time without an
+    offset is taken as UTC.
 
     Args:
-        conversations: The JSON text of each; None for one that is too long.
+        conversations: The JSON text of each; None for a text that is too long.
 
     Raises:
-        ValueError: A text is no JSON.
-        msgspec.DecodeError: A text is no JSON.
+        ValueError: A text is not JSON.
+        msgspec.DecodeError: A text is not JSON.
     """
     for text in conversations:
         try:
@@ -69,8 +69,8 @@ def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict
         except msgspec.ValidationError:
             yield _FORM
         except msgspec.DecodeError:
-            json.loads(text or b"")  # ValueError where it is no JSON at all
-            yield "a conversation holds half a character, or what else no text may hold"
+            json.loads(text or b"")  # raises ValueError if the text is not JSON at all
+            yield "a conversation holds half a character, or another code that no text may hold"
         except RejectedError as error:
             yield str(error)
 
@@ -92,7 +92,7 @@ def _blocks(text: Raw) -> Iterator[bytes]:
 
 
 def _turn_of(text: bytes | bytearray | None) -> dict[str, object] | str:
-    """Return the fields of a turn that are read, or a sentence that says why there is none."""
+    """Return the fields of a turn that are read, or a sentence with the reason why the text is not a turn."""
     assert text is not None
     try:
         turn = _turn(text)
@@ -100,11 +100,11 @@ def _turn_of(text: bytes | bytearray | None) -> dict[str, object] | str:
     except RejectedError as error:
         return str(error)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
-        return f"a turn is no JSON ({type(error).__name__})"
+        return f"a turn is not valid JSON ({type(error).__name__})"
 
 
-def _fields(given: Struct, names: Iterable[str]) -> dict[str, object]:
-    raws = ((name, getattr(given, name)) for name in names)
+def _fields(struct: Struct, names: Iterable[str]) -> dict[str, object]:
+    raws = ((name, getattr(struct, name)) for name in names)
     return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
 
 
@@ -140,13 +140,16 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
 
 
 def _text(turn: dict[str, object]) -> object:
-    """What somebody said, with the name; a role is no name, and a line that begins with one is a threat to the guards. What is
-    no text stays as it is, so that the line is refused."""
+    """Return the text of a turn after the speaker's name.
+
+    A role is not a name, and the guards take a line that begins with a role for a threat. A value that is not a text stays as it
+    is, so that the check of the line refuses it.
+    """
     speaker, text = str(turn.get("speaker") or ""), turn.get("text", "")
     return f"{speaker}: {text}" if isinstance(text, str) and speaker.strip().lower() not in ("", *_ROLES) else text
 
 
-@lru_cache(maxsize=1_000)  # turns of a session have one time, and none of these forms is read quickly
+@lru_cache(maxsize=1_000)  # the turns of a session share a time, and these forms are slow to parse
 def _time(text: str) -> str | None:
     with suppress(ValueError):
         return times.or_utc(text)

@@ -1,9 +1,9 @@
-"""The lines that the ledger knows: by their content as long as that stands, and by their place once it was erased.
+"""The lines of files that the ledger already knows, by their content, and after an erasure by their place.
 
-The row of an imported line has two keyed digests. That of its content, as it is after the redaction of secrets, is the
-``arguments`` of its command, which an erasure takes. That of its place is the key, which stays: the number of the line, its
-time, and how many characters its texts have. So nothing that is left confirms a guess at an erased text, and a line at the
-place of an erased one is not taken in, whatever it says.
+The row of an imported line has two keyed digests. The digest of its content, after the redaction of secrets, is the
+``arguments`` of its command, which an erasure removes. The digest of its place is the key, which stays: the number of the
+line, its time, and the lengths of its texts in characters. So nothing that is left confirms a guess at an erased text, and a
+line at the place of an erased line is not imported, whatever its text.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ledger.interactions.lines import Line
 from projections.core.rows import Connection
 from projections.views import control
 
-REMEMBERED = 500_000  # different lines of a file, of which equal ones are counted; then counting begins again
+REMEMBERED = 500_000  # different lines of a file whose repeats are counted; then counting begins again
 _TEXTS = tuple(Line.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
 
 
 class Seen(Struct, frozen=True):
-    """A line of a file as the ledger knows it; ``content`` and ``key`` are for the command that captures a new one."""
+    """A line of a file as the ledger knows it; ``content`` and ``key`` are for the command that captures a new line."""
 
     state: Literal["new", "known", "erased"]
     content: tuple[int, ...]
@@ -44,37 +44,35 @@ class _Given(Struct, frozen=True):
 
 
 class Imported:
-    """The lines of one file, looked up in their order; equal ones are counted."""
+    """The lines of one file, looked up in their order; equal lines are counted."""
 
     def __init__(self, engine: Engine, user: str) -> None:
         self._engine, self._writer, self._user = engine, engine.writer, user
         self._counts: dict[int, int] = {}
 
     def look_up(self, lines: Sequence[tuple[int, Line]]) -> list[Seen]:
-        """Return what the ledger knows of the next lines, each with its number."""
+        """Return the ledger's knowledge of the next lines, each given with its number."""
         with self._engine.reading() as connection:
             is_off = control.policy(connection, self._user).secrets == "off"
-            given = [self._given(number, line, is_off) for number, line in lines]
-            recorded = control.captures_of(connection, [each.arguments for each in given])
-            # Of equal lines those count that are more than were captured with this content.
-            numbers = [self._count(each.arguments) - recorded.get(each.arguments, 0) for each in given]
-            firsts = [self._mac(f"{each.place}:1") for each in given]
+            digested = [self._given(number, line, is_off) for number, line in lines]
+            recorded = control.captures_of(connection, [item.arguments for item in digested])
+            # Of equal lines, only those beyond the number already captured with this content are new.
+            numbers = [self._count(item.arguments) - recorded.get(item.arguments, 0) for item in digested]
+            firsts = [self._mac(f"{item.place}:1") for item in digested]
             uses = control.uses_of(connection, firsts)
-            found = []
-            for each, number, first in zip(given, numbers, firsts, strict=True):
+            seen = []
+            for item, number, first in zip(digested, numbers, firsts, strict=True):
                 is_new = number > 0
-                found.append(
-                    self._new(connection, each, uses.get(first, [])) if is_new else Seen("known", each.content)
-                )
-            return found
+                seen.append(self._new(connection, item, uses.get(first, [])) if is_new else Seen("known", item.content))
+            return seen
 
     def _given(self, number: int, line: Line, is_off: bool) -> _Given:
-        fields = tuple(each or None for each in msgspec.structs.astuple(line))
+        fields = tuple(field or None for field in msgspec.structs.astuple(line))
         encoded = keys.encoded(fields)
         clean = encoded if is_off else self._writer.guard.harmless(encoded, fields)
         texts = fields if clean is encoded else msgspec.json.decode(clean)
         digest = sha256(_encoded(line) if clean is encoded else clean).digest()
-        content = unpack("<4q", digest)  # numbers are no text that might be a secret
+        content = unpack("<4q", digest)  # as numbers, for the guards would search a text for secrets
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
         return _Given(
             content,
@@ -89,16 +87,16 @@ class Imported:
         self._counts[short] = number = self._counts.get(short, 0) + 1
         return number
 
-    def _new(self, connection: Connection, given: _Given, uses: Sequence[control.Answer]) -> Seen:
-        """Take the first key of a line's place that no other line had, unless a line there was erased."""
+    def _new(self, connection: Connection, line: _Given, uses: Sequence[control.Answer]) -> Seen:
+        """Take the first key of a line's place that no other line has, unless a line there was erased."""
         for number in count(1):
-            key = f"{given.place}:{number}"
+            key = f"{line.place}:{number}"
             if number > 1:
                 uses = control.uses_of(connection, [self._mac(key)]).get(self._mac(key), [])
             if any(use.arguments is None for use in uses):
-                return Seen("erased", given.content)
-            if all(use.released_at is not None and use.arguments == given.arguments for use in uses):
-                return Seen("new", given.content, key)
+                return Seen("erased", line.content)
+            if all(use.released_at is not None and use.arguments == line.arguments for use in uses):
+                return Seen("new", line.content, key)
         raise AssertionError("there are keys without end")
 
     def _mac(self, key: str) -> bytes:
@@ -106,7 +104,7 @@ class Imported:
 
 
 def _encoded(line: Line) -> bytes:
-    """Encode a line for its digest; a line without metadata has no field of them."""
+    """Encode a line for its digest; a line without metadata has no such field."""
     fields = msgspec.structs.asdict(line)
     if not line.metadata:
         del fields["metadata"]

@@ -27,14 +27,14 @@ from ledger.store.paths import path_name
 
 Progress = Callable[[int, int], None]
 CHUNK = 1_000  # lines captured in one commit
-CHUNK_BYTES = 2 * 1024 * 1024  # and of their JSON, which may be 20 times as much once it is decoded
-LONG_BYTES = 64 * 1024  # a longer line is the last one of its chunk
-KEPT = 10_000  # lines of a file that is read once; with as many bytes as a chunk
-LINE_BYTES = 32 * 1024 * 1024  # of JSONL; two texts of 10 MB, and half as much again for what is escaped
-NOTED = 1_000  # errors and warnings of a report, which counts all
+CHUNK_BYTES = 2 * 1024 * 1024  # of the JSON of one commit's lines, which may take 20 times as much once it is decoded
+LONG_BYTES = 64 * 1024  # a longer line ends its chunk
+KEPT = 10_000  # lines of a short file, which is read once, if it also has at most the bytes of a chunk
+LINE_BYTES = 32 * 1024 * 1024  # of JSONL: two texts of 10 MB, and half as much again for escapes
+NOTED = 1_000  # errors and warnings listed in a report, which counts all of them
 ERASED = (
-    "a line of the same length at this place of a file, with the same time, was erased, and an erased text is not brought"
-    " back: capture() records it if it is another"
+    "a line of the same length at this place of a file, with the same time, was erased, and an import does not bring an"
+    " erased text back; capture() records the line if its text is a different one"
 )
 
 
@@ -50,10 +50,10 @@ def import_file(
     stopping: Stopping,
     progress: Progress | None = None,
 ) -> answers.ImportReport:
-    """Capture the interactions of a file, as ``interactions.import_file`` says it.
+    """Capture the interactions of a file, as documented at ``interactions.import_file``.
 
     A long file is read twice, a chunk at a time: to be checked, and to be captured. The asker's client and ``occurred_at`` are
-    for lines that say none, and ``progress`` is called with (lines done, lines).
+    for lines without them, and ``progress`` is called with (lines done, lines).
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project)
@@ -82,7 +82,7 @@ def import_file(
 
 
 class _Notes:
-    """What there is to say about lines: the first of it, and how much there is in all."""
+    """The notes on lines: the first of them, and the number of all."""
 
     def __init__(self) -> None:
         self.first: list[tuple[int, str]] = []
@@ -95,7 +95,7 @@ class _Notes:
 
 
 class _Import:
-    """One import, with what came of it."""
+    """A running import, with its results."""
 
     def __init__(self, engine: Engine, asker: Who, file: _File, strict: bool, stopping: Stopping) -> None:
         self._engine, self._asker, self._file, self._strict, self._stopping = engine, asker, file, strict, stopping
@@ -105,21 +105,21 @@ class _Import:
         self.stopped = ""
 
     def check(self) -> None:
-        """Read all lines, and note those that are none."""
+        """Read all lines, and note the bad ones."""
         for number, line, _ in self._file.lines():
             self.lines += 1
             if isinstance(line, str):
                 self.errors.add(number, line)
                 if self._strict:
                     where = f"line {number} of {os.path.basename(self._file.name)}"
-                    raise RejectedError(f"{where}: {line}; with strict nothing was written")
+                    raise RejectedError(f"{where}: {line}; with strict=True nothing was written")
             else:
                 self.good += 1
             if self.lines % CHUNK == 0 and self._is_stopped():
                 return
 
     def look(self) -> None:
-        """Count what a capture of the good lines would capture, and note what it would warn of."""
+        """Count the lines that a capture would record, and note its warnings."""
         done = 0
         for chunk in self._file.chunks():
             for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
@@ -175,29 +175,28 @@ class _Import:
             self._warn(number, warned)
 
 
-Given = tuple[
-    int, Line | str, int
-]  # the number of a line, the line or why it is none, and how many bytes it counts for
+Given = tuple[int, Line | str, int]
+"""The number of a line, the line or the reason why the text is not a line, and the bytes that count for its chunk."""
 
 
 class _File:
-    """One file to import, which may be read as often as one likes."""
+    """A file to import, which may be read several times."""
 
     def __init__(self, name: str, project: str | None) -> None:
         self.name, self._project = name, project
         self._is_list = given_files.is_list(name)
-        self._kept: list[Given] | None = None  # all lines of a short file, once they were read
+        self._kept: list[Given] | None = None  # all lines of a short file, after the first reading
         self.client = CLIENT if self._is_list else ""
 
     def lines(self) -> Iterator[Given]:
         """Yield each line that is not blank; those of a short file are decoded once."""
         kept: list[Given] = []
         size = 0
-        for each in self._kept if self._kept is not None else self._read():
+        for entry in self._kept if self._kept is not None else self._read():
             if len(kept) <= KEPT and size <= CHUNK_BYTES:
-                kept.append(each)
-                size += each[2]
-            yield each
+                kept.append(entry)
+                size += entry[2]
+            yield entry
         self._kept = kept if len(kept) <= KEPT and size <= CHUNK_BYTES else None
 
     def _read(self) -> Iterator[Given]:
@@ -222,7 +221,7 @@ class _File:
                     yield number, line, 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             kind = type(error).__name__
-            raise RejectedError(f"{self.name} is no JSON list of conversations: {kind}") from None
+            raise RejectedError(f"{self.name} is not a valid JSON list of conversations: {kind}") from None
 
     def chunks(self) -> Iterator[list[tuple[int, Line]]]:
         """Yield the good lines, as many at a time as one commit takes."""

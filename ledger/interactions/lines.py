@@ -1,6 +1,6 @@
 """The lines of files from outside, checked before anything else reads them.
 
-A few bytes of JSON can become many bytes of objects, so each field is decoded by itself, and only where it is short enough.
+A few bytes of JSON can become many bytes of objects, so each field is decoded by itself, and only if it is short enough.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ledger.domain.text import check_json, check_text
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One interaction of an import; unknown fields are refused, so that nothing is dropped in silence."""
+    """An interaction of an import; unknown fields are refused, so that no field is ignored silently."""
 
     prompt: str
     response: str = ""
@@ -35,7 +35,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     metadata: dict[str, Any] = {}
 
     def checked(self) -> Line:
-        """The same with its time and metadata in the form that is kept; ``RejectedError`` for what no capture takes."""
+        """Return the line with its time and metadata in stored form.
+
+        Raises:
+            RejectedError: A capture would refuse a value of the line.
+        """
         for name in _TEXTS:
             if (text := getattr(self, name)) or name == "prompt":
                 check_text(name, text, max_bytes=TEXT_BYTES, blank_allowed=name != "prompt")
@@ -46,8 +50,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.occurred_at is not None:
             changed["occurred_at"] = times.with_offset("occurred_at", self.occurred_at)
         for name in _LISTS:
-            for each in getattr(self, name):
-                check_text(name, each)
+            for text_item in getattr(self, name):
+                check_text(name, text_item)
         if self.context_pack:
             check_json("context_pack", self.context_pack)
         if self.metadata:
@@ -66,19 +70,19 @@ _Fields = msgspec.defstruct(
 )
 _fields_of = msgspec.json.Decoder(_Fields).decode
 _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
-FIELD_BYTES = 2 * 1024 * 1024  # of a field but the texts, as JSON; an event takes 1 MiB
+FIELD_BYTES = 2 * 1024 * 1024  # of the JSON of a field that is not a text; an event takes 1 MiB
 
 
-def check_line(given: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
-    """Return the line of its JSON or of its fields, or one sentence on why it is none.
+def check_line(line: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
+    """Return the line from its JSON or its fields, or a sentence with the reason why it is not a line.
 
     Args:
-        given: The line.
-        project: For lines that name none.
+        line: The JSON text of the line, or its fields.
+        project: The project of a line that names none.
     """
     value: dict[str, object] = {}
     try:
-        value = given if isinstance(given, dict) else _decoded(given)
+        value = line if isinstance(line, dict) else _decoded(line)
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
     except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):
@@ -87,7 +91,7 @@ def check_line(given: bytes | bytearray | dict[str, object], project: str | None
     except LedgerError as error:
         return str(error)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
-        return f"it is no JSON ({type(error).__name__})"
+        return f"it is not valid JSON ({type(error).__name__})"
 
 
 def _decoded(line: bytes | bytearray) -> dict[str, object]:
@@ -95,25 +99,29 @@ def _decoded(line: bytes | bytearray) -> dict[str, object]:
         fields = _fields_of(line)
     except msgspec.ValidationError as error:
         if (unknown := _UNKNOWN.match(str(error))) is None:
-            raise RejectedError("it is no JSON object") from None
+            raise RejectedError("it is not a JSON object") from None
         known = ", ".join(Line.__struct_fields__)
         name = unknown[1].removesuffix("`")
-        raise RejectedError(f"it has a field {name!r}, which there is not; there are: {known}") from None
-    given = ((name, getattr(fields, name)) for name in Line.__struct_fields__)
-    return {name: value_of(name, raw) for name, raw in given if len(memoryview(raw))}
+        raise RejectedError(f"it has an unknown field {name!r}; the known fields are: {known}") from None
+    raws = ((name, getattr(fields, name)) for name in Line.__struct_fields__)
+    return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
 
 
 def value_of(name: str, raw: Raw) -> object:
-    """Return a field decoded; ``RejectedError`` for one that is too long, before it is decoded."""
+    """Return a decoded field.
+
+    Raises:
+        RejectedError: The field is too long, which is checked before it is decoded.
+    """
     if (size := len(memoryview(raw))) > FIELD_BYTES:
         is_text = name in (*_TEXTS, "text") and memoryview(raw)[0] == ord('"')
         most = TEXT_BYTES if is_text else FIELD_BYTES
         least = _least_bytes(bytes(raw)) if is_text and size > TEXT_BYTES else size
         if least > most:
-            raise RejectedError(f"{name} takes {least:,} bytes at the least; at most {most:,} are allowed", rule="size")
+            raise RejectedError(f"{name} takes at least {least:,} bytes; at most {most:,} are allowed", rule="size")
     return msgspec.json.decode(raw)
 
 
 def _least_bytes(text: bytes) -> int:
-    """Return how many bytes a JSON text has at the least when its escapes are undone."""
+    """Return the least number of bytes that a JSON text can have after its escapes are undone."""
     return len(text) - 2 - text.count(b"\\") - 4 * text.count(b"\\u")

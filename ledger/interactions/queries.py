@@ -1,4 +1,4 @@
-"""What can be asked of interactions."""
+"""The queries on interactions."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ def listing(
     limit: int,
     after: str | None = None,
 ) -> list[answers.Interaction]:
-    """Newest first; ``project=""`` for those of none; ``since`` and ``until`` are stored times, the latter exclusive."""
+    """Return interactions, newest first.
+
+    ``project=""`` means interactions without a project. ``since`` and ``until`` are stored times, the latter exclusive.
+    """
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     session_meant = named(connection, user, "s", session)
     if limit == 0 or projects_meant == [NOWHERE] or session_meant == NOWHERE:
         return []
     bounds = {name: time for name, time in (("since", since), ("until", until)) if time is not None}
-    found = interactions.listing(
+    states = interactions.listing(
         connection,
         user=user,
         projects=projects_meant,
@@ -51,16 +54,16 @@ def listing(
         limit=limit,
         **bounds,
     )
-    return interactions_shown(connection, found)
+    return interactions_shown(connection, states)
 
 
 def interactions_shown(connection: Connection, states: Sequence[Interaction]) -> list[answers.Interaction]:
-    names = projects.names(connection, (each for state in states for each in (state.project, state.session)))
+    names = projects.names(connection, (id for state in states for id in (state.project, state.session)))
     return [_with_texts(connection, state, names) for state in states]
 
 
 def recorded(connection: Connection, state: Interaction, names: Mapping[str, str]) -> answers.Interaction:
-    """As the log has it."""
+    """Return the interaction as the log has it."""
     captured = event_data(connection, state.prompt_at)
     prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
     return answers.interaction(state, names, prompt, answer_texts(connection, state), context)

@@ -1,4 +1,4 @@
-"""A captured turn as messages of its session: they refer to the interaction, which has the texts."""
+"""The messages of a session that a captured turn becomes: they refer to the interaction, which has the texts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Turn:
 
     def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
         self.counter, self._keeps_out = counter, keeps_out
-        given = (("prompt", prompt), ("response", response))
-        self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in given if text.strip()}
+        fields = (("prompt", prompt), ("response", response))
+        self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in fields if text.strip()}
 
     def emit(self, work: Work, interaction: str) -> None:
-        """Appends them to the session that the command is about, unless a pattern keeps them out."""
+        """Append the messages to the session of the command, unless a pattern keeps them out."""
         assert work.session is not None
         state = work.find(work.session, "s")
         if state is not None and self._keeps_out(*(name for name in (state.name, *state.aliases) if name is not None)):
@@ -37,7 +37,7 @@ class Turn:
 
 
 def is_tied(work: Work, interaction: Interaction) -> bool:
-    """Whether the prompt of an interaction is a message of its session."""
+    """Return True if the prompt of an interaction is a message of its session."""
     if interaction.session is None:
         return False
     return bool(work.rows.find(MESSAGES, ("interaction",), (interaction.id,)))

@@ -1,1 +1,1 @@
-"""What a person does with memories."""
+"""Commands and queries on memories."""

@@ -1,4 +1,4 @@
-"""``ledger.memories``: list and read memories, and change their tags, metadata, validity and confidence."""
+"""The ``ledger.memories`` namespace, which lists and reads memories and changes their tags, metadata, validity and confidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 class MemoriesRead(Area):
     """The memories of a user, now or as they were known at a moment."""
 
-    if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+    if not TYPE_CHECKING:  # a type checker shall report a missing name, which this method would hide
 
         def __getattr__(self, name: str) -> object:
             from ledger.engine import other_names
@@ -40,21 +40,21 @@ class MemoriesRead(Area):
         """List memories, newest first.
 
         Args:
-            kinds: Only memories of these kinds; none for every kind.
-            statuses: Only memories of these statuses; none for every status.
-            project: Only those of this project; "" for those of no project.
-            tags: Only memories that have each of these tags.
-            metadata: Only memories that have each of these keys with this very value; None is a value too.
-            min_confidence: Only memories believed at least so much, from 0 to 1.
+            kinds: Only memories of these kinds; empty for every kind.
+            statuses: Only memories of these statuses; empty for every status.
+            project: Only memories of this project; "" for memories without a project.
+            tags: Only memories that have all of these tags.
+            metadata: Only memories that have all of these keys with exactly these values; None is a value too.
+            min_confidence: Only memories with at least this confidence, from 0 to 1.
 
         Raises:
-            RejectedError: A limit, cursor, status or confidence that cannot be.
+            RejectedError: A limit, cursor, status or confidence is not valid.
         """
-        wanted = plural("statuses", statuses, get_args(MemoryStatus))
+        accepted_statuses = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
         pairs = pairs_of.checked(metadata)
         least = rules.millionths("min_confidence", min_confidence)
-        filters: dict[str, object] = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags}
+        filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
@@ -62,7 +62,7 @@ class MemoriesRead(Area):
                 return queries.listing(
                     snapshot,
                     self._scope.user,
-                    statuses=wanted,
+                    statuses=accepted_statuses,
                     kinds=kinds,
                     project=project,
                     tags=tags,
@@ -72,10 +72,10 @@ class MemoriesRead(Area):
                     after=start,
                 )
 
-        return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+        return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda memory: memory.id)
 
     def get(self, id: str) -> answers.Memory:
-        """Return one memory, whatever its status.
+        """Return a memory, whatever its status.
 
         Raises:
             NotFoundError: This user has no such memory.
@@ -89,7 +89,7 @@ class MemoriesRead(Area):
 
         Raises:
             NotFoundError: This user has no such memory.
-            RejectedError: It is an observation, whose confidence goes by its live sources.
+            RejectedError: The id is an observation's; its confidence follows from its live sources.
         """
         steps = confidence.confidence_history(self._engine, self._scope.user, id)
         if not steps:
@@ -103,11 +103,11 @@ class Memories(MemoriesRead):
     def tag(
         self, id: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), **options: Unpack[WriteOptions]
     ) -> answers.Memory:
-        """Add tags to a memory, or remove some.
+        """Add tags to a memory, or remove tags.
 
         Args:
-            add: Tags that it shall have, at most 10 in all.
-            remove: Tags that it shall not have.
+            add: Tags to add; a memory has at most 10 tags.
+            remove: Tags to remove.
         """
         add, remove = plural("add", add), plural("remove", remove)
         return commands.retag(self._engine.writer, self._scope.asker(options), id, add, remove)
@@ -120,11 +120,11 @@ class Memories(MemoriesRead):
         unset: Iterable[str] = (),
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Set keys of a memory's metadata, or take some away; the others stay as they are.
+        """Set keys of a memory's metadata, or remove keys; other keys keep their values.
 
         Args:
             metadata: Keys with their new values, as in {"ticket": 4711}.
-            unset: Keys that it shall not have.
+            unset: Keys to remove.
         """
         pairs = {} if metadata is None else metadata
         return commands.set_metadata(self._engine.writer, self._scope.asker(options), id, pairs, unset)
@@ -138,18 +138,18 @@ class Memories(MemoriesRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Say when a memory was true in the world.
+        """Set when a memory was true in the world.
 
         Args:
-            valid_from: From when on, inclusive; None leaves it.
-            valid_to: Until when, exclusive; a date alone means through that day. None leaves it.
+            valid_from: The inclusive beginning; None keeps the present beginning.
+            valid_to: The exclusive end; a date alone includes that day. None removes the end, so that the memory holds on.
         """
         return commands.set_validity(self._engine.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
 
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.Memory:
-        """Set how much a memory is believed, by hand.
+        """Set the confidence of a memory by hand.
 
         Args:
             confidence: From 0 to 1, in steps of one millionth.

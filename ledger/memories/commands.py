@@ -46,7 +46,10 @@ def capture(
     valid_to: Time | None,
     metadata: Metadata,
 ) -> answers.Memory:
-    """Captures an active memory, or a candidate, which is believed with its relations only after ``promote``."""
+    """Record an active memory ("remember") or a candidate ("propose").
+
+    A candidate and its relations count only after ``promote``.
+    """
     about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
     start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     attempt = MemoryCaptured(
@@ -68,15 +71,16 @@ def capture(
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session)
-        given = admission.by_channel(work, _in_time(work, attempt), verb)
-        if given.sources:
-            given = with_sources(work, given)
-        id = admission.capture(work, given)
+        draft = admission.by_channel(work, _in_time(work, attempt), verb)
+        if draft.sources:
+            draft = with_sources(work, draft)
+        id = admission.capture(work, draft)
         if edges:
-            graph_rules.say(work, id, given, edges)
+            graph_rules.say(work, id, draft, edges)
         return id
 
-    arguments = (attempt, project, session, *((edges,) if edges else ()))  # without any, those of old keys
+    # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
+    arguments = (attempt, project, session, *((edges,) if edges else ()))
     return _with_kind(answered(writer.run(verb, asker, body, arguments)))
 
 
@@ -91,10 +95,10 @@ def promote(
     *,
     content: str | None = None,
 ) -> answers.Memory:
-    """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
+    """Make a candidate active; with ``content``, revise the candidate in the same append before.
 
-    What it was found to take the place of (``supersedes``) is superseded with it, if still active. An active memory that a
-    turn denies is kept: one more reference, which adds nothing.
+    A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is still active. An active
+    memory that a turn denies is confirmed: it gets one more reference, which adds nothing to its confidence.
     """
     note = check_reason("note", note)
 
@@ -126,7 +130,7 @@ def reject(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Turns a candidate down; the same text does not become a candidate again by extraction."""
+    """Reject a candidate, so that extraction does not propose the same text again."""
     return _simple(writer, asker, "reject", id, domain.Reject, reason)
 
 
@@ -140,7 +144,7 @@ def revise(
     content: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Another wording for the same memory, which keeps its id; ``supersede`` is for another fact."""
+    """Give a memory another wording; the memory keeps its id. A new fact needs ``supersede``."""
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: Memory) -> None:
@@ -164,26 +168,26 @@ def retag(
     add: Iterable[str] = (),
     remove: Iterable[str] = (),
 ) -> answers.Memory:
-    """Adds and removes tags (at most 10 a memory, lower-cased)."""
-    asked = domain.Retag(tag_list(add), tag_list(remove))
+    """Add and remove tags; a memory has at most 10, in lower case."""
+    request = domain.Retag(tag_list(add), tag_list(remove))
 
     def body(work: Work, memory: Memory) -> None:
-        command = domain.Retag(work.cleaned(asked.add), asked.remove)
+        command = domain.Retag(work.cleaned(request.add), request.remove)
         if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
             raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
         _emit(work, memory, command)
 
-    return _change(writer, asker, "memories.tag", id, body, (id, asked))
+    return _change(writer, asker, "memories.tag", id, body, (id, request))
 
 
 def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset: Iterable[str]) -> answers.Memory:
-    """Sets the values of some keys, and takes others away; the rest stay."""
-    asked = domain.Describe(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
+    """Set the values of some metadata keys and remove other keys; the rest stay."""
+    request = domain.Describe(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
 
     def body(work: Work, memory: Memory) -> None:
-        _emit(work, memory, domain.Describe(work.cleaned(asked.metadata), asked.unset))
+        _emit(work, memory, domain.Describe(work.cleaned(request.metadata), request.unset))
 
-    return _change(writer, asker, "memories.set_metadata", id, body, (id, asked))
+    return _change(writer, asker, "memories.set_metadata", id, body, (id, request))
 
 
 def set_validity(
@@ -194,7 +198,10 @@ def set_validity(
     valid_to: Time | None = None,
     reason: str = "",
 ) -> answers.Memory:
-    """When the fact was true in the world; half-open, ``valid_to=None`` leaves it open, a date means through that day."""
+    """Set when the fact was true in the world.
+
+    The span is half-open. ``valid_to=None`` leaves the end open, and a date alone as the end includes that day.
+    """
     start, end = validity(valid_from, valid_to)
     command = domain.SetValidity(start, end, check_reason("reason", reason))
     return _change(
@@ -209,7 +216,7 @@ def adjust(
     confidence: float,
     reason: str = "",
 ) -> answers.Memory:
-    """Sets the confidence by hand, with a reason."""
+    """Set the confidence by hand, with a reason."""
     command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
@@ -233,10 +240,10 @@ def supersede(
     edges: Iterable[Triple] = (),
     metadata: Metadata | None = None,
 ) -> answers.Memory:
-    """Another fact takes this one's place, in one append; the successor comes back.
+    """Replace a memory by a new fact in one append, and return the successor.
 
-    When the new text is the old one, nothing happens; when another active memory says it already, that one becomes
-    the successor and nothing is inserted. The old one's edges hold no longer; ``edges`` are those of the successor.
+    If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
+    becomes the successor and no memory is created. The edges of the old memory end; ``edges`` are the edges of the successor.
     """
     check_text("content", content, max_bytes=CONTENT_BYTES)
     reason = check_reason("reason", reason)
@@ -245,9 +252,9 @@ def supersede(
     labels, sources = None if tags is None else tag_list(tags), source_list(source)
     relations = graph_rules.edge_list(edges)
     pairs = pairs_of.checked(metadata)
-    given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
-    given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
-    given += (pairs,) if pairs else ()  # type: ignore[assignment]
+    arguments = (id, content, reason, kind, confidence, about, labels, sources, start, end)
+    arguments += (relations,) if relations else ()  # type: ignore[assignment]  # as older versions, whose keys must match
+    arguments += (pairs,) if pairs else ()  # type: ignore[assignment]
 
     def body(work: Work) -> str:
         old: Memory = work.load(id, "m")
@@ -272,10 +279,10 @@ def supersede(
             raise domain.refusal(domain.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, relations)
 
-    return _with_kind(answered(writer.run("supersede", asker, body, given)))
+    return _with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
 
-# --- what it says of names -----------------------------------------------------------------------------------
+# --- edges ---------------------------------------------------------------------------------------------------
 
 
 def relate(
@@ -289,10 +296,10 @@ def relate(
     valid_from: Time | None = None,
     valid_to: Time | None = None,
 ) -> answers.Memory:
-    """The memory says that one name stands in a relation to another: ``relate(id, "Ana", "works_at", "Acme")``.
+    """Add an edge to a memory: ``relate(id, "Ana", "works_at", "Acme")``.
 
-    It holds while the memory is believed, and only between ``valid_from`` and ``valid_to`` where they are given. What
-    other active memories say of the same two names in other words, over a time in common, is retracted with it.
+    The edge holds while the memory is active, and only from ``valid_from`` to ``valid_to`` where these are given. Edges of other
+    active memories that join the same two names by another relation in the same time are retracted.
     """
     start, end = validity(valid_from, valid_to)
     command = replace(graph_rules.edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
@@ -312,9 +319,9 @@ def unrelate(
     target: str,
     reason: str = "",
 ) -> answers.Memory:
-    """The memory no longer says so; what it never said, it does not say."""
-    asked = graph_rules.edge_list([(source, relation, target)])[0]
-    command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
+    """Remove an edge from a memory; without such an edge nothing is recorded."""
+    edge = graph_rules.edge_list([(source, relation, target)])[0]
+    command = domain.Unrelate(edge.source, edge.relation, edge.target, check_reason("reason", reason))
     return _change(
         writer,
         asker,
@@ -325,7 +332,7 @@ def unrelate(
     )
 
 
-# --- out of use and back -------------------------------------------------------------------------------------
+# --- hiding and restoring ------------------------------------------------------------------------------------
 
 
 def invalidate(
@@ -334,7 +341,7 @@ def invalidate(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """The memory was wrong."""
+    """Mark a memory as wrong."""
     return _simple(writer, asker, "invalidate", id, domain.Invalidate, reason)
 
 
@@ -344,7 +351,7 @@ def retract(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Takes the memory out of use without a judgement; ``restore`` brings it back."""
+    """Take a memory out of use without a judgement; ``restore`` brings the memory back."""
     return _simple(writer, asker, "retract", id, domain.Retract, reason)
 
 
@@ -354,7 +361,7 @@ def restore(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Back to the status before it was superseded, invalidated, rejected or retracted."""
+    """Return a memory to the status it had before it was superseded, invalidated, rejected or retracted."""
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: Memory) -> None:
@@ -374,7 +381,7 @@ def quarantine(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Keeps the memory out of recall and reinforcement, whatever its status, until ``release``."""
+    """Keep a memory out of recall and reinforcement, whatever its status, until ``release``."""
     return _simple(writer, asker, "guards.quarantine", id, domain.Quarantine, reason)
 
 
@@ -414,7 +421,7 @@ def reinforce(
     return _change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
-# --- the common road -----------------------------------------------------------------------------------------
+# --- shared steps --------------------------------------------------------------------------------------------
 
 
 def _simple(
@@ -454,7 +461,7 @@ def answered(outcome: Outcome) -> answers.Memory:
 
 
 def _with_kind(answer: answers.Memory) -> answers.Memory:
-    """The answer, which names a kind that is none of ours: it may be a slip."""
+    """Return the answer with a warning if its kind is not one of the product's kinds, for the kind may be a typing error."""
     if answer.kind in domain.KINDS:
         return answer
     unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
@@ -467,15 +474,16 @@ def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
 
 
 def _replaced(work: Work, candidate: Memory) -> Memory | None:
-    """The active memory that a candidate takes the place of."""
-    found = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
-    state: Memory | None = work.at_row(found.row, "m") if found is not None else None
+    """Return the active memory that a candidate would replace, if any."""
+    subject = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
+    state: Memory | None = work.at_row(subject.row, "m") if subject is not None else None
     return state if state is not None and state.status == "active" else None
 
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     attempt = work.cleaned(attempt)
-    if admission.is_stated_by(old, attempt):  # asked of itself: an undo may have left an older one that says the same
+    # The old memory is compared first, for an undo may have left an older memory with the same text.
+    if admission.is_stated_by(old, attempt):
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.capture(work, attempt, replaces=old)
@@ -486,12 +494,16 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
 
 
 def _happened(work: Work) -> str:
-    """Since when what is said holds: since it happened, and at the latest from now on."""
+    """Return the time from which a statement holds: when it happened, at the latest now."""
     return min(work.occurred_at or work.recorded_at, work.recorded_at)
 
 
 def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """What happened at a time holds since then, for want of another beginning, and must end later."""
+    """Return the attempt with its beginning set to the time at which it happened, unless the caller gave a beginning.
+
+    Raises:
+        RejectedError: The attempt's validity would end before it begins.
+    """
     if attempt.valid_from is None and work.occurred_at is not None:
         attempt = replace(attempt, valid_from=_happened(work))
     if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):

@@ -1,4 +1,4 @@
-"""How the confidence of a memory came about."""
+"""The history of a memory's confidence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def _is_observation(engine: Engine, id: str, owner: str) -> bool:
 
 
 def confidence_history(engine: Engine, user: str, id: str) -> list[answers.ConfidencePoint]:
-    """The confidence timeline of a memory, oldest first; empty when there is no such memory.
+    """Return the steps of a memory's confidence, oldest first; empty when there is no such memory.
 
-    ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
+    Raises:
+        RejectedError: The id is an observation's; its confidence follows from the sources that are live when it is read.
     """
     if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
         raise RejectedError(

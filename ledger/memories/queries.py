@@ -1,4 +1,4 @@
-"""What can be asked of memories: one, a listing, those that wait for review, and the words that one was found in."""
+"""The queries on memories: a memory, a listing, the candidates that wait for review, and the words a memory was found in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from ledger.policies import reinforcement
 from projections.core.rows import Connection
 from projections.views import control, memories, projects, sessions
 
-QUOTED_CHARS = 500  # of a message that a model found something in
+QUOTED_CHARS = 500  # of a message in which a model found a memory, for it names no span
 
 
 def get(snapshot: Snapshot, user: str, id: str) -> answers.Memory | None:
-    """One memory, whatever its status, or None; under a time of the world only one that was true then."""
+    """Return a memory, whatever its status, or None.
+
+    If the snapshot has a time of the world, only a memory that was true at that time is returned.
+    """
     state = load(snapshot.connection, id, "m", user)
     if state is None or (snapshot.valid is not None and not memories.believed(state, snapshot.valid)):
         return None
@@ -42,25 +45,28 @@ def listing(
     limit: int,
     after: str | None = None,
 ) -> list[answers.Memory]:
-    """Newest first; no statuses are all, ``project=""`` for global ones only; ``least`` in millionths."""
+    """Return memories, newest first.
+
+    Empty ``statuses`` mean every status, and ``project=""`` means memories without a project. ``least`` is in millionths.
+    """
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
-    found = memories.listing(
+    states = memories.listing(
         connection,
         user=user,
         statuses=believed(snapshot.valid, statuses),
-        kinds=[SYNONYMS.get(each, each) for each in kinds],
+        kinds=[SYNONYMS.get(kind, kind) for kind in kinds],
         projects=projects_meant,
-        tags=[each.strip().lower() for each in tags],
+        tags=[tag.strip().lower() for tag in tags],
         metadata=metadata,
         min_confidence=least,
         limit=limit,
         before=first_position(connection, after) if after is not None else None,
         valid=snapshot.valid,
     )
-    return memories_shown(connection, found)
+    return memories_shown(connection, states)
 
 
 def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[answers.Memory]:
@@ -78,27 +84,27 @@ def memory_shown(connection: Connection, state: Memory | None) -> answers.Memory
 
 
 def belief(connection: Connection, id: str, now: Memory | None, then: Memory | None) -> answers.Belief:
-    """A memory as it is and as it would be."""
+    """Return a memory as it is and as it would be."""
     return answers.Belief(id=id, now=memory_shown(connection, now), would_be=memory_shown(connection, then))
 
 
 def review(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:
-    """What waits for a decision, oldest first: candidates, with where they come from, and active memories that turns deny."""
+    """Return the candidates and the active memories that turns deny, oldest first, with where each comes from."""
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
     behind = first_position(connection, after) or 0 if after is not None else 0
-    found = memories.listing(
+    states = memories.listing(
         connection, user=user, statuses=("candidate",), projects=projects_meant, behind=behind, limit=limit
     )
     denied = reinforcement.contradicted(connection, user)
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
-    found += [each for each in contradicted if projects_meant is None or each.project in projects_meant]
-    found = sorted(found, key=lambda each: each.row)[:limit]
-    duplicates = snapshot.active_duplicates([each for each in found if each.status == "candidate"])
+    states += [state for state in contradicted if projects_meant is None or state.project in projects_meant]
+    states = sorted(states, key=lambda state: state.row)[:limit]
+    duplicates = snapshot.active_duplicates([state for state in states if state.status == "candidate"])
     return [
         answers.Candidate(
             memory=memories_shown(connection, [state])[0],
@@ -107,19 +113,19 @@ def review(
             contradicted_by=denied.get(state.row, ()),
             admission=admitting.explained(state.admission),
         )
-        for state in found
+        for state in states
     ]
 
 
 def admitted(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:
-    """The active memories that no person admitted, newest first, each with what undoes it."""
+    """Return the active memories that no person admitted, newest first, with the calls that undo each of them."""
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
-    found = memories.listing(
+    states = memories.listing(
         connection,
         user=user,
         statuses=("active",),
@@ -138,22 +144,22 @@ def admitted(
             admission=admitting.explained(state.admission),
             undo=_undo_of(state),
         )
-        for state in found
+        for state in states
     ]
 
 
 def _undo_of(state: Memory) -> str:
-    """The calls that take a memory back, and bring back what it replaced."""
+    """Return the calls that take a memory back and restore the memory it replaced."""
     return f"retract({state.id!r})" + (f", restore({state.supersedes!r})" if state.supersedes else "")
 
 
 def provenance(connection: Connection, state: Memory) -> answers.Provenance | None:
-    """Where a memory was found, with the words it was found in; None for one that somebody gave."""
+    """Return where a memory was found, with the words it was found in; None for a memory that somebody gave directly."""
     origin = state.origin
     if origin is None:
         return None
-    source = next((each for each in state.sources if each.startswith("i_")), None)
-    session = next((each for each in state.sources if each.startswith("s_")), None)
+    source = next((cited for cited in state.sources if cited.startswith("i_")), None)
+    session = next((cited for cited in state.sources if cited.startswith("s_")), None)
     subject = load(connection, source, "i", state.user or "") if source is not None else None
     text = _field_text(connection, subject, origin.field) if subject is not None else None
     row = _message_row(connection, origin.position, session, state.user) if session is not None else None
@@ -174,7 +180,7 @@ def _field_text(connection: Connection, subject: Interaction, field: str) -> str
 
 
 def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.Message | None:
-    """The message at a position, if it is one of this session of a user; hidden or not."""
+    """Return the message at a position if it belongs to this session of the user; a hidden message is returned too."""
     state = load(connection, session, "s", user or "")
     row = sessions.at_position(connection, position) if state is not None and position else None
     return row if row is not None and state is not None and row.session == state.row else None

@@ -1,4 +1,4 @@
-"""What may be cited as a source: something of the same user that is in effect; and the session that a memory is of."""
+"""The rules on sources: everything of the same user that is in effect may be cited. Also the session of a memory."""
 
 from __future__ import annotations
 
@@ -15,30 +15,38 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
 from projections.views import control, documents, observations, sessions
 
-CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
+# Summaries, merges and conflicts are absent, for they only follow from the kinds below.
+CITABLE = ("i", "m", "c", "d", "s", "p", "o")
 
 
-def source_list(given: str | Iterable[str], *, messages: bool = False) -> tuple[str, ...]:
-    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations; where
-    ``messages`` can be cited, their ids too."""
-    found = text_list("sources", given)
-    for each in found:
-        if messages and message_place(each) is not None:
+def source_list(sources: str | Iterable[str], *, messages: bool = False) -> tuple[str, ...]:
+    """Return the ids or prefixes of ids as a tuple, after a check that each can name something citable.
+
+    Citable are interactions, memories, chunks, documents, sessions, projects and observations, with ``messages`` also messages.
+    """
+    named = text_list("sources", sources)
+    for source in named:
+        if messages and message_place(source) is not None:
             continue
-        if each[:1] not in CITABLE or not is_prefix(each, each[0]):
-            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
-    return found
+        if source[:1] not in CITABLE or not is_prefix(source, source[0]):
+            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {source!r:.40} is not")
+    return named
 
 
 def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
-    return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
+    """Return the attempt with its sources as full ids of this user's subjects, for a command acts on one user's memory."""
+    return replace(attempt, sources=tuple(dict.fromkeys(own(work, source) for source in attempt.sources)))
 
 
 def own(work: Work, source: str) -> str:
-    """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
-    this user that is in effect, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
-    ``RejectedError`` for an observation all of whose sources were."""
+    """Return the full id of a source, which must be a subject or a chunk of this user in effect, whatever its status.
+
+    Every command that takes sources uses this rule.
+
+    Raises:
+        NotFoundError: The source was undone or distrusted, or does not exist.
+        RejectedError: The source is an observation without a live source.
+    """
     if source[0] == "c":
         return _own_chunk(work, source)
     if message_place(source) is not None:
@@ -54,30 +62,35 @@ def own(work: Work, source: str) -> str:
 
 
 def session_of(work: Work, memory: Memory) -> str | None:
-    """The session that a memory was recorded in, if it is still there."""
+    """Return the session that a memory was recorded in, if the session is still in effect."""
     begun = read_event(work.connection(), memory.row)
     session = begun.envelope.session if begun is not None else None
     return session if session is not None and work.find(session, "s") is not None else None
 
 
 def _has_support(work: Work, observation: int) -> bool:
-    """Whether a source of an observation is in effect, whatever its status: one that was not withdrawn, if there is one."""
+    """Return True if a source of an observation is in effect, whatever its status.
+
+    Withdrawn sources count only where every source is withdrawn.
+    """
     supports = observations.support_of(work.rows, observation)
-    for each in [each for each in supports if not each.withdrawn] or supports:
-        if (place := message_place(each.source)) is not None:
+    for support in [support for support in supports if not support.withdrawn] or supports:
+        if (place := message_place(support.source)) is not None:
             if sessions.at_position(work.connection(), place[1]) is not None:
                 return True
             continue
-        if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
+        if support.source[0] != "c" and work.find(support.source, support.source[0]) is not None:
             return True
-        found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
-        if found is not None and not _is_void(work, found):
+        chunk = (
+            documents.find_chunk(work.connection(), support.source, work.who.user) if support.source[0] == "c" else None
+        )
+        if chunk is not None and not _is_void(work, chunk):
             return True
     return False
 
 
 def _own_message(work: Work, source: str) -> str:
-    """A message, hidden or not; what is the text of a captured turn is cited as that."""
+    """Return the id of a message, hidden or not; a message with the text of a captured turn is cited as that turn."""
     session, position = message_place(source) or ("", 0)
     work.rows.flush()
     state, row = work.find(session, "s"), sessions.at_position(work.connection(), position)
@@ -87,14 +100,14 @@ def _own_message(work: Work, source: str) -> str:
 
 
 def _own_chunk(work: Work, source: str) -> str:
-    """One that a newer text no longer has is a source too: it is what was read."""
+    """Return the id of a chunk, even if a newer text of its document no longer has the chunk: it was read all the same."""
     work.rows.flush()
-    found = documents.find_chunk(work.connection(), source, work.who.user)
-    if found is not None and not _is_void(work, found):
-        return found.id
+    chunk = documents.find_chunk(work.connection(), source, work.who.user)
+    if chunk is not None and not _is_void(work, chunk):
+        return chunk.id
     raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
 
 
 def _is_void(work: Work, chunk: documents.Chunk) -> bool:
-    """Whether nobody added a chunk, or the document that it was added to, as far as the events in effect say."""
+    """Return True if no event in effect added the chunk or the document that the chunk was added to."""
     return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))

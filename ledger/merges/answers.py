@@ -1,4 +1,4 @@
-"""What merges and conflicts come back as."""
+"""The answers about merges and conflicts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ledger.engine.answer import Answer
 
 
 class Merge(Answer, frozen=True, kw_only=True):
-    """Memories that say nearly the same, as they are now. ``status``: proposed, obsolete (a proposal whose members are others
-    by now; ``why`` says how), merged or rejected.
+    """Memories that say nearly the same, as they are now.
 
-    ``similarity`` is the least of two members when it was proposed, from 0 to 1; ``content`` how the one memory would read,
-    or reads; ``memory`` the id of what they became.
+    ``status`` is proposed, obsolete (a proposal whose memories changed; ``why`` explains the change), merged or rejected.
+    ``similarity`` is the least similarity of two memories at the time of the proposal, from 0 to 1. ``content`` is the wording of
+    the one memory, and ``memory`` the id of the memory that they became.
     """
 
     id: str
@@ -32,11 +32,12 @@ class Merge(Answer, frozen=True, kw_only=True):
 
 
 class Conflict(Answer, frozen=True, kw_only=True):
-    """Memories that give one attribute values that cannot both be true. ``status``: open, resolved (somebody decided), or
-    lapsed (its members no longer clash, by themselves).
+    """Memories that give an attribute values that cannot all be true.
 
-    ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "accept", or "".
-    ``newest`` is the member of an open conflict that holds since last: ``resolve`` with it lets the newer supersede the older.
+    ``status`` is open, resolved (a person decided) or lapsed (the memories no longer clash, without a decision). ``values`` maps
+    each memory's id to its value at the time of the conflict's discovery. ``action`` is "keep" (the ``winner``), "accept" or "".
+    ``newest`` is the memory of an open conflict that began to hold last: ``resolve`` with ``newest`` lets the newer memory
+    supersede the older ones.
     """
 
     id: str
@@ -58,7 +59,7 @@ class Conflict(Answer, frozen=True, kw_only=True):
 
 
 class MergeReport(Answer, frozen=True, kw_only=True):
-    """What a search for near duplicates proposed; ``cut_short`` counts memories with too many similar memories to compare."""
+    """The proposals of a search for near duplicates; ``cut_short`` counts memories with too many similar memories to compare."""
 
     proposed: tuple[Merge, ...] = ()
     looked_at: int = 0

@@ -1,4 +1,4 @@
-"""``ledger.merges``: find memories that say nearly the same, and make them one."""
+"""The ``ledger.merges`` namespace, which finds memories that say nearly the same, and merges them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class MergesRead(Area):
         """List merges with their memories, newest first.
 
         Args:
-            statuses: Only merges of these statuses; none for every status. A proposal whose memories changed is "obsolete".
+            statuses: Only merges of these statuses; empty for every status. A proposal whose memories changed is "obsolete".
         """
-        wanted = plural("statuses", statuses, get_args(MergeStatus))
+        accepted_statuses = plural("statuses", statuses, get_args(MergeStatus))
 
         def fetch(count: int, start: str | None) -> list[Merge]:
-            return merge_queries.list_merges(self._engine, self._scope.user, wanted, project, count, start)
+            return merge_queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, start)
 
-        filters = {"user": self._scope.user, "statuses": wanted, "project": project}
-        return page("merges", filters, limit, after, fetch, lambda each: each.id)
+        filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
+        return page("merges", filters, limit, after, fetch, lambda merge: merge.id)
 
     def get(self, id: str) -> Merge:
-        """Return one merge as it stands.
+        """Return a merge as it stands.
 
         Raises:
             NotFoundError: This user has no such merge.
@@ -62,7 +62,7 @@ class Merges(MergesRead):
         threshold: float = near.THRESHOLD / ONE,
         **options: Unpack[WriteOptions],
     ) -> MergeReport:
-        """Propose merges of active memories of one kind and project; looking again proposes nothing twice.
+        """Propose merges of active memories of one kind and project; a second search proposes nothing twice.
 
         Args:
             threshold: The least similarity of two word sets (Jaccard), from 0.5 to 1.
@@ -78,33 +78,35 @@ class Merges(MergesRead):
     def apply(
         self, proposal: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
     ) -> Memory:
-        """Merge the memories of a proposal, and return the one that supersedes them.
+        """Merge the memories of a proposal, and return the memory that supersedes them.
 
         Args:
             proposal: The id of the merge.
-            content: Its wording; None for that of the most confident memory.
+            content: The wording of the new memory; None for that of the most confident memory.
 
         Raises:
             RejectedError: The proposal is obsolete or was rejected.
         """
         if not isinstance(proposal, str) or not proposal.startswith("g_"):
-            raise RejectedError(f"{proposal!r:.40} is no merge; merges.combine([…]) merges memories by their ids")
+            raise RejectedError(
+                f"{proposal!r:.40} is not the id of a merge, like g_…; merges.combine([…]) merges memories by their ids"
+            )
         return merge_commands.merge(self._engine, self._scope.asker(options), proposal, content, reason)
 
     def combine(
         self, memories: Iterable[str], *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
     ) -> Memory:
-        """Merge 2 to 50 active memories of one kind and project, and return the one that supersedes them.
+        """Merge 2 to 50 active memories of one kind and project, and return the memory that supersedes them.
 
         Args:
-            memories: Their ids.
-            content: Its wording; None for that of the most confident memory.
+            memories: The ids of the memories.
+            content: The wording of the new memory; None for that of the most confident memory.
         """
-        named = plural("memories", memories)
-        if any(each.startswith("g_") for each in named):
-            raise RejectedError("a merge is applied by merges.apply(id); combine takes the ids of memories")
-        return merge_commands.merge(self._engine, self._scope.asker(options), named, content, reason)
+        ids = plural("memories", memories)
+        if any(id.startswith("g_") for id in ids):
+            raise RejectedError("combine takes the ids of memories, like m_…; merges.apply(id) applies a merge")
+        return merge_commands.merge(self._engine, self._scope.asker(options), ids, content, reason)
 
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Merge:
-        """Turn a proposal down; no two of its memories are proposed together again."""
+        """Reject a proposal; no two of its memories are proposed together again."""
         return merge_commands.reject_merge(self._engine, self._scope.asker(options), id, reason)

@@ -1,4 +1,4 @@
-"""The commands on near duplicates and contradictions: look for them, merge or refuse, resolve."""
+"""The commands on near duplicates and conflicts: search, merge, reject and resolve."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from projections.search import vectors
 from projections.views import control, memories
 
 F = TypeVar("F")
-LOT = 100  # conflicts or proposals that a job records before it looks whether it has to stop
-LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
+LOT = 100  # conflicts or proposals that a job records before it checks whether to stop
+LEAST_THRESHOLD = 0.5  # below, two texts differ in more words than they share
 
 
 # --- near duplicates -----------------------------------------------------------------------------------------
@@ -42,14 +42,14 @@ LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 def find_merges(
     engine: Engine, asker: Who, *, project: str | None = None, threshold: float = near.THRESHOLD / ONE
 ) -> merge_answers.MergeReport:
-    """Proposes merges: active memories of one kind and project that say nearly the same, each with each.
+    """Propose merges of active memories of one kind and project that say nearly the same, each with each of the others.
 
-    ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 is rubino's), at least 0.5. What is proposed
-    stays as it is until somebody calls ``merge`` or ``reject_merge``; looking again proposes nothing twice.
+    ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 as in rubino), at least 0.5. A proposal stays as it is
+    until somebody calls ``merge`` or ``reject_merge``; a second search proposes nothing twice.
     """
     least = millionths("threshold", threshold)
     if least < LEAST_THRESHOLD * ONE:
-        raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
+        raise RejectedError(f"a threshold must be from {LEAST_THRESHOLD} to 1, and {threshold} is not")
     with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
         searched = merging.search(connection, asker.user, least, scope=scope, vectors=_known_vectors(engine))
@@ -61,7 +61,7 @@ def find_merges(
 
 
 def _known_vectors(engine: Engine) -> merging.Vectors | None:
-    """What gives the vectors that were made already of the texts as they are; None without an embedder."""
+    """Return a function that looks up the stored vector of a memory's present text; None without an embedder."""
     if engine.vectors is None:
         return None
     model, secret = engine.vectors.embedder.name, engine.writer.secret
@@ -76,17 +76,17 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
     return known
 
 
-def _propose_merges(engine: Engine, asker: Who, found: Sequence[merging.Found]) -> list[str]:
-    return _in_lots(engine, "merges.find", asker, found, merging.TOGETHER, merging.propose)
+def _propose_merges(engine: Engine, asker: Who, matches: Sequence[merging.Found]) -> list[str]:
+    return _in_lots(engine, "merges.find", asker, matches, merging.TOGETHER, merging.propose)
 
 
 def _in_lots(
-    engine: Engine, verb: str, asker: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
+    engine: Engine, verb: str, asker: Who, matches: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
 ) -> list[str]:
-    """Records what a search found, so much in each append; the ids of the subjects concerned."""
+    """Record the matches of a search, ``size`` of them in each append, and return the ids of the subjects concerned."""
     concerned: dict[str, None] = {}
-    for first in range(0, len(found), size):
-        lot = found[first : first + size]
+    for first in range(0, len(matches), size):
+        lot = matches[first : first + size]
 
         def body(work: Work, lot: Sequence[F] = lot) -> str:
             act(work, lot)
@@ -99,13 +99,16 @@ def _in_lots(
 def merge(
     engine: Engine, asker: Who, memories: str | Iterable[str], content: str | None = None, reason: str = ""
 ) -> answers.Memory:
-    """One memory takes the place of several, in one append; it comes back, and they are superseded by it.
+    """Merge several memories into a new memory in one append, and return the new memory, which supersedes the others.
 
-    ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without
-    ``content`` the wording is that of the surest of them, then the most referred to, then the newest. It has their
-    greatest confidence, their references added up, and their tags, names, sources and edges. Merging what was merged
-    returns what it became. ``RejectedError`` for a candidate (promote it first), for a proposal whose members changed, and
-    where another active memory has that wording.
+    ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without ``content`` the
+    wording is that of the most confident member, then the most often referenced, then the newest. The new memory has the
+    greatest confidence, the sum of the references, and all tags, names, sources and edges of its members. A repeated merge
+    returns the memory that the members became.
+
+    Raises:
+        RejectedError: A member is a candidate (promote it first), the members of the proposal changed, or another active memory
+            has that wording.
     """
     reason = check_reason("reason", reason)
     is_proposal = isinstance(memories, str) and memories.startswith("g_")
@@ -113,7 +116,7 @@ def merge(
 
     def body(work: Work) -> str:
         if not is_proposal:
-            return merging.unite(work, [str(work.load(each, "m").id) for each in ids], content, reason)
+            return merging.unite(work, [str(work.load(id, "m").id) for id in ids], content, reason)
         proposal: Merge = work.load(str(memories), "g")
         if proposal.status == domain.PROPOSED:
             work.rows.flush()
@@ -128,13 +131,13 @@ def merge(
             domain.check_merged(proposal)
         return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
-    given = (memories if is_proposal else ids, content, reason)
+    arguments = (memories if is_proposal else ids, content, reason)
     command = "merges.apply" if is_proposal else "merges.combine"
-    return answered(engine.writer.run(command, asker, body, given))
+    return answered(engine.writer.run(command, asker, body, arguments))
 
 
 def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge_answers.Merge:
-    """Turns a proposal down: no two of its memories are ever proposed together again."""
+    """Reject a proposal: no two of its memories are ever proposed together again."""
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
@@ -155,33 +158,35 @@ def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge
 
 
 def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) -> merge_answers.ConflictReport:
-    """Records conflicts: active memories of one project that fill one slot with values that cannot both be so.
+    """Record conflicts: active memories of one project that fill one slot with values that cannot all be true.
 
     A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
-    Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
+    Lisbon"). No memory is preferred or dropped; a second search records nothing twice.
     """
     with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
-        found = conflict_rules.search(connection, asker.user, scope=scope)
-    recorded = record_conflicts(engine, asker, found)
+        matches = conflict_rules.search(connection, asker.user, scope=scope)
+    recorded = record_conflicts(engine, asker, matches)
     with engine.reading() as connection:
         states = [load(connection, id, "k", asker.user) for id in recorded]
         answer = tuple(merge_queries.conflict_answer(connection, state) for state in states if state is not None)
     return merge_answers.ConflictReport(found=answer)
 
 
-def record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
-    return _in_lots(engine, "conflicts.find", asker, found, conflict_rules.TOGETHER, conflict_rules.record)
+def record_conflicts(engine: Engine, asker: Who, matches: Sequence[conflict_rules.Found]) -> list[str]:
+    return _in_lots(engine, "conflicts.find", asker, matches, conflict_rules.TOGETHER, conflict_rules.record)
 
 
 def resolve(
     engine: Engine, asker: Who, id: str, keep: str | None = None, *, both: bool = False, reason: str = ""
 ) -> merge_answers.Conflict:
-    """Ends a conflict: the memory ``keep`` supersedes what cannot be so together with it, in one append; or ``both`` can be so,
-    and it is not raised again while they say what they say."""
+    """End a conflict: the memory ``keep`` supersedes the memories that exclude it, in one append, or ``both`` can be true.
+
+    With ``both`` the conflict is not raised again while the memories keep their values.
+    """
     reason = check_reason("reason", reason)
     if (keep is None) == (both is False):
-        raise RejectedError("a resolution is keep=MEMORY, or both=True, and one of the two")
+        raise RejectedError("a resolution needs either keep=MEMORY or both=True, and not both of them")
 
     def body(work: Work) -> str:
         conflict: Conflict = work.load(id, "k")
@@ -199,11 +204,14 @@ def resolve(
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
-# --- as policies ---------------------------------------------------------------------------------------------
+# --- searches by policies ------------------------------------------------------------------------------------
 
 
 def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
-    """For every user whose policy says so; how many conflicts were recorded. ``stop`` is asked where more is left."""
+    """Search for conflicts of every user whose policy allows the search, and return the number recorded.
+
+    ``stop`` is called between lots; when it returns True, the rest is left.
+    """
 
     def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
         return conflict_rules.search(connection, user, after=after)
@@ -212,7 +220,10 @@ def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
 
 
 def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:
-    """For every user whose policy says so; how many merges were proposed. ``stop`` is asked where more is left."""
+    """Search for merges of every user whose policy allows the search, and return the number proposed.
+
+    ``stop`` is called between lots; when it returns True, the rest is left.
+    """
 
     def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.Found]:
         return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
@@ -222,48 +233,48 @@ def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:
 
 def _for_each_user(
     engine: Engine,
-    what: str,
+    search_name: str,
     actor: str,
     look: Callable[[Connection, str, int | None], Sequence[F]],
     record: Callable[[Who, Sequence[F]], list[str]],
     stop: Callable[[], bool],
 ) -> int:
-    """Looks through the memories of each user once, and then at what has changed since this process looked."""
+    """Search all memories of each user once, and from then on the memories that changed since this process last searched."""
     with engine.reading() as connection:
-        users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
+        users = [user for user in memories.users(connection) if control.wants(connection, user, search_name)]
     recorded = 0
     for user in users:
         with engine.reading() as connection:
             head, _ = read_tip(connection.cursor())
-            if (after := engine.looked.get((what, user))) == head:
+            if (after := engine.looked.get((search_name, user))) == head:
                 continue
             if stop():
                 break
-            found = look(connection, user, after)
+            matches = look(connection, user, after)
         try:
-            for first in range(0, len(found), LOT):
+            for first in range(0, len(matches), LOT):
                 if first and stop():
                     return recorded
-                recorded += len(record(Who(user=user, actor=actor), found[first : first + LOT]))
+                recorded += len(record(Who(user=user, actor=actor), matches[first : first + LOT]))
         except RejectedError as refusal:
             if refusal.rule != "trust":
                 raise
         else:
-            engine.looked[what, user] = head
+            engine.looked[search_name, user] = head
     return recorded
 
 
 def _scope(connection: Connection, user: str, project: str | None) -> merging.Scope:
-    found = scope_of(connection, user, project)
-    if found == [NOWHERE]:
+    scope = scope_of(connection, user, project)
+    if scope == [NOWHERE]:
         raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return found
+    return scope
 
 
 def _there(outcome: Outcome) -> Any:
     if outcome.state is None:
         raise SuspendedError(
-            f"recorded at position {outcome.position}, but its projection was suspended by it, so it cannot be shown; "
-            "maintenance.rebuild() makes it again",
+            f"recorded at position {outcome.position}, but that event suspended its projection, so the result cannot be "
+            "shown; maintenance.rebuild() makes the projection again",
         )
     return outcome.state

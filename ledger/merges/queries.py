@@ -1,4 +1,4 @@
-"""The reads of merges and conflicts; what became of their members is looked at when they are read."""
+"""The queries on merges and conflicts; the present state of their memories is looked up at each read."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
 A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
-_AT_A_TIME = 50  # rows; of those that are read, those whose status was asked for are shown
+_AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
 
 
 def list_merges(
     engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
 ) -> list[merge_answers.Merge]:
-    """Merges in one of these statuses, all of them without any given, newest first."""
-    stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in statuses} or domain.STATUSES
+    """Return merges in one of these statuses, newest first; no statuses mean every status."""
+    stored = {domain.PROPOSED if status == domain.OBSOLETE else status for status in statuses} or domain.STATUSES
 
-    def read(connection: Connection, before: int | None, some: int) -> list[Merge]:
-        return merges.listing(connection, user, sorted(stored), before, some)
+    def read(connection: Connection, before: int | None, count: int) -> list[Merge]:
+        return merges.listing(connection, user, sorted(stored), before, count)
 
     return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
 
 
 def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
-    """One merge as it stands, or None."""
+    """Return a merge as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "g", user)
         return merge_answer(connection, state) if state is not None else None
 
 
 def merge_answer(connection: Connection, state: Merge) -> merge_answers.Merge:
-    members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
+    members = [member for id in state.memories if (member := conflicts.member(connection, id)) is not None]
     why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
     content = state.content
     if state.status == domain.PROPOSED and not content and members:
         content = domain.best(members).content
     elif state.memory is not None:
-        one = conflicts.member(connection, state.memory)
-        content = one.content if one is not None else None
+        result = conflicts.member(connection, state.memory)
+        content = result.content if result is not None else None
     return answer_of(
         merge_answers.Merge,
         state,
@@ -70,16 +70,16 @@ def merge_answer(connection: Connection, state: Merge) -> merge_answers.Merge:
 def list_conflicts(
     engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
 ) -> list[merge_answers.Conflict]:
-    """Conflicts in one of these statuses, all of them without any given, newest first."""
+    """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
 
-    def read(connection: Connection, before: int | None, some: int) -> list[Conflict]:
-        return conflicts.listing(connection, user, before, some)
+    def read(connection: Connection, before: int | None, count: int) -> list[Conflict]:
+        return conflicts.listing(connection, user, before, count)
 
     return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
 
 
 def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
-    """One conflict as it stands, or None."""
+    """Return a conflict as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "k", user)
         return conflict_answer(connection, state) if state is not None else None
@@ -87,7 +87,7 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
 
 def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
-    active = [each for each in members if each.status == "active" and not each.quarantined]
+    active = [member for member in members if member.status == "active" and not member.quarantined]
     newest = max(active, key=since).id if status == conflict_domain.OPEN else None
     return answer_of(
         merge_answers.Conflict,
@@ -111,20 +111,22 @@ def _listed(
     read: Callable[[Connection, int | None, int], list[S]],
     answer: Callable[[Connection, S], A],
 ) -> list[A]:
-    """The subjects behind the one of an id that have one of these statuses now, ``read`` a lot of rows at a time."""
-    some, found = max(limit, _AT_A_TIME), list[A]()
+    """Return the subjects after an id that have one of these statuses now; ``read`` reads a lot of rows at a time."""
+    count, results = max(limit, _AT_A_TIME), list[A]()
     with engine.reading() as connection:
         about = scope_of(connection, user, project)
         if about == [NOWHERE]:
             return []
         before = first_position(connection, after) if after is not None else None
-        while states := read(connection, before, some):
-            shown = (answer(connection, each) for each in states if about is None or each.project in about)
-            found += islice((each for each in shown if not statuses or each.status in statuses), limit - len(found))
-            if len(found) == limit or len(states) < some:
+        while states := read(connection, before, count):
+            shown = (answer(connection, state) for state in states if about is None or state.project in about)
+            results += islice(
+                (answered for answered in shown if not statuses or answered.status in statuses), limit - len(results)
+            )
+            if len(results) == limit or len(states) < count:
                 break
             before = states[-1].row
-        return found
+        return results
 
 
 def _name(connection: Connection, project: str | None) -> str | None:

@@ -1,1 +1,1 @@
-"""What several sources have in common, in one text."""
+"""Observations: texts that state what several sources have in common."""

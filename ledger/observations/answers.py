@@ -1,4 +1,4 @@
-"""What comes back of observations and their sources: frozen objects with the same names in Python and in ``--json``."""
+"""The answers about observations and their sources: frozen objects with the same names in Python and in ``--json``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 class ObservationSource(Answer, frozen=True, kw_only=True):
-    """A source of an observation. ``at``: when what it says was so in the world; ``live``: it counts as proof.
+    """A source of an observation.
 
-    ``withdrawn`` is "" or why it was: "asked", "contradicted". A source that is not live without that was hidden,
-    quarantined, undone or erased itself.
+    ``at`` is when the source was true in the world, and ``live`` is True if it counts as proof. ``withdrawn`` is "" or the reason
+    of a withdrawal: "asked", "contradicted". A source that is neither live nor withdrawn was itself hidden, quarantined, undone
+    or erased.
     """
 
     id: str
@@ -28,12 +29,15 @@ class ObservationSource(Answer, frozen=True, kw_only=True):
 
 
 class Observation(Answer, frozen=True, kw_only=True):
-    """An observation as it stands. ``proof_count`` is the number of its distinct live sources, ``confidence`` from 0 to 1.
+    """An observation as it stands.
 
-    ``status`` is active, unsupported (active, and without a live source), retracted or erased. ``freshness`` is "stale" when the
-    wording has to be looked at again: it was marked (``stale`` says why), or something that it was ``written_from`` is no
-    longer live. ``scope`` is its tags, sorted and joined with "|". ``trend`` is that at ``as_of``. What is
-    ``quarantined`` is not recalled.
+    - ``proof_count``: the number of its distinct live sources; ``confidence``: from 0 to 1
+    - ``status``: active, unsupported (active, without a live source), retracted or erased
+    - ``freshness``: "stale" if the wording needs a check, for it was marked (``stale`` is the reason) or a source in
+      ``written_from`` is no longer live
+    - ``scope``: its tags, sorted and joined with "|"
+    - ``trend``: the trend of its evidence at ``as_of``
+    - ``quarantined``: True if recall does not give it
     """
 
     id: str
@@ -62,11 +66,15 @@ class Observation(Answer, frozen=True, kw_only=True):
     quarantined: bool = False
     replayed: bool = False
     absorbed: bool = False
-    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # after a write: the secrets that were redacted, by field and kind
 
     def trend_at(self, as_of: str | datetime | date) -> str:
-        """Return how its live evidence comes in at a moment: new, stable, strengthening, weakening or dormant."""
-        return rules.trend((each.at for each in self.sources if each.live), as_of=moment("as_of", as_of))
+        """Return the trend of the live evidence at a moment: new, stable, strengthening, weakening or dormant.
+
+        Args:
+            as_of: The moment.
+        """
+        return rules.trend((source.at for source in self.sources if source.live), as_of=moment("as_of", as_of))
 
 
 def observation(
@@ -78,8 +86,8 @@ def observation(
     *,
     quarantined: bool = False,
 ) -> Observation:
-    """``alive`` are the live ones of what it was written from."""
-    live = [each for each in sources if each.live]
+    """Return the answer for an observation; ``alive`` are the live sources among those of its wording."""
+    live = [source for source in sources if source.live]
     fresh = not state.stale and bool(live) and state.text is not None and alive.issuperset(state.written_from)
     return answer_of(
         Observation,
@@ -92,14 +100,14 @@ def observation(
         proof_count=len(live),
         sources=sources,
         freshness="fresh" if fresh else "stale",
-        trend=rules.trend((each.at for each in live), as_of=as_of),
+        trend=rules.trend((source.at for source in live), as_of=as_of),
         as_of=as_of,
         quarantined=quarantined,
     )
 
 
 class Evidence(Answer, frozen=True, kw_only=True):
-    """A source of an observation, dated, with what it says now; None where they are gone or were erased."""
+    """A source of an observation, dated, with its present content; None if the source is gone or was erased."""
 
     id: str
     at: str
@@ -110,8 +118,11 @@ class Evidence(Answer, frozen=True, kw_only=True):
 
 
 class Wording(Answer, frozen=True, kw_only=True):
-    """What an observation said from a position on: by whom and by which rule. ``why`` is "formed", the kind of a revision,
-    or "again", where somebody wrote the same and added evidence; ``reason`` is what they said of it."""
+    """A wording of an observation from a position on, with its author and rule.
+
+    ``why`` is "formed", the kind of a revision, or "again" if somebody wrote the same and added evidence. ``reason`` is the
+    author's comment.
+    """
 
     position: int
     recorded_at: str
@@ -127,9 +138,11 @@ class Wording(Answer, frozen=True, kw_only=True):
 
 
 class WithdrawalReport(Answer, frozen=True, kw_only=True):
-    """What withdrawing sources did, or would do (``dry_run``): the observations that lost one, those of them ``retracted``
-    because they have no other, and those that are ``stale`` until they are looked at again. ``failed`` still count one of
-    the sources; (id, why). All are ids."""
+    """The effect of withdrawing sources, or the expected effect (``dry_run``).
+
+    ``observations`` lost a source; ``retracted`` are those without another source, and ``stale`` those that need a check.
+    ``failed`` still count one of the sources, as (id, reason). All entries are ids.
+    """
 
     sources: tuple[str, ...]
     observations: tuple[str, ...]
@@ -148,8 +161,10 @@ class WithdrawalReport(Answer, frozen=True, kw_only=True):
 
 
 class Consolidated(Answer, frozen=True, kw_only=True):
-    """One thing that a consolidation did or would do: ``what`` is formed, revised, retracted or refreshed; with an ``id`` that is
-    None only in a dry run. ``content`` is the wording it came to, "" where it stays."""
+    """A step of a consolidation, done or expected: ``what`` is formed, revised, retracted or refreshed.
+
+    ``id`` is None only in a dry run. ``content`` is the new wording, "" if the wording stays.
+    """
 
     what: str
     id: str | None
@@ -158,8 +173,11 @@ class Consolidated(Answer, frozen=True, kw_only=True):
 
 
 class ConsolidationReport(Answer, frozen=True, kw_only=True):
-    """What a consolidation did: of how many new ``sources``, with what counts of observations; ``skipped`` counts what was not
-    taken, by reason. ``left`` new sources were not looked at because of a limit. ``calls`` are those of a model."""
+    """The results of a consolidation: the number of new ``sources``, and counts of observations.
+
+    ``skipped`` counts sources and steps that were not used, by reason. ``left`` new sources were not read because of a limit.
+    ``calls`` counts the calls of a model.
+    """
 
     consolidator: str
     over: str

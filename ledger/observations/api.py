@@ -1,4 +1,4 @@
-"""``ledger.observations``: list and read what several sources have in common, add one by hand, and withdraw sources."""
+"""The ``ledger.observations`` namespace, which lists and reads observations, adds them by hand, and withdraws sources."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class ObservationsRead(Area):
         """List observations with their sources, newest first.
 
         Args:
-            tags: Only observations that have each of these tags.
-            trends: Only observations whose evidence comes in like this; none for every trend.
-            statuses: Only observations of these statuses; none for every status. "unsupported" is active without a live
+            tags: Only observations that have all of these tags.
+            trends: Only observations whose evidence has one of these trends; empty for every trend.
+            statuses: Only observations of these statuses; empty for every status. "unsupported" is active without a live
                 source.
             freshness: "fresh" for content that matches its sources, "stale" for content that may not; None for both.
 
         Raises:
-            RejectedError: A limit, cursor, status, trend or freshness that cannot be.
+            RejectedError: A limit, cursor, status, trend or freshness is not valid.
         """
-        wanted = plural("statuses", statuses, get_args(ObservationStatus))
-        tags, coming = plural("tags", tags), plural("trends", trends, get_args(Trend))
+        accepted_statuses = plural("statuses", statuses, get_args(ObservationStatus))
+        tags, accepted_trends = plural("tags", tags), plural("trends", trends, get_args(Trend))
         if freshness is not None:
             one_of("freshness", freshness, get_args(Freshness))
 
@@ -52,18 +52,31 @@ class ObservationsRead(Area):
                 self._scope.user,
                 project=project,
                 tags=tags,
-                trends=coming,
-                statuses=wanted,
+                trends=accepted_trends,
+                statuses=accepted_statuses,
                 freshness=freshness,
                 before=start,
                 limit=count,
             )
 
-        filters = {"project": project, "tags": tags, "trends": coming, "statuses": wanted, "freshness": freshness}
-        return page("observations", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+        filters = {
+            "project": project,
+            "tags": tags,
+            "trends": accepted_trends,
+            "statuses": accepted_statuses,
+            "freshness": freshness,
+        }
+        return page(
+            "observations",
+            filters | {"user": self._scope.user},
+            limit,
+            after,
+            fetch,
+            lambda observation: observation.id,
+        )
 
     def get(self, id: str) -> Observation:
-        """Return one observation with its sources, whatever its status; ``why(id)`` also shows what they say.
+        """Return an observation with its sources, whatever its status; ``why(id)`` also shows the content of the sources.
 
         Raises:
             NotFoundError: This user has no such observation.
@@ -86,20 +99,20 @@ class Observations(ObservationsRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> Observation:
-        """Add an observation by hand: what several sources have in common, in your words.
+        """Add an observation by hand: a text in your words that states what several sources have in common.
 
-        Where an active observation of this project and these tags says the same, the sources become evidence of that one,
-        which comes back ``absorbed``.
+        If an active observation of this project and these tags has the same text, the sources become evidence of that
+        observation, which is returned as ``absorbed``.
 
         Args:
             content: The text.
             sources: Ids of memories, interactions, chunks and messages in use, at least one.
-            confidence: How much it is believed, from 0.5 to 1.
-            tags: At most 10.
+            confidence: The confidence, from 0.5 to 1.
+            tags: At most 10 tags.
 
         Raises:
-            RejectedError: No source, or one that is not in use or is of another project.
-            NotFoundError: A source is not there.
+            RejectedError: There is no source, or a source is not in use or belongs to another project.
+            NotFoundError: A source does not exist.
         """
         return observation_commands.observe(
             self._engine,
@@ -121,16 +134,17 @@ class Observations(ObservationsRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> WithdrawalReport:
-        """Withdraw sources from every observation; they stay as they are, and ``restore`` of one brings its evidence back.
+        """Withdraw sources from every observation.
 
-        An observation with another live source is stale until its content was looked at again; one without is retracted.
+        The sources stay as they are, and ``restore`` of a source brings its evidence back. An observation with another live
+        source is stale until its content is checked; an observation without one is retracted.
 
         Args:
             sources: Ids of memories, interactions, chunks, documents and messages, at least one.
-            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+            exclusive: True to allow more than 50,000 events, which keep other writers waiting until they are done.
 
         Raises:
-            NotFoundError: A source is not there.
+            NotFoundError: A source does not exist.
         """
         return observation_commands.withdraw_source(
             self._engine,

@@ -1,4 +1,4 @@
-"""Consolidation by a language model: a call for a few new sources at a time, each one append."""
+"""Consolidation by a language model: one call and one append for a few new sources at a time."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from projections.views import consolidations
 from projections.views.consolidations import Sourced
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
-NEAREST = 15  # observations that are looked for (astrocyte)
+NEAREST = 15  # observations that are searched for, as in astrocyte
 
 
 class _NothingWritten(Exception):
-    """What a dry run ends a command with, once it is known what it would come to."""
+    """The signal that ends the command of a dry run once its results are known."""
 
 
 def consolidator_of(engine: Engine, using: str | None) -> str:
     if using == "model" and engine.model is None:
-        raise RejectedError("consolidating with a model needs one: open the ledger with model=…", rule="model")
+        raise RejectedError("consolidation by a model needs a model: open the ledger with model=…", rule="model")
     return CONSOLIDATOR if using != "grouping" and engine.model is not None else GROUPING
 
 
@@ -60,7 +60,7 @@ def by_model(engine: Engine, run: Run) -> None:
 
 
 def _for_model(engine: Engine, run: Run) -> News:
-    """What is still new."""
+    """Return the sources and stale observations that the model was not yet asked about."""
     with engine.reading() as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
@@ -68,22 +68,22 @@ def _for_model(engine: Engine, run: Run) -> News:
         conversational = run.over in (INTERACTIONS, MESSAGES)
         pieces = _whole_turns(connection, news.pieces, run.scope.user) if conversational else news.pieces
         aside = consolidations.put_aside(connection, run.scope)
-        done = run.again  # of sources that were asked for: those that were in a call
-        pieces = [each for each in pieces if each.id not in aside and each.id not in done]
-        stale = [each for each in news.observations if each.state.id not in run.worded]
+        done = run.again  # sources named by the caller that already were in a call
+        pieces = [piece for piece in pieces if piece.id not in aside and piece.id not in done]
+        stale = [observation for observation in news.observations if observation.state.id not in run.worded]
     return News(head, after, pieces, stale)
 
 
 def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> list[Piece]:
-    """A turn or message as it was, instead of its sentences."""
-    found: dict[str, Piece] = {}
-    for each in pieces:
-        if each.id not in found:
-            state = load(connection, each.id, "i", user) if each.id[0] == "i" else None
+    """Return each turn or message as a whole, instead of its sentences."""
+    whole: dict[str, Piece] = {}
+    for piece in pieces:
+        if piece.id not in whole:
+            state = load(connection, piece.id, "i", user) if piece.id[0] == "i" else None
             spoken = _spoken_in(connection, state) if state is not None else ""
-            spoken = _text_of_message(connection, each.row) if each.id[0] == "s" else spoken
-            found[each.id] = replace(each, text=spoken, speaker=USER, part=0)
-    return [each for each in found.values() if each.text]
+            spoken = _text_of_message(connection, piece.row) if piece.id[0] == "s" else spoken
+            whole[piece.id] = replace(piece, text=spoken, speaker=USER, part=0)
+    return [piece for piece in whole.values() if piece.text]
 
 
 def _spoken_in(connection: Connection, state: Interaction) -> str:
@@ -98,7 +98,7 @@ def _text_of_message(connection: Connection, message: int) -> str:
 
 
 def _asked_model(engine: Engine) -> Model:
-    assert engine.model is not None  # ``_consolidator`` has seen to that
+    assert engine.model is not None  # ``consolidator_of`` has checked it
     return engine.model
 
 
@@ -106,29 +106,29 @@ def _asked_model(engine: Engine) -> Model:
 
 
 def _one_call(engine: Engine, run: Run, news: News) -> bool:
-    """Asks about the next few sources; whether to go on."""
+    """Ask about the next few sources; return True if the run shall continue."""
     check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
     batch, upto, ranges = _batch(engine, run, news)
     request = models.with_settings(engine, consolidator.request(batch))
     try:
-        asked = ask(_asked_model(engine), request, cancelled=run.stop)
-        parsed = answered(asked, consolidator.kinds())
+        completion = ask(_asked_model(engine), request, cancelled=run.stop)
+        parsed = answered(completion, consolidator.kinds())
     except ModelError as error:
         if not run.dry_run:
             _record_model_failure(engine, run, request, error, ranges, news.head)
         raise
     run.calls, run.looks = run.calls + 1, False
-    answer = _record_answer(engine, run, news.after, batch, (request, asked, parsed, ranges), upto)
-    if answer is None:  # somebody else was faster, or a source was erased meanwhile
+    answer = _record_answer(engine, run, news.after, batch, (request, completion, parsed, ranges), upto)
+    if answer is None:  # another run was faster, or a source was erased meanwhile
         run.skipped["interrupted"] += 1
         return run.skipped["interrupted"] < 3
     for what, id, text, sources in answer.acted:
         run.came(what, id, text, sources)
     run.skipped.update(_skipped(answer, parsed.left_over))
     run.sources += batch.new
-    run.again.update(each.id for each in batch.sources[: batch.new])
-    run.worded.update(each.state.id for each in batch.observations[: batch.stale])
+    run.again.update(piece.id for piece in batch.sources[: batch.new])
+    run.worded.update(observation.state.id for observation in batch.observations[: batch.stale])
     run.left = len(news.pieces) - batch.new
     if run.progress is not None:
         run.progress(run.sources, run.sources + run.left)
@@ -136,27 +136,31 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
 
 
 def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple[int, int]]]:
-    """The next sources with the observations that are near them, up to which position that goes, and what is read."""
+    """Return the next sources with the observations near them, the position that they reach, and the ranges that are read."""
     new = _first(news.pieces, run)
     end = len(new) == len(news.pieces)
     upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
     stale = news.observations[:STALE_SHOWN]
     with engine.reading() as connection:
         near = _nearest(engine, connection, run, new)
-        held = withheld(connection, [each.state for each in near])
-        fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
+        held = withheld(connection, [observation.state for observation in near])
+        fresh = [
+            observation
+            for observation in near
+            if not observation.stale and observation.live and observation.state.id not in held
+        ]
         fresh = fresh[: SHOWN - len(stale)]
         batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
-        for number, each in enumerate(stale, 1):
-            batch.of_stale[number] = _with_sources_of(connection, run, batch, each)
-        streams = [each.id for each in batch.sources] + [each.state.id for each in batch.observations]
+        for number, observation in enumerate(stale, 1):
+            batch.of_stale[number] = _with_sources_of(connection, run, batch, observation)
+        streams = [piece.id for piece in batch.sources] + [seen.state.id for seen in batch.observations]
         ranges = joined(consolidations.positions(connection, streams))
     return batch, upto, list(ranges)
 
 
 def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sourced) -> list[int]:
-    """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
-    known = {each.id: number for number, each in enumerate(batch.sources, 1)}
+    """Return the numbers of some live sources of a stale observation, newest first; the sources are added to the batch."""
+    known = {piece_shown.id: number for number, piece_shown in enumerate(batch.sources, 1)}
     numbers: list[int] = []
     for proof in reversed(stale.live):
         if proof.source not in known and (piece := _piece_of(connection, run, proof.source)) is not None:
@@ -171,9 +175,9 @@ def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sour
 
 def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
     if (place := message_place(id)) is not None:
-        found = consolidations.messages(connection, run.scope, among=[place[1]])
+        messages = consolidations.messages(connection, run.scope, among=[place[1]])
         return next(
-            (Piece(id, m.row, m.position, m.at, _text_of_message(connection, m.row), (), USER) for m in found), None
+            (Piece(id, m.row, m.position, m.at, _text_of_message(connection, m.row), (), USER) for m in messages), None
         )
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
@@ -184,17 +188,17 @@ def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
 
 
 def _nearest(engine: Engine, connection: Connection, run: Run, new: Sequence[Piece]) -> list[Sourced]:
-    """The observations of the scope that are nearest to any of these sources by words, best first."""
+    """Return the observations of the scope that are nearest to any of these sources by words, best first."""
     scores: Counter[int] = Counter()
-    for each in new:
-        sought = question.read(each.text)
+    for piece in new:
+        sought = question.read(piece.text)
         if sought.concepts:
-            found = rounds.observations_with_words(engine, connection, sought, run.scope, NEAREST)
-            scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
-    rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
+            matches = rounds.observations_with_words(engine, connection, sought, run.scope, NEAREST)
+            scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(matches, 1)})
+    rows = [row for row, _ in sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))]
     place = {row: number for number, row in enumerate(rows)}
     near = consolidations.sourced(connection, run.scope, rows)
-    return sorted(near, key=lambda each: place[each.state.row])[:NEAREST]
+    return sorted(near, key=lambda sourced: place[sourced.state.row])[:NEAREST]
 
 
 # --- recording -----------------------------------------------------------------------------------------------
@@ -208,17 +212,17 @@ def _record_answer(
     call: tuple[ModelRequest, Asked, Parsed, list[tuple[int, int]]],
     upto: int,
 ) -> Answered | None:
-    """One append: what the actions came to, how far it went, and the call. None where the sources are still to be done."""
-    request, asked, parsed, ranges = call
+    """Record the results of the actions, the progress, and the call in one append; None if the sources are still to be done."""
+    request, completion, parsed, ranges = call
     done: list[Answered] = []
 
     def body(work: Work) -> str:
         work.project = run.scope.project
-        shown = [each.id for each in batch.sources] + [each.state.id for each in batch.observations]
+        shown = [piece.id for piece in batch.sources] + [observation.state.id for observation in batch.observations]
         if rounds.overtaken(work, run, after):
-            taken = [Taken(each.what, "overtaken") for each in parsed.actions]
+            taken = [Taken(action.what, "overtaken") for action in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
-            taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
+            taken = [Taken(action.what, consolidator.ERASED) for action in parsed.actions]
         else:
             answer = consolidator.take(work, run.scope, batch, parsed)
             answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
@@ -227,7 +231,7 @@ def _record_answer(
             work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
             taken = answer.taken
         left = parsed.left_over
-        emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
+        emit_call(work, completion, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
         if run.dry_run:
             raise _NothingWritten
         return LEDGER_STREAM
@@ -241,10 +245,10 @@ def _record_answer(
 def _record_model_failure(
     engine: Engine, run: Run, request: ModelRequest, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
 ) -> None:
-    """A failed call and what it was for; the sources are new as before."""
+    """Record a failed call and its purpose; the sources stay new."""
 
     def body(work: Work) -> str:
-        if error.kind != "Cancelled":  # which is no failure of the model
+        if error.kind != "Cancelled":  # a cancelled call is not a failure of the model
             emit_failed_run(work, run, head, error.kind)
         emit_failure(work, request, error, model=_asked_model(engine).name, ranges=ranges)
         return LEDGER_STREAM
@@ -252,16 +256,22 @@ def _record_model_failure(
     engine.writer.run("consolidate", run.asker, body)
 
 
-# --- what the model left -------------------------------------------------------------------------------------
+# --- observations that the model left stale ------------------------------------------------------------------
 
 
 def _reword_by_rules(engine: Engine, run: Run) -> None:
-    """What the model was asked to word again and did not, says what one of its live sources says."""
+    """Reword by the rules each stale observation that the model left stale: its text becomes that of a live source."""
     with engine.reading() as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
-        found = consolidations.sourced(connection, run.scope, rows) if rows else []
-        changed = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
-        left = [each for each in found if each.stale and each.live and each.state.id not in changed]
+        observations = consolidations.sourced(connection, run.scope, rows) if rows else []
+        changed = (
+            {action.id for action in run.actions} if run.dry_run else set()
+        )  # a dry run's wordings are in no table
+        left = [
+            observation
+            for observation in observations
+            if observation.stale and observation.live and observation.state.id not in changed
+        ]
     if not left:
         return
     resolving = replace(
@@ -270,14 +280,14 @@ def _reword_by_rules(engine: Engine, run: Run) -> None:
         limit=None,
         again=set(),
         looks=False,
-        only=frozenset(each.state.row for each in left),
+        only=frozenset(observation.state.row for observation in left),
     )
     rounds.by_rules(engine, resolving)
     run.position = max(run.position, resolving.position)
 
 
 def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
-    """As many of the new sources as go into one call."""
+    """Return the new sources that fit into one call."""
     count, chars = 0, 0
     most = NEW if run.limit is None else max(1, min(NEW, run.limit - run.sources))
     for piece in pieces[:most]:
@@ -289,8 +299,8 @@ def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
 
 
 def _skipped(answer: Answered, left_over: int) -> dict[str, int]:
-    """What was not taken, by its reason; "clamped" are confidences of actions that were."""
-    skipped = Counter(each.outcome for each in answer.taken if each.outcome != KEPT)
+    """Return the counts of actions that were not used, by reason; "clamped" counts reduced confidences of used actions."""
+    skipped = Counter(action.outcome for action in answer.taken if action.outcome != KEPT)
     skipped["too_many"] += left_over
     skipped[CLAMPED] += answer.clamped
     return {why: count for why, count in sorted(skipped.items()) if count}

@@ -1,4 +1,4 @@
-"""The commands on observations: write one by hand, word it again, retire and restore it, and withdraw what supports them."""
+"""The commands on observations: write by hand, revise, retract, restore, and withdraw sources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import audit, control, observations
 
-GIVEN = "given/1"  # the confidence is as somebody gave it
+GIVEN = "given/1"  # the rule of a confidence that the caller gave
 SourceAnswer = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
@@ -52,23 +52,24 @@ def observe(
     tags: Iterable[str] = (),
     why: str = "",
 ) -> observation_answers.Observation:
-    """Writes an observation by hand, without a model: what several sources have in common, in your words.
+    """Record an observation written by hand, without a model: what several sources have in common, in the caller's words.
 
-    ``source`` are memories, interactions, chunks and messages in use, one at least: proof is what an observation is. Those of
-    another project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
-    (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
+    ``source`` are memories, interactions, chunks and messages in use, at least one, for an observation rests on proof. Sources of
+    another project are refused, unless the observation has no project. ``confidence`` is from 0.5 to 1. If an active observation
+    of this scope (project and tags) already has these words, the sources become evidence of that observation, which is returned
+    as ``absorbed``.
     """
     check_text("text", text, max_bytes=TEXT_BYTES)
-    given, labels, why = source_list(source, messages=True), tag_list(tags) if tags else (), check_reason("why", why)
+    named, labels, why = source_list(source, messages=True), tag_list(tags) if tags else (), check_reason("why", why)
     believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
-    if not given:
+    if not named:
         raise RejectedError(
             "an observation needs a source: the id of what supports it, a memory, interaction, chunk or message"
         )
 
     def body(work: Work) -> str:
         work.project = project_of = work.project_named(project)
-        sources = tuple(dict.fromkeys(_source_id(work, each, project_of) for each in given))
+        sources = tuple(dict.fromkeys(_source_id(work, id, project_of) for id in named))
         evidence = rules_of_evidence.dated(work, sources)
         formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
         known = rules_of_evidence.duplicate(work, project_of, labels, text)
@@ -79,16 +80,16 @@ def observe(
         work.emit(stream, formed)
         return stream
 
-    arguments = (text, given, believed, project, labels, why)
+    arguments = (text, named, believed, project, labels, why)
     return _observed(engine, asker.user, engine.writer.run("observations.add", asker, body, arguments))
 
 
 def revise(
     engine: Engine, asker: Who, id: str, content: str, reason: str = ""
 ) -> answers.Memory | observation_answers.Observation:
-    """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
+    """Give a memory or observation another wording; it keeps its id. A new fact needs ``supersede``.
 
-    An observation's new wording is taken to be made from all of its live sources; without any it is refused.
+    All live sources of an observation count as sources of its new wording; without a live source the revision is refused.
     """
     if not _is_observation(id):
         return of_memories.revise(engine.writer, asker, id, content, reason)
@@ -96,18 +97,18 @@ def revise(
     check_text("content", content, max_bytes=TEXT_BYTES)
 
     def body(work: Work, state: Observation) -> None:
-        cited = [each.source for each in observations.support_of(work.rows, state.row) if not each.withdrawn]
+        cited = [support.source for support in observations.support_of(work.rows, state.row) if not support.withdrawn]
         alive = rules_of_evidence.live(work, cited)
         if state.status == "active":
             if not alive:
                 raise RejectedError(
-                    f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
-                    "restore one, or retract it",
+                    f"cannot revise {state.id}: none of its sources is in use, and a wording needs a live source; "
+                    "restore a source, or retract the observation",
                     rule="evidence",
                     subject=state.id,
                 )
             rules_of_evidence.refuse_duplicate(work, state, content, "revise")
-        written = tuple(each for each in cited if each in alive)
+        written = tuple(source for source in cited if source in alive)
         command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
         rules_of_evidence.emit(work, state, command)
 
@@ -115,7 +116,7 @@ def revise(
 
 
 def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Memory | observation_answers.Observation:
-    """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
+    """Take a memory or an observation out of use without a judgement; ``restore`` brings it back."""
     if not _is_observation(id):
         return of_memories.retract(engine.writer, asker, id, reason)
     command = domain.Retire("curated", reason=check_reason("reason", reason))
@@ -127,10 +128,10 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
 
 
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> SourceAnswer | observation_answers.Observation:
-    """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
+    """Return a memory or observation to its status before it was superseded, invalidated, rejected or retracted.
 
-    A memory, and an interaction, a chunk, a document or a message as well, is a source again wherever it was withdrawn: the
-    observations count it, and those that were retracted for want of evidence are active again. All of it is one append.
+    A memory, an interaction, a chunk, a document or a message becomes a source again wherever it was withdrawn: the observations
+    count it, and observations that were retracted without evidence become active again. All of it is one append.
     """
     if _is_observation(id):
         return _restore_observation(engine, id, reason, asker)
@@ -170,8 +171,8 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
     if source[0] == "s":
         return None  # a message: the caller reads it from its session
     with engine.snapshot() as snapshot:
-        found = of_interactions.get(snapshot, asker.user, source)
-    return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
+        interaction = of_interactions.get(snapshot, asker.user, source)
+    return msgspec.structs.replace(interaction, replayed=outcome.replayed) if interaction is not None else None
 
 
 # --- withdrawing sources -------------------------------------------------------------------------------------
@@ -186,72 +187,72 @@ def withdraw_source(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> observation_answers.WithdrawalReport:
-    """These memories, interactions, chunks or documents support no observation any more, however many those are.
+    """Withdraw memories, interactions, chunks or documents from all observations that they support.
 
-    An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
-    What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
-    of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
-    nobody else can write until it is done. A ``dry_run`` only says what it would do.
+    An observation with another live source is stale until its wording is checked; an observation without one is retracted. A
+    source that is already withdrawn stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
+    puts a source back. All of it is one append. More than 50,000 events are refused by ``RejectedError`` unless ``exclusive``,
+    which keeps other writers waiting until they are done. A ``dry_run`` only returns the expected effect.
     """
-    reason, given = check_reason("reason", reason), source_list(ids, messages=True)
-    if not given:
-        raise RejectedError("withdraw needs at least one source by its id")
+    reason, ids_given = check_reason("reason", reason), source_list(ids, messages=True)
+    if not ids_given:
+        raise RejectedError("withdraw needs the id of at least one source, and none was given")
     if dry_run:
-        return _would_withdraw(engine, given, asker.user)
+        return _would_withdraw(engine, ids_given, asker.user)
     named: list[str] = []
 
     def body(work: Work) -> str:
-        named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
+        named[:] = dict.fromkeys(source for id in ids_given for source in rules_of_evidence.to_withdraw(work, id))
         rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
         return "ledger"
 
-    outcome = engine.writer.run("observations.withdraw", asker, body, (given, reason))
-    return _withdrawal(engine, outcome, tuple(named), given, asker.user)
+    outcome = engine.writer.run("observations.withdraw", asker, body, (ids_given, reason))
+    return _withdrawal(engine, outcome, tuple(named), ids_given, asker.user)
 
 
-def _would_withdraw(engine: Engine, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
+def _would_withdraw(engine: Engine, ids: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
     with engine.reading() as connection:
         named: dict[str, None] = {}
-        for each in given:
-            sources = observations.sources_named(connection, each, user)
+        for id in ids:
+            sources = observations.sources_named(connection, id, user)
             if not sources:
-                raise rules_of_evidence.no_source(each)
+                raise rules_of_evidence.no_source(id)
             named |= dict.fromkeys(sources)
-        found = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
-        states = [each for each in found if each is not None and each.status != domain.ERASED]
-        evidence = observations.evidence(connection, [each.row for each in states])
+        states_found = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
+        states = [state for state in states_found if state is not None and state.status != domain.ERASED]
+        evidence = observations.evidence(connection, [state.row for state in states])
         position = read_tip(connection.cursor())[0]
-    active = [each for each in states if each.status == "active"]
-    left = {each.id for each in active if any(e.live and e.source not in named for e in evidence[each.row])}
+    active = [state for state in states if state.status == "active"]
+    left = {state.id for state in active if any(item.live and item.source not in named for item in evidence[state.row])}
     return observation_answers.WithdrawalReport(
         sources=tuple(named),
-        observations=tuple(each.id for each in states),
-        retracted=tuple(each.id for each in active if each.id not in left),
-        stale=tuple(each.id for each in active if each.id in left),
+        observations=tuple(state.id for state in states),
+        retracted=tuple(state.id for state in active if state.id not in left),
+        stale=tuple(state.id for state in active if state.id in left),
         position=position,
         dry_run=True,
     )
 
 
 def _withdrawal(
-    engine: Engine, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
+    engine: Engine, outcome: Outcome, named: tuple[str, ...], ids: tuple[str, ...], user: str
 ) -> observation_answers.WithdrawalReport:
-    """What the log says of it: the same for whoever asks again with the key, or finished it."""
+    """Return the report from the log, which is the same for a repetition of the command with its key."""
     with engine.reading() as connection:
         events = _events_of(connection, outcome)
         touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
         retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
-        others = [observations.get(connection, row) for row in touched if row not in retracted]
+        remaining = [observations.get(connection, row) for row in touched if row not in retracted]
         left = observations.supported_by(connection, named)
         if outcome.replayed:
-            named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
+            named = tuple(source for id in ids for source in observations.sources_named(connection, id, user))
         failed = [observations.get(connection, row) for row in left]
     return observation_answers.WithdrawalReport(
         sources=tuple(dict.fromkeys(named)),
         observations=tuple(touched.values()),
         retracted=tuple(retracted.values()),
-        stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
-        failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
+        stale=tuple(state.id for state in remaining if state is not None and state.status == "active" and state.stale),
+        failed=tuple((state.id, "it still counts one of these sources") for state in failed if state is not None),
         position=max((event.position for event in events), default=outcome.position),
         command_id=events[0].envelope.command_id if events else None,
         replayed=outcome.replayed,
@@ -259,7 +260,7 @@ def _withdrawal(
     )
 
 
-# --- the common road -----------------------------------------------------------------------------------------
+# --- shared steps --------------------------------------------------------------------------------------------
 
 
 def _change_observation(
@@ -286,20 +287,20 @@ def _is_observation(id: object) -> bool:
     return isinstance(id, str) and id.startswith("o_")
 
 
-def _source_id(work: Work, given: str, project: str | None) -> str:
-    """The full id of a source that an observation of this project may have."""
-    if given[0] not in rules_of_evidence.KINDS and message_place(given) is None:
+def _source_id(work: Work, id: str, project: str | None) -> str:
+    """Return the full id of a source that an observation of this project may have."""
+    if id[0] not in rules_of_evidence.KINDS and message_place(id) is None:
         raise RejectedError(
             "an observation rests on memories (m_…), interactions (i_…), chunks (c_…) and messages (s_…:POSITION), "
-            f"and not on {given:.40}"
+            f"and not on {id:.40}"
         )
-    source = own(work, given)
+    source = own(work, id)
     if project is None:
         return source
-    other = observations.project_of(work.connection(), source)
-    if other not in (None, *work.together(project)):
+    project_of_source = observations.project_of(work.connection(), source)
+    if project_of_source not in (None, *work.together(project)):
         raise RejectedError(
-            f"the source {source} is of another project; an observation rests on what is of its own project, or of none",
+            f"the source {source} is of another project; an observation may rest on sources of its own project or of none",
             rule="evidence",
             subject=source,
         )
@@ -307,13 +308,14 @@ def _source_id(work: Work, given: str, project: str | None) -> str:
 
 
 def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
-    """The sources support what is there already; if that was stale, it is worded from them now.
+    """Add the sources to an observation with the same text; a stale observation counts as worded from them now.
 
-    The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
+    The whole attempt is recorded, once for each actor unless it adds evidence: if the first forming becomes void, the attempt
+    takes its place.
     """
     work.absorbed = True
-    supports = {each.source: each for each in observations.support_of(work.rows, known.row)}
-    added = [each.source for each in formed.evidence if each.source not in supports or supports[each.source].withdrawn]
+    supports = {support.source: support for support in observations.support_of(work.rows, known.row)}
+    added = [item.source for item in formed.evidence if item.source not in supports or supports[item.source].withdrawn]
     if (count := len(supports.keys() | set(added))) > domain.EVIDENCE:
         raise RejectedError(
             f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
@@ -324,7 +326,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
         )
     if added or work.who.actor not in _formed_by(work, known):
         work.emit(known.id, formed, first=known.row)
-    sources = {each.source for each in supports.values() if not each.withdrawn} | {*added}
+    sources = {support.source for support in supports.values() if not support.withdrawn} | {*added}
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         text, written = known.text or "", formed.written_from
@@ -333,7 +335,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
 
 
 def _formed_by(work: Work, known: Observation) -> set[str | None]:
-    """Whose forming of it is in effect."""
+    """Return the actors whose forming of the observation is in effect."""
     connection = work.connection()
     events = read_stream(connection, known.id, 2**62)
     out = control.voided(connection, events[0].position, events[-1].position)
@@ -342,7 +344,7 @@ def _formed_by(work: Work, known: Observation) -> set[str | None]:
 
 
 def _events_of(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
-    """Everything that a command recorded."""
+    """Return all events of a command."""
     if not outcome.events and not outcome.replayed:
         return []
     return read_all(connection, audit.command_at(connection, outcome.position))

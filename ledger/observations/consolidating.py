@@ -1,4 +1,4 @@
-"""Consolidation: what several sources have in common becomes observations, by rules or by a model, as far as something is new."""
+"""Consolidation: new sources become evidence of observations, by rules or by a model."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from projections.views.consolidations import Scope
 
 Progress = Callable[[int, int], None]
 
-ATTEMPTS = 3  # so often a run fails by itself before it waits for new sources, or for somebody to ask
-AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of one scope that run_policies() looks at, by rules and by a model
+ATTEMPTS = 3  # failed runs of the jobs before they wait for new sources, or for somebody to ask
+AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of a scope that a job reads in one run, by rules and by a model
 
 
 def consolidate(
@@ -47,16 +47,17 @@ def consolidate(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> ConsolidationReport:
-    """Looks at what is new in one scope, and at observations gone stale: what sources have in common becomes observations.
+    """Read the new sources and the stale observations of a scope, and record what the sources have in common as observations.
 
     ``over`` is "memories", "interactions" or "messages" (of sessions; new since the last completed run of this scope), or
-    the ids of those to look at. The scope is a user's memories in one ``project``, or in none, that have all of the
-    ``tags``; observations of another scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly
-    the same; nothing is worded again) or "model"; by default the model that the ledger was opened with, if there is one. At
-    most ``limit`` sources are looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run``
-    appends nothing, not even that a model was asked. ``progress`` is called with (sources done, sources).
+    the ids of the sources to read. The scope is a user's memories in one ``project``, or without a project, that have all of the
+    ``tags``; observations of another scope are neither read nor changed. ``using`` is "grouping" (rules: sources that say nearly
+    the same; no wording changes) or "model"; by default the model that the ledger was opened with, if there is one. At
+    most ``limit`` sources are read. Each 200 sources are one append, and without new sources nothing is appended. ``dry_run``
+    appends nothing, not even the calls of a model. ``progress`` is called with (sources done, sources).
 
-    ``ModelError`` where the model fails, which is recorded; the sources are new as before.
+    Raises:
+        ModelError: The model failed, which is recorded; the sources stay new.
     """
     run = _consolidation(engine, over, project, tags, using, limit, asker)
     run.dry_run, run.progress = dry_run, progress
@@ -68,15 +69,17 @@ def consolidate(
 
 
 class Pending(Struct, frozen=True):
-    """A scope in which sources of a kind ("memories", "interactions", "messages") are new, or an observation went stale."""
+    """A scope with new sources of a kind ("memories", "interactions", "messages"), or with a stale observation."""
 
     scope: Scope
     over: str
 
 
 def pending_scopes(engine: Engine, user: str | None = None) -> list[Pending]:
-    """Every user's projects (those of one ``user``) in which a memory, or a turn where the policy says so, has changed since
-    the last look, or a stale observation."""
+    """Return the scopes of every user, or of one ``user``, with a change since the last consolidation.
+
+    A change is a changed memory, a changed turn if the policy includes turns, or a stale observation.
+    """
     consolidator = by_model.consolidator_of(engine, None)
     with engine.reading() as connection:
         marked = consolidations.newly_marked(connection)
@@ -90,12 +93,12 @@ def pending_scopes(engine: Engine, user: str | None = None) -> list[Pending]:
 
 
 def _wanted_scopes(connection: Connection, only: str | None) -> Iterator[tuple[Scope, str, int]]:
-    """The scopes with sources that the policies want consolidated, each with the position of its newest change."""
-    wanted: dict[str, bool] = {}
+    """Yield the scopes whose consolidation the policies allow, each with the position of its newest change."""
+    allowed: dict[str, bool] = {}
     for user, project, newest in consolidations.scopes(connection, only):
-        if user not in wanted:
-            wanted[user] = control.wants(connection, user, "consolidate")
-        if wanted[user]:
+        if user not in allowed:
+            allowed[user] = control.wants(connection, user, "consolidate")
+        if allowed[user]:
             yield Scope(user, project), MEMORIES, newest
     for user in control.users_with(connection, "consolidate", TURNS):
         if only not in (None, user):
@@ -107,7 +110,7 @@ def _wanted_scopes(connection: Connection, only: str | None) -> Iterator[tuple[S
 
 
 def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator: str, newest: int) -> bool:
-    """After three failures it waits for new sources, or for somebody to ask."""
+    """Return False after three failures, until there are new sources or somebody asks for a consolidation."""
     failed = consolidations.failures(connection, scope, over, consolidator)
     return len(failed) < ATTEMPTS or newest > failed[-1]
 
@@ -115,7 +118,7 @@ def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator:
 def consolidate_by_policy(
     engine: Engine, pending: Pending, stop: Callable[[], bool], correlation: str | None = None, *, least: int = 1
 ) -> dict[str, int]:
-    """Consolidate a scope as its policy says; a model is asked only where at least ``least`` sources are new or changed."""
+    """Consolidate a scope by its policy; a model is asked only if at least ``least`` sources are new or changed."""
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
@@ -126,7 +129,9 @@ def consolidate_by_policy(
     except Exception as error:
         if isinstance(error, ModelError) and error.kind == "Cancelled":
             return {**run.counts, "sources": run.sources}
-        if not isinstance(error, ModelError) and not has_to_wait(error):  # recorded, or may not be
+        if not isinstance(error, ModelError) and not has_to_wait(
+            error
+        ):  # the former is recorded, the latter must not be
             _record_failed_run(engine, run, type(error).__name__)
         return {**run.counts, "sources": run.sources, "failures": 1}
     return {**run.counts, "sources": run.sources}
@@ -137,7 +142,7 @@ def _record_failed_run(engine: Engine, run: Run, error: str) -> None:
         emit_failed_run(work, run, max(run.position, 1), error)
         return LEDGER_STREAM
 
-    with suppress(LedgerError):  # what is distrusted or suspended leaves nothing
+    with suppress(LedgerError):  # nothing may be written for a distrusted origin or a suspended projection
         engine.writer.run("consolidate", run.asker, body)
 
 
@@ -152,62 +157,68 @@ def _consolidation(
 ) -> Run:
     if asker.key is not None:
         raise RejectedError(
-            "a consolidation has no idempotency_key: called again it goes on from where the last one ended"
+            "a consolidation takes no idempotency_key: a second call continues from the end of the last run anyway"
         )
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
     if using not in (None, "grouping", "model"):
-        raise RejectedError(f'method is "grouping" or "model", or None for either; not {using!r:.40}')
+        raise RejectedError(f'method must be "grouping" or "model", or None for either; not {using!r:.40}')
     labels = tuple(sorted(tag_list(tags))) if tags else ()
-    asked = () if over in (MEMORIES, INTERACTIONS, MESSAGES) else _named_sources(over)
+    source_ids = () if over in (MEMORIES, INTERACTIONS, MESSAGES) else _named_sources(over)
     if labels and over in (INTERACTIONS, MESSAGES):
-        raise RejectedError(f"{over} have no tags; consolidate them without, or memories with them")
+        raise RejectedError(f"{over} have no tags; consolidate them without tags, or consolidate memories")
     with engine.reading() as connection:
         place = named(connection, asker.user, "p", project)
         if place is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
-        if asked:
-            asked, place = _found(connection, asked, asker.user, project, place)
-    over = ASKED if asked else over
+        if source_ids:
+            source_ids, place = _found(connection, source_ids, asker.user, project, place)
+    over = ASKED if source_ids else over
     return Run(
-        over, Scope(asker.user, place, labels), asker, project, asked, by_model.consolidator_of(engine, using), limit
+        over,
+        Scope(asker.user, place, labels),
+        asker,
+        project,
+        source_ids,
+        by_model.consolidator_of(engine, using),
+        limit,
     )
 
 
-def _named_sources(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str):
-        if not ids.kind_of(given):
-            raise RejectedError(f'over is "memories", "interactions", "messages" or ids of them; not {given!r:.60}')
-        given = (given,)
-    found = source_list(given, messages=True)
-    if not found or any(each[:1] not in "mi" and ids.message_place(each) is None for each in found):
-        raise RejectedError("over takes the ids of memories, interactions and messages, one at least")
-    return found
+def _named_sources(over: Any) -> tuple[str, ...]:
+    if isinstance(over, str):
+        if not ids.kind_of(over):
+            raise RejectedError(f'over is "memories", "interactions", "messages" or ids of them; not {over!r:.60}')
+        over = (over,)
+    source_ids = source_list(over, messages=True)
+    if not source_ids or any(id[:1] not in "mi" and ids.message_place(id) is None for id in source_ids):
+        raise RejectedError("over takes the ids of memories, interactions and messages, at least one")
+    return source_ids
 
 
 def _found(
-    connection: Connection, asked: Sequence[str], user: str, project: str | None, place: str | None
+    connection: Connection, source_ids: Sequence[str], user: str, project: str | None, place: str | None
 ) -> tuple[tuple[str, ...], str | None]:
-    """The full ids of the sources, and the project that they are in: one for all of them."""
+    """Return the full ids of the sources, and the one project that they all belong to."""
     full: list[str] = []
     places: set[str | None] = set()
-    for given in asked:
-        if ids.message_place(given) is not None:
-            named = observations.sources_named(connection, given, user)
-            if not named:
-                raise NotFoundError(f"no message of this user has the id {given!r:.60}")
-            full += named
-            places.add(observations.project_of(connection, named[0]))
+    for id_given in source_ids:
+        if ids.message_place(id_given) is not None:
+            messages = observations.sources_named(connection, id_given, user)
+            if not messages:
+                raise NotFoundError(f"no message of this user has the id {id_given!r:.60}")
+            full += messages
+            places.add(observations.project_of(connection, messages[0]))
             continue
-        row = find_row(connection, given, given[0], user)
+        row = find_row(connection, id_given, id_given[0], user)
         if row is None:
-            raise NotFoundError(f"no memory or interaction of this user has the id {given!r:.40}")
-        table = "memories" if given[0] == "m" else "interactions"
+            raise NotFoundError(f"no memory or interaction of this user has the id {id_given!r:.40}")
+        table = "memories" if id_given[0] == "m" else "interactions"
         id, where = connection.execute(f"SELECT id, project FROM {table} WHERE row = ?", (row,)).fetchone()
         full.append(id)
         places.add(where)
     if len(places) > 1 or (project is not None and not places <= {*projects.together(connection, place)}):
         raise RejectedError(
-            "an observation is of one project: name sources of one, or consolidate each project by itself"
+            "the sources belong to several projects, and an observation belongs to one; consolidate each project by itself"
         )
     return tuple(full), places.pop()

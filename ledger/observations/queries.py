@@ -1,4 +1,4 @@
-"""The reads on observations: what several sources have in common, each with its evidence as it is now."""
+"""The queries on observations, each with its evidence as it is now."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from ledger.observations import answers
 from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine, sessions
 
-UNSUPPORTED = "unsupported"  # active, and no source of it is live
+UNSUPPORTED = "unsupported"  # the status of an active observation without a live source
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 
 def observation_answers(connection: Connection, states: Sequence[Observation], as_of: str) -> list[answers.Observation]:
-    """Observations as they are in a snapshot: their sources dated and live or not, their trend at ``as_of`` (stored form)."""
+    """Return observations as they are in a snapshot, with their sources dated, and their trend at ``as_of`` (stored form)."""
     proofs = observations.evidence(connection, [state.row for state in states])
     names = projects.names(connection, {state.project for state in states})
-    cited = {state.row: {each.source for each in proofs[state.row]} for state in states}
+    cited = {state.row: {proof.source for proof in proofs[state.row]} for state in states}
     uncited = {source for state in states for source in state.written_from if source not in cited[state.row]}
     elsewhere = observations.live(connection, uncited) if uncited else set()
     held = withheld(connection, states)
-    found = []
+    shown = []
     for state in states:
         sources = tuple(
-            answers.ObservationSource(id=each.source, at=each.at, live=each.live, withdrawn=each.withdrawn)
-            for each in proofs[state.row]
+            answers.ObservationSource(id=proof.source, at=proof.at, live=proof.live, withdrawn=proof.withdrawn)
+            for proof in proofs[state.row]
         )
-        alive = {each.id for each in sources if each.live} | (elsewhere - cited[state.row])
-        found.append(answers.observation(state, names, sources, alive, as_of, quarantined=state.id in held))
-    return found
+        alive = {source.id for source in sources if source.live} | (elsewhere - cited[state.row])
+        shown.append(answers.observation(state, names, sources, alive, as_of, quarantined=state.id in held))
+    return shown
 
 
 def withheld(connection: Connection, states: Iterable[Observation]) -> set[str]:
-    """Which of these say what is in quarantine."""
+    """Return the ids of the observations whose present wording is in quarantine."""
     by_id = {state.id: state for state in states}
     return {
         id
@@ -71,34 +71,36 @@ def listing(
     before: str | None,
     limit: int,
 ) -> list[answers.Observation]:
-    """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on. Every filter is applied before
-    the limit, and one that names nothing is none."""
-    stored = tuple(dict.fromkeys("active" if each == UNSUPPORTED else each for each in statuses))
-    labels = {each.strip().lower() for each in tags}
+    """Return observations of a user, newest first, after the observation with the id ``before``.
 
-    def is_wanted(each: answers.Observation) -> bool:
-        stands = (not statuses or each.status in statuses) and freshness in (None, each.freshness)
-        return stands and labels <= set(each.tags) and (not trends or each.trend in trends)
+    Every filter is applied before the limit, and an empty filter accepts everything.
+    """
+    stored = tuple(dict.fromkeys("active" if status == UNSUPPORTED else status for status in statuses))
+    labels = {tag.strip().lower() for tag in tags}
 
-    now, found = engine.writer.now(), list[answers.Observation]()
+    def is_wanted(observation: answers.Observation) -> bool:
+        stands = (not statuses or observation.status in statuses) and freshness in (None, observation.freshness)
+        return stands and labels <= set(observation.tags) and (not trends or observation.trend in trends)
+
+    now, results = engine.writer.now(), list[answers.Observation]()
     with engine.reading() as connection:
         scope = scope_of(connection, user, project)
         if scope == [NOWHERE]:
             return []
         place = None if before is None else _place(connection, before, user)
-        while len(found) < limit:
-            some = observations.listing(
+        while len(results) < limit:
+            states = observations.listing(
                 connection, user=user, statuses=stored, projects=scope, before=place, limit=_AT_A_TIME
             )
-            found += filter(is_wanted, observation_answers(connection, some, now))
-            if len(some) < _AT_A_TIME:
+            results += filter(is_wanted, observation_answers(connection, states, now))
+            if len(states) < _AT_A_TIME:
                 break
-            place = some[-1].row
-        return found[:limit]
+            place = states[-1].row
+        return results[:limit]
 
 
 def get(engine: Engine, user: str, id: str) -> answers.Observation | None:
-    """One observation as it stands, whatever its status, or None."""
+    """Return an observation as it stands, whatever its status, or None."""
     now = engine.writer.now()
     with engine.reading() as connection:
         state = load(connection, id, "o", user)
@@ -108,24 +110,24 @@ def get(engine: Engine, user: str, id: str) -> answers.Observation | None:
 # --- why -----------------------------------------------------------------------------------------------------
 
 
-def evidence(connection: Connection, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
-    """The evidence, each piece dated and with its words."""
+def evidence(connection: Connection, observation: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
+    """Return the evidence of an observation, each source dated and with its content."""
     return tuple(
         answers.Evidence(
-            id=each.id,
-            at=each.at,
-            live=each.live,
-            withdrawn=each.withdrawn,
+            id=source.id,
+            at=source.at,
+            live=source.live,
+            withdrawn=source.withdrawn,
             content=words[0],
             status=words[1],
         )
-        for each in found.sources
-        for words in [_words_of(connection, each.id, owner)]
+        for source in observation.sources
+        for words in [_words_of(connection, source.id, owner)]
     )
 
 
 def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | None, str]:
-    """(what a source says, how it stands)."""
+    """Return the content of a source and its status."""
     if source[0] == "c":
         chunk = documents.find_chunk(connection, source, owner)
         event = read_event(connection, chunk.row) if chunk is not None else None
@@ -156,16 +158,16 @@ def _words_of_message(connection: Connection, source: str, owner: str) -> tuple[
     words = readable(content, whole_parts(data.parts, content, data.content_of))
     if quarantine.among(connection, [position]):
         return words or None, "quarantined"
-    if any(each.first <= position <= each.last for each in sessions.hidden(connection, row.session)):
+    if any(span.first <= position <= span.last for span in sessions.hidden(connection, row.session)):
         return words or None, "hidden"
     return (words, "there") if words else (None, "erased")
 
 
 def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]:
-    """Every wording that it had, oldest first, also void ones."""
+    """Return every wording of an observation, oldest first, with those that are void."""
     events = stream_of(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)
-    rule, confidence, found = "", 0, []
+    rule, confidence, results = "", 0, []
     for event in events:
         if not isinstance(event.data, ObservationFormed | ObservationRevised):
             continue
@@ -173,7 +175,7 @@ def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]
         own = (event.data.rule or rule, confidence if event.data.confidence is None else event.data.confidence)
         if in_effect:
             rule, confidence = own
-        found.append(
+        results.append(
             answers.Wording(
                 position=event.position,
                 recorded_at=event.envelope.recorded_at,
@@ -188,16 +190,16 @@ def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]
                 in_effect=in_effect,
             )
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _place(connection: Connection, before: str, owner: str) -> int:
-    """The row of an observation by its id, also of one that was undone meanwhile."""
+    """Return the row of an observation by its id, even if the observation was undone meanwhile."""
     row = find_row(connection, before, "o", owner)
     if row is None and isinstance(before, str) and ids.is_prefix(before, "o"):
         row = first_position(connection, before)
         event = read_event(connection, row) if row is not None else None
         row = row if event is not None and event.envelope.user == owner else None
     if row is None:
-        raise NotFoundError(f"before names an observation by its id, and none of this user has {before!r:.40}")
+        raise NotFoundError(f"no observation of this user has the id {before!r:.40}, after which to continue")
     return row

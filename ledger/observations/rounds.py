@@ -1,4 +1,4 @@
-"""One look at what is new in a scope, round after round: what is new, what it is compared with, and what is appended."""
+"""The rounds of a consolidation by rules: new sources, the material they are compared with, and the appends."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from projections.views.consolidations import PersonMessage, Scope, Sourced
 Progress = Callable[[int, int], None]
 
 MEMORIES, INTERACTIONS, MESSAGES, ASKED = "memories", "interactions", "messages", "asked"
-PAGE = 200  # new sources that one append is about
-ROUNDS = 8  # so often it begins again, because somebody else did the same meanwhile, or what it found had changed
-WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more than so many times the new sources
-NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
-TURNS = 2_000  # turns, and as many messages, before the new ones that are compared with them
-ACTIONS = 1_000  # listed in a report
+PAGE = 200  # new sources of one append
+ROUNDS = 8  # rounds of a run, of which further ones are needed when other runs or changes interfere
+WHOLE, TIMES = 2_000, 25  # a scope is read as a whole up to this size, or up to this multiple of the new sources
+NEAREST, WORDED = 48, 16  # memories and observations that are read for each new source in a large scope
+TURNS = 2_000  # older turns, and as many messages, with which new ones are compared
+ACTIONS = 1_000  # actions listed in a report
 
 
 class Run(Struct):
-    """One call: what of which scope, for whom, and what came of it so far."""
+    """A run of a consolidation: its request, and its results so far."""
 
     over: str
     scope: Scope
     asker: Who
-    project: str | None = None  # as people call it
+    project: str | None = None  # the name that the caller gave
     asked: tuple[str, ...] = ()
     consolidator: str = GROUPING
     limit: int | None = None
@@ -64,10 +64,10 @@ class Run(Struct):
     calls: int = 0
     again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
     worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
-    only: frozenset[int] | None = None  # nothing but these observations is to be worded again
+    only: frozenset[int] | None = None  # the rows of the only observations to reword
     position: int = 0
-    looks: bool = False  # it is recorded how far it looked, also where nothing was new
-    stop: Callable[[], bool] = lambda: False  # whether it has to leave the rest; asked where there is a rest
+    looks: bool = False  # True to record the progress even if nothing was new
+    stop: Callable[[], bool] = lambda: False  # returns True to stop; called only while sources are left
 
     @property
     def full(self) -> bool:
@@ -99,15 +99,12 @@ class Run(Struct):
 
 
 class News(Struct):
-    """What is new in a scope, as a snapshot at ``head`` shows it; ``after`` is how far it was looked at."""
+    """The new sources of a scope in a snapshot at ``head``; ``after`` is the position up to which the scope was read before."""
 
     head: int
     after: int
     pieces: list[Piece]
     observations: list[Sourced]  # observations that have to be looked at again
-
-
-# --- what is asked -----------------------------------------------------------------------------------------------
 
 
 # --- by rules ----------------------------------------------------------------------------------------------------
@@ -121,7 +118,7 @@ def by_rules(engine: Engine, run: Run) -> None:
 
 
 def _round(engine: Engine, run: Run) -> bool:
-    """Goes through what is new once; whether to begin again."""
+    """Go through the new sources once; return True if another round is needed."""
     again, run.again = run.again, set()
     with engine.reading() as connection:
         news = news_of(connection, run, again)
@@ -134,7 +131,7 @@ def _round(engine: Engine, run: Run) -> bool:
     done, first = 0, planner.stale
     for page, upto in _pages(news, run):
         steps, first = [*first, *planner.page(page)], []
-        count = len({each.id for each in page})
+        count = len({piece.id for piece in page})
         if not append(engine, run, news, steps, page, upto, count):
             return True
         done += len(page)
@@ -142,7 +139,7 @@ def _round(engine: Engine, run: Run) -> bool:
         if run.progress is not None:
             run.progress(done, len(news.pieces))
         if run.full or (done < len(news.pieces) and run.stop()):
-            run.left = len({each.id for each in news.pieces[done:]})
+            run.left = len({piece.id for piece in news.pieces[done:]})
             return False
     return bool(run.again) and not run.dry_run
 
@@ -150,7 +147,7 @@ def _round(engine: Engine, run: Run) -> bool:
 def append(
     engine: Engine, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
 ) -> bool:
-    """Whether the page was still to be done; what has become of its steps is told."""
+    """Record the steps of a page; return False if another run was faster. The results of the steps are noted in the run."""
     if not page and not steps and not run.looks:
         return True
     if run.dry_run:
@@ -183,12 +180,12 @@ def append(
 
 
 def overtaken(work: Work, run: Run, after: int) -> bool:
-    """Whether somebody else has looked at the same sources meanwhile."""
+    """Return True if another run has read the same sources meanwhile."""
     return run.over != ASKED and cursor(work.connection(), run) != after
 
 
 def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
-    """What was formed is there to be supported by the next page; what could not be done is tried again."""
+    """Offer the formed observations to the next page, and note the sources of steps that have to be repeated."""
     formed = {subject for what, subject in came if what == "formed"}
     with engine.reading() as connection:
         rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
@@ -201,14 +198,14 @@ def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tup
             run.again.update(piece.id for piece in (step.evidence or step.pieces))
 
 
-# --- what is new -------------------------------------------------------------------------------------------------
+# --- new sources -------------------------------------------------------------------------------------------------
 
 
 def news_of(connection: Connection, run: Run, again: set[str]) -> News:
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
         known = consolidations.sourced(connection, run.scope, sorted(run.only))
-        return News(after, after, [], [each for each in known if each.stale and each.live])
+        return News(after, after, [], [sourced for sourced in known if sourced.stale and sourced.live])
     if run.over == INTERACTIONS:
         new = _pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
     elif run.over == MESSAGES:
@@ -217,26 +214,28 @@ def news_of(connection: Connection, run: Run, again: set[str]) -> News:
         new = _pieces_asked(connection, run)
     else:
         fresh = consolidations.live_memories(connection, run.scope, after=after)
-        new = [_piece(each) for each in fresh if not consolidations.was_the_same_before(connection, each, after)]
+        new = [_piece(memory) for memory in fresh if not consolidations.was_the_same_before(connection, memory, after)]
     if again:
         new = _with_those_again(connection, run, new, again)
     rows = {*consolidations.marked(connection, run.scope)}
     rows |= consolidations.worded_of_the_dead(connection, run.scope)
     known = consolidations.sourced(connection, run.scope, sorted(rows)) if rows else []
-    again_due = [each for each in known if each.stale and each.live and each.state.consolidator != BY_HAND]
+    again_due = [
+        sourced for sourced in known if sourced.stale and sourced.live and sourced.state.consolidator != BY_HAND
+    ]
     return News(head, after, new, again_due)
 
 
 def _with_those_again(connection: Connection, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
-    """... and the sources of what had changed when it was to be recorded."""
-    known = {each.id for each in new}
+    """Return the new pieces after the sources of steps that have to be repeated."""
+    known = {piece.id for piece in new}
     messages = _messages_among(connection, run, sorted(again - known))
     rows = [
         row for id in sorted(again - known) if id[0] != "s" and (row := find_row(connection, id, id[0], run.scope.user))
     ]
     if run.over == INTERACTIONS:
-        found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
-        return [*_pieces_of_turns(connection, found), *new]
+        turns = [turn for turn in consolidations.turns(connection, run.scope) if turn.id in again - known]
+        return [*_pieces_of_turns(connection, turns), *new]
     return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *messages, *new]
 
 
@@ -245,41 +244,41 @@ def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
         kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
         for kind in "mi"
     }
-    found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
-    turns = [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
-    return [*found, *_pieces_of_turns(connection, turns), *_messages_among(connection, run, run.asked)]
+    pieces = [_piece(memory) for memory in consolidations.memories_of(connection, run.scope, rows["m"])]
+    turns = [turn for turn in consolidations.turns(connection, run.scope) if turn.id in run.asked] if rows["i"] else []
+    return [*pieces, *_pieces_of_turns(connection, turns), *_messages_among(connection, run, run.asked)]
 
 
 def _messages_among(connection: Connection, run: Run, sources: Iterable[str]) -> list[Piece]:
-    rows = [place[1] for each in sources if (place := message_place(each)) is not None]
+    rows = [place[1] for id in sources if (place := message_place(id)) is not None]
     return _pieces_of_messages(connection, consolidations.messages(connection, run.scope, among=rows)) if rows else []
 
 
 def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage]) -> list[Piece]:
-    """What people said in these messages, sentence by sentence."""
-    found: list[Piece] = []
-    for each in messages:
-        named, spoken = words_of_message(connection, each.row)
+    """Return the statements of persons in these messages, sentence by sentence."""
+    pieces: list[Piece] = []
+    for message in messages:
+        named, spoken = words_of_message(connection, message.row)
         name, spoken = (named, spoken) if named else speaker(spoken)
         name = USER if not name or name.lower() in PEOPLE else name
         if name.lower() not in ASSISTANTS:
-            found += [
-                Piece(each.id, each.row, each.position, each.at, sentence, (), name, part)
+            pieces += [
+                Piece(message.id, message.row, message.position, message.at, sentence, (), name, part)
                 for part, sentence in enumerate(sentences(spoken)[:200])
             ]
-    return sorted(found, key=lambda piece: (piece.position, piece.order))
+    return sorted(pieces, key=lambda piece: (piece.position, piece.order))
 
 
 def words_of_message(connection: Connection, row: int) -> tuple[str, str]:
-    """Who says something in a message, "" where it has no name, and what."""
+    """Return the name of a message's speaker, "" without a name, and the text."""
     data = event_data(connection, row)
     content = text_of(connection, data.content)
     return data.speaker or "", own_texts(content, whole_parts(data.parts, content, data.content_of), data.content_of)
 
 
 def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> list[Piece]:
-    """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
-    found: list[Piece] = []
+    """Return the statements of persons in these turns, sentence by sentence; an assistant's statements are no evidence."""
+    pieces: list[Piece] = []
     for state in turns:
         prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
         answer = answer_texts(connection, state)["response"]
@@ -290,23 +289,26 @@ def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> li
             if text and name and name.lower() not in ASSISTANTS:
                 parts += [(name, sentence) for sentence in sentences(spoken)]
         position = max(state.row, state.response_at or 0)
-        found += [
+        pieces += [
             Piece(state.id, state.row, position, state.time, text, (), name, part)
             for part, (name, text) in enumerate(parts[:200])
         ]
-    return sorted(found, key=lambda piece: (piece.position, piece.order))
+    return sorted(pieces, key=lambda piece: (piece.position, piece.order))
 
 
-# --- what is there -----------------------------------------------------------------------------------------------
+# --- known material ----------------------------------------------------------------------------------------------
 
 
 def _material(engine: Engine, connection: Connection, run: Run, news: News) -> Material:
-    """What the new sources are compared with: all of a small scope, of a large one what has their words."""
+    """Return the material that new sources are compared with.
+
+    A small scope is read as a whole; of a large scope, the memories and observations with words of the new sources are read.
+    """
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
         return _of_observations(connection, run, news, aside)
-    if run.over in (INTERACTIONS, MESSAGES) or any(each.id[0] in "is" for each in news.pieces):
-        most = TURNS + len({each.id for each in news.pieces})
+    if run.over in (INTERACTIONS, MESSAGES) or any(piece.id[0] in "is" for piece in news.pieces):
+        most = TURNS + len({piece.id for piece in news.pieces})
         known = _pieces_of_turns(connection, consolidations.turns(connection, scope, limit=most))
         known += _pieces_of_messages(connection, consolidations.messages(connection, scope, limit=most))
     elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
@@ -317,56 +319,58 @@ def _material(engine: Engine, connection: Connection, run: Run, news: News) -> M
 
 
 def _of_observations(connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
-    """Nothing but observations to be looked at again, with what they rest on."""
-    sources = sorted({proof.source for each in news.observations for proof in each.live})
+    """Return only the observations that need a check, with their sources."""
+    sources = sorted({proof.source for observation in news.observations for proof in observation.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
     known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
     turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
-    known += _pieces_of_turns(connection, [each for each in turns if each is not None])
+    known += _pieces_of_turns(connection, [turn for turn in turns if turn is not None])
     known += _messages_among(connection, run, sources)
     return Material(news.observations, _by_source(known, []), aside)
 
 
 def _found_by_words(engine: Engine, connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
-    scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.observations}
-    wanted = search.Wanted(scope.user, None, [scope.project])
+    scope, rows, worded = run.scope, set[int](), {observation.state.row for observation in news.observations}
+    filters = search.Wanted(scope.user, None, [scope.project])
     for piece in news.pieces:
-        asked = question.read(piece.text)
-        if asked.concepts:
-            rows.update(_rows_with_words(engine, connection, asked, wanted))
-            worded.update(observations_with_words(engine, connection, asked, scope))
-    found = consolidations.memories_of(connection, scope, sorted(rows))
-    worded |= consolidations.citing(connection, [each.id for each in found])
-    worded |= consolidations.citing(connection, [each.id for each in news.pieces])
+        words = question.read(piece.text)
+        if words.concepts:
+            rows.update(_rows_with_words(engine, connection, words, filters))
+            worded.update(observations_with_words(engine, connection, words, scope))
+    matches = consolidations.memories_of(connection, scope, sorted(rows))
+    worded |= consolidations.citing(connection, [memory.id for memory in matches])
+    worded |= consolidations.citing(connection, [piece.id for piece in news.pieces])
     sourced = consolidations.sourced(connection, scope, sorted(worded))
-    sources = {proof.source for each in sourced for proof in each.proofs} - {each.id for each in found}
+    sources = {proof.source for observation in sourced for proof in observation.proofs} - {
+        memory.id for memory in matches
+    }
     more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
-    known = {each.id: each for each in (*found, *consolidations.memories_of(connection, scope, more))}
+    known = {memory.id: memory for memory in (*matches, *consolidations.memories_of(connection, scope, more))}
     return Material(sourced, _by_source(map(_piece, known.values()), news.pieces), aside)
 
 
 def _rows_with_words(
-    engine: Engine, connection: Connection, asked: question.Question, wanted: search.Wanted
+    engine: Engine, connection: Connection, words: question.Question, filters: search.Wanted
 ) -> set[int]:
     schema = engine.schema
-    for expression in engine.rarity.seen(connection, search.SEARCH, schema).expressions(asked):
-        found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
-        if rows := {state.row for state, _ in found}:
+    for expression in engine.rarity.seen(connection, search.SEARCH, schema).expressions(words):
+        matches = search.matching(connection, expression, filters, limit=NEAREST, schema=schema, enough=NEAREST // 2)
+        if rows := {state.row for state, _ in matches}:
             return rows
     return set()
 
 
 def observations_with_words(
-    engine: Engine, connection: Connection, asked: question.Question, scope: Scope, limit: int = WORDED
+    engine: Engine, connection: Connection, words: question.Question, scope: Scope, limit: int = WORDED
 ) -> list[int]:
-    """The active observations of a scope that have words in common with a text, best first."""
+    """Return the active observations of a scope that have words in common with a text, best first."""
     schema, source = engine.schema, observations.SOURCE
     condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
     values = (scope.user, scope.project, consolidations.encoded_tags(scope.tags))
-    for expression in engine.rarity.seen(connection, source.index, schema).expressions(asked):
+    for expression in engine.rarity.seen(connection, source.index, schema).expressions(words):
         query = (expression, (condition, values), lambda row: row[0])
-        found = matching(connection, source, *query, limit=limit, schema=schema, enough=limit // 2)
-        if rows := [row for row, _ in found]:
+        matches = matching(connection, source, *query, limit=limit, schema=schema, enough=limit // 2)
+        if rows := [row for row, _ in matches]:
             return rows
     return []
 
@@ -374,24 +378,27 @@ def observations_with_words(
 # --- pieces and pages ------------------------------------------------------------------------------------------------
 
 
-def _piece(each: consolidations.Material) -> Piece:
-    return Piece(each.id, each.row, each.position, each.at, each.content, each.entities)
+def _piece(memory: consolidations.Material) -> Piece:
+    return Piece(memory.id, memory.row, memory.position, memory.at, memory.content, memory.entities)
 
 
 def _by_source(known: Iterable[Piece], new: Sequence[Piece]) -> dict[str, list[Piece]]:
-    """Every piece by its source, the new ones as the very objects that they are."""
-    found: dict[str, list[Piece]] = {}
-    for each in new:
-        found.setdefault(each.id, []).append(each)
-    fresh = set(found)
-    for each in known:
-        if each.id not in fresh:
-            found.setdefault(each.id, []).append(each)
-    return found
+    """Return the pieces by their sources; new pieces are kept as the same objects."""
+    by_source: dict[str, list[Piece]] = {}
+    for piece in new:
+        by_source.setdefault(piece.id, []).append(piece)
+    fresh = set(by_source)
+    for piece in known:
+        if piece.id not in fresh:
+            by_source.setdefault(piece.id, []).append(piece)
+    return by_source
 
 
 def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
-    """The new pieces, 200 sources at a time, and how far each page comes; what stands from one position stays together."""
+    """Yield the new pieces, 200 sources at a time, with the position that each page reaches.
+
+    Pieces of one position stay on one page.
+    """
     pieces, at = news.pieces, 0
     most = len(pieces) if run.dry_run else PAGE
     while at < len(pieces) or not at:
@@ -432,7 +439,7 @@ def completed(
 def _text(step: Step) -> str:
     if step.counts == "formed":
         return step.pieces[0].words
-    return next((each.text for each in step.commands if isinstance(each, Revise)), "")
+    return next((command.text for command in step.commands if isinstance(command, Revise)), "")
 
 
 def cursor(connection: Connection, run: Run) -> int:
@@ -440,6 +447,3 @@ def cursor(connection: Connection, run: Run) -> int:
         return 0
     scope = run.scope
     return observations.looked_at(connection, scope.user, scope.project, run.over, run.consolidator, scope.tags)
-
-
-# --- naming sources --------------------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Whenever something was recorded, ask for what follows from it: reinforcement, extraction, expiry."""
+"""The policies: rules that act by themselves after an event, and the rules that several commands share."""

@@ -1,9 +1,8 @@
-"""What a memory must pass to be one more of its status: no other says the same, and an active one fits the user's budget.
+"""The admission of a memory to a status: no other memory may say the same, and an active memory must fit the user's budget.
 
-The same user, kind, normalised content and project within one status is one memory. A budget is how many characters the active
-memories of a group may take, where the policy of a user bounds them. Two groups, as rubino has them (SEEDS 2b): ``user`` are
-memories of the kind user_profile, ``memory`` all others. What is not active takes nothing, so that superseding and retracting
-make room.
+Memories of a user with the same kind, normalised content, project and status are one memory. A budget bounds the characters
+of the active memories of a group, if the user's policy sets one. As in rubino there are two groups: ``user`` for memories of
+the kind user_profile, ``memory`` for all others. Only active memories count, so that superseding and retracting make room.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
 
 def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
-    """The oldest memory in a status that says what this attempt says, in the project the command is about."""
+    """Return the oldest memory of a status with the attempt's text, in the project of the command."""
     return same(work, attempt.kind, work.project, attempt.content, status)
 
 
 def is_stated_by(memory: Memory, attempt: MemoryCaptured) -> bool:
-    """Whether a memory says what an attempt in its own project says."""
+    """Return True if a memory has the same kind and text as an attempt in the memory's own project."""
     if memory.content is None or attempt.content is None:
         return False
     return memory.kind == attempt.kind and normalise(memory.content) == normalise(attempt.content)
@@ -43,7 +42,7 @@ def is_stated_by(memory: Memory, attempt: MemoryCaptured) -> bool:
 def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> Memory | None:
-    """The oldest memory in a status and project that says this; those in some rows do not count."""
+    """Return the oldest memory of a status and project with this text; memories in the rows ``besides`` do not count."""
     return next(_all_same(work, kind, project, content, status, besides), None)
 
 
@@ -60,27 +59,29 @@ def _all_same(
 
 
 def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
-    """The fingerprints of a statement in a project and in those that are joined to it."""
+    """Return the fingerprints of a statement in a project and in the projects joined to it."""
     secret, user = work.secret, work.who.user
     numbers = [duplicates.content_fingerprint(secret, user, kind, place, content) for place in work.together(project)]
-    return [each for each in numbers if each is not None]
+    return [number for number in numbers if number is not None]
 
 
 def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:
-    """The reason by which what this attempt says was turned down, and the memory that said it: one that is there, or one that
-    went when a person had said no to it, unless a person said it since."""
+    """Return the reason and the memory by which an attempt's text was turned down, if it was.
+
+    The memory still exists, or is gone but a person had rejected it, and no person has stated the text since.
+    """
     for reason, status in _TURNED_DOWN.items():
         stating = _all_same(work, attempt.kind, work.project, attempt.content, status)
-        if (known := next((each for each in stating if not is_nobodys_no(work, each)), None)) is not None:
+        if (known := next((memory for memory in stating if not is_nobodys_no(work, memory)), None)) is not None:
             return reason, known
     numbers = _numbers(work, attempt.kind, work.project, attempt.content)
-    noes = [found for number in numbers if (found := duplicates.no_to(work.rows, number)) is not None]
+    noes = [no for number in numbers if (no := duplicates.no_to(work.rows, number)) is not None]
     if not noes:
         return None
-    row, position, status = max(noes, key=lambda each: each[1])
+    row, position, status = max(noes, key=lambda rejection: rejection[1])
     connection = work.connection()
-    for each in (row for number in numbers for row in duplicates.stating(work.rows, number)):
-        memory: Memory | None = work.at_row(each, "m")
+    for stating_row in (row for number in numbers for row in duplicates.stating(work.rows, number)):
+        memory: Memory | None = work.at_row(stating_row, "m")
         later = read_stream(connection, memory.id, after=position) if memory is not None else ()
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
             return None
@@ -90,7 +91,10 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
 
 
 def is_nobodys_no(work: Work, memory: Memory) -> bool:
-    """Whether a candidate was let go by rule, or a memory ended by what a model found in the user's words: he may say it anew."""
+    """Return True if a memory ended without a person's rejection, so that its text may be stated anew.
+
+    Such an end is a rejection by rule, or a model's finding in the user's words.
+    """
     ended = read_stream(work.connection(), memory.id, after=memory.row)
     last = next((event for event in reversed(list(ended)) if isinstance(event.data, NO)), None)
     by_rule = last is not None and isinstance(last.data, MemoryRejected) and bool(last.data.rule)
@@ -102,9 +106,9 @@ _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 
 
 def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = None) -> str:
-    """Emits a new memory, or absorbs the attempt into the one that is there; its id either way.
+    """Record a new memory, or absorb the attempt into an existing one; return the memory's id.
 
-    ``replaces`` is an active memory that ends in the same append, and so makes room for this one.
+    ``replaces`` is an active memory that ends in the same append, and so makes room for the new memory.
     """
     attempt = work.cleaned(attempt)
     known = duplicate(work, attempt, attempt.status)
@@ -122,7 +126,7 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
 
 
 def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured:
-    """What is to be remembered, of the status and confidence that the table of admission has for the channel of the command."""
+    """Return the attempt with the status and confidence that the table of admission gives for the command's channel."""
     if verb == "propose" or work.who.channel == "user" or work.policy().admit == REVIEW:
         return attempt
     row = admitting.of_channel(work.who.channel)
@@ -131,19 +135,19 @@ def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured
 
 
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
-    """What a person turned down comes back by a person."""
-    if (found := turned_down(work, attempt)) is not None:
-        reason, memory = found
+    """Raise if a person turned the text down, for then only a person can bring it back."""
+    if (refusal := turned_down(work, attempt)) is not None:
+        reason, memory = refusal
         raise RejectedError(
-            f"cannot propose this: it was {reason} as {memory.id}; a person's remember, the restore of that memory, or the undo "
-            "of what turned it down brings it back",
+            f"cannot propose this text: it was {reason} as {memory.id}; a person's remember, the restore of that memory, or "
+            "the undo of the command that turned it down brings it back",
             rule="turned_down",
             subject=memory.id,
         )
 
 
 def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
-    """Records the full attempt on the memory, once an hour per actor, session and sources: it is said again."""
+    """Record the full attempt on the memory that states the same, once an hour for each actor, session and sources."""
     who = work.who
     number = duplicates.attempt_digest(work.secret, who.actor, work.session, work.recorded_at, attempt.sources)
     if not duplicates.attempted(work.rows, known.row, number):
@@ -151,27 +155,32 @@ def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
 
 
 def refuse_threat(work: Work, content: str, verb: str) -> None:
-    """What is kept in quarantine would take the place of what is not: nobody would recall either."""
-    if (found := work.threat(content)) is not None:
+    """Raise if the text looks like a threat.
+
+    A quarantined text would take the place of a memory, and recall would give neither.
+    """
+    if (finding := work.threat(content)) is not None:
         raise RejectedError(
-            f"cannot {verb} this wording: it looks like a threat ({found.label}, by {found.scanner}): it would be quarantined, "
-            "and what it replaces taken out of use; give it other words",
+            f"cannot {verb} this wording: it looks like a threat ({finding.label}, by {finding.scanner}), so it would be "
+            "quarantined while the memory that it replaces is taken out of use; give other words",
             rule="threat",
-            finding=found.label,
-            scanner=found.scanner,
+            finding=finding.label,
+            scanner=finding.scanner,
         )
 
 
 def admit(
     work: Work, memory: Memory, status: str, verb: str, content: str | None = None, *, frees: Memory | None = None
 ) -> None:
-    """``RejectedError`` when a change of its status or content would make a second memory of one status say the same, or take the
-    active ones beyond the budget; ``frees`` is an active one that ends with it, or that it is another wording of."""
+    """Raise ``RejectedError`` if a change of status or content breaks the rules of duplicates or of the budget.
+
+    ``frees`` is an active memory that ends with the change, or whose wording changes.
+    """
     text = memory.content if content is None else content
-    other = same(work, memory.kind, memory.project, text, status, besides=(memory.row,))
-    if other is not None:
+    duplicate_memory = same(work, memory.kind, memory.project, text, status, besides=(memory.row,))
+    if duplicate_memory is not None:
         raise RejectedError(
-            f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",
+            f"cannot {verb} {memory.id}: {duplicate_memory.id} is {status} and says the same; keep one of them",
             rule="duplicate",
             subject=memory.id,
         )
@@ -191,13 +200,16 @@ def check_budget(
     frees: Memory | None = None,
     pending: Mapping[str, int] | None = None,
 ) -> None:
-    """``RejectedError`` (rule "budget:user" or "budget:memory") when one more active memory would not fit; ``frees`` is an active
-    one that ends with it, or that it is another wording of, ``pending`` what the same append adds to each group besides."""
+    """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if another active memory would not fit.
+
+    ``frees`` is an active memory that ends with the change, or whose wording changes. ``pending`` are the characters that the
+    same append already adds to each group.
+    """
     group = group_of(kind)
     limit = getattr(work.policy(), GROUPS[group])
     if not limit or content is None:
         return
-    work.rows.flush()  # what the commands before this one in a batch have kept counts too
+    work.rows.flush()  # memories of earlier commands in the same batch count too
     freed = len(frees.content or "") if frees is not None and group_of(frees.kind) == group else 0
     current = memories.active_chars(work.connection(), work.who.user, user_profile=group == "user")
     current += (pending or {}).get(group, 0)

@@ -1,4 +1,4 @@
-"""``ledger.policy``, the parameters of a user's memory, and ``ledger.jobs``, the work that is done in the background."""
+"""The ``ledger.policy`` namespace: the parameters of a user's memory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class UserPolicy(UserPolicyRead):
     """The policy of a user."""
 
     def set(self, *, reason: str = "", **changes: Unpack[PolicyChanges]) -> answers.Policy:
-        """Change parameters of this user's policy from here on, and return the whole of it.
+        """Change parameters of this user's policy from here on, and return the whole policy.
 
         Args:
-            changes: Parameters by name, each with its range in ``PolicyChanges``; what is not given stays as it is.
+            changes: Parameters by name, each with its range in ``PolicyChanges``; other parameters stay as they are.
         """
         if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):
             parameters_there = ", ".join(CHECKS)

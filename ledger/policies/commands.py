@@ -1,4 +1,4 @@
-"""Changes of the parameters of one user's memory."""
+"""The command that changes the parameters of a user's memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from projections.views import control
 
 
 def _check_expiry(policy: Policy) -> None:
-    """Refuse an expiry that would never take a memory: only a memory that decays can fall below 0.30."""
+    """Raise for an expiry that would never take a memory, for only a memory that decays can fall below 0.30."""
     if policy.expire and policy.decay == OFF:
         raise RejectedError(
-            "expire=True takes memories that have decayed, and decay is 'off': set decay='episodic' or decay='all' with it,"
-            " or expire=False"
+            "expire=True supersedes only memories that have decayed, and decay is 'off': set decay='episodic' or"
+            " decay='all' with it, or expire=False"
         )
 
 

@@ -1,6 +1,6 @@
-"""Whenever sources are new, those that say nearly the same form observations, or support the ones that there are: by rules.
+"""Consolidation by rules: sources that say nearly the same form observations, or support existing ones.
 
-Planned on a snapshot, outside of the lock, page after page; under the lock a page looks again at nothing but what it found.
+Steps are planned on a snapshot, outside of the lock, page after page; under the lock a page only checks its own findings.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ from projections.views.consolidations import Scope, Sourced
 
 ACTOR = "policy:consolidation"
 RULE = "proof/1"
-CHANGED = "changed"  # why a step was not taken: what it was about is no longer as it was seen
-THREAT, SECRET = "threat", "secret"  # ... or a scanner found something in the wording
-DUPLICATE = "duplicate"  # ... or another observation of the scope has these very words
+# The reasons why a step was not taken:
+CHANGED = "changed"  # its subject changed since it was planned
+THREAT, SECRET = "threat", "secret"  # a scanner found something in the wording
+DUPLICATE = "duplicate"  # another observation of the scope has exactly these words
+
 COUNTED = ("formed", "revised", "retracted", "refreshed")
-USER = "user"  # who speaks in a prompt that names nobody
+USER = "user"  # the speaker of a prompt without a name
 
 
 class Piece(Struct, frozen=True, eq=False):
-    """A text of a source: a memory's, or one sentence of an interaction. ``position`` is since when it stands there, ``at``
-    from when it holds in the world; ``order`` is its place among all pieces."""
+    """A text of a source: a memory's, or one sentence of an interaction.
+
+    ``position`` is that of the event with the text, ``at`` is when the text became true in the world, and ``order`` is the
+    piece's place among all pieces.
+    """
 
     id: str
     row: int
@@ -48,14 +53,15 @@ class Piece(Struct, frozen=True, eq=False):
 
     @property
     def words(self) -> str:
-        """As an observation says it: of a transcript with who says so."""
+        """Return the text as an observation has it: of a transcript with the speaker's name."""
         return wording(self.text if self.speaker in ("", USER) else f"{self.speaker}: {self.text}")
 
 
 class Step(Struct):
-    """One thing to do: an observation to form (``seen`` is None), or commands on one that is there, with what is told of it.
+    """A step of a plan: an observation to form (``seen`` is None), or commands on an existing one.
 
-    ``pieces`` are the sources that it rests on, ``evidence`` those of them that it adds. ``counts`` is how it is counted.
+    ``pieces`` are the sources that the step rests on, ``evidence`` those of them that it adds. ``counts`` is the name under which
+    a report counts the step.
     """
 
     counts: str
@@ -64,11 +70,11 @@ class Step(Struct):
     evidence: tuple[Piece, ...] = ()
     commands: tuple[domain.Command, ...] = ()
     group: Group | None = None
-    after: Step | None = None  # which has to be taken for this one to be
+    after: Step | None = None  # the step without which this step is not taken
 
 
 class Group:
-    """What further texts can belong to: an observation, or a source that stands alone as yet."""
+    """A group that further texts can join: an observation, or a source that stands alone so far."""
 
     __slots__ = ("alone", "joined", "known", "order", "seen")
 
@@ -78,7 +84,7 @@ class Group:
         self.joined: list[Piece] = []
 
     def take(self, piece: Piece) -> bool:
-        """Whether its source was not one of them already."""
+        """Add a piece; return False if its source already was in the group."""
         if piece.id in self.known:
             return False
         self.known.add(piece.id)
@@ -87,7 +93,10 @@ class Group:
 
 
 class Material(Struct):
-    """What planning reads of a scope: its observations, every piece by its source, and which sources form nothing."""
+    """The texts of a scope that planning reads.
+
+    It holds the observations, every piece by its source, and the sources that are put aside.
+    """
 
     observations: list[Sourced]
     pieces: dict[str, list[Piece]]
@@ -95,13 +104,13 @@ class Material(Struct):
 
 
 class Planner:
-    """The groups of one scope while its new sources are gone through."""
+    """The groups of one scope during the pass over its new sources."""
 
     def __init__(self, material: Material, new: Sequence[Piece]) -> None:
-        self._material, self._fresh = material, {id(each) for each in new}
+        self._material, self._fresh = material, {id(piece) for piece in new}
         self._statements: dict[int, Compared] = {}
-        pieces = [each for some in material.pieces.values() for each in some]
-        self._groups: Groups[Group] = Groups(rarest_first([self._read(each).words for each in pieces]))
+        pieces = [piece for of_source in material.pieces.values() for piece in of_source]
+        self._groups: Groups[Group] = Groups(rarest_first([self._read(piece).words for piece in pieces]))
         self._cited: dict[str, list[Sourced]] = {}
         for sourced in material.observations:
             for proof in sourced.proofs:
@@ -109,9 +118,9 @@ class Planner:
                     self._cited.setdefault(proof.source, []).append(sourced)
         self._touched: list[Group] = []
         self.stale = self._look_at_observations()
-        for each in sorted(pieces, key=lambda piece: piece.order):
-            if id(each) not in self._fresh and self._is_free(each):
-                self._add_alone(each)
+        for piece in sorted(pieces, key=lambda piece: piece.order):
+            if id(piece) not in self._fresh and self._is_free(piece):
+                self._add_alone(piece)
 
     def _read(self, piece: Piece) -> Compared:
         key = id(piece)
@@ -120,35 +129,35 @@ class Planner:
         return self._statements[key]
 
     def _is_free(self, piece: Piece) -> bool:
-        """Whether it is in no observation yet and may come into one. A turn says many things: only what is said here counts."""
+        """Return True if a piece is in no observation yet and may join one; of a turn, only this sentence counts."""
         if piece.id in self._material.aside:
             return False
         known = self._cited.get(piece.id, ())
         if piece.id.startswith("m_"):
             return not known
-        return not any(likeness(self._read(piece), self._words_of(each)) for each in known)
+        return not any(likeness(self._read(piece), self._words_of(sourced)) for sourced in known)
 
     def _add_alone(self, piece: Piece) -> None:
         group = Group(piece.order, None, piece, [piece.id])
         self._groups.add(group, self._read(piece), piece.order)
 
-    # --- observations that are there ---------------------------------------------------------------------------------
+    # --- existing observations ---------------------------------------------------------------------------------------
 
     def _look_at_observations(self) -> list[Step]:
-        """Takes in those whose words stand; what is to be done about the others."""
+        """Add the observations whose wordings stand, and return the steps for the others."""
         steps: list[Step] = []
         waiting: list[Sourced] = []
-        for each in self._material.observations:
-            if each.stale or self._is_reworded(each):
-                waiting.append(each)
+        for sourced in self._material.observations:
+            if sourced.stale or self._is_reworded(sourced):
+                waiting.append(sourced)
             else:
-                self._add_observation(each.state, self._words_of(each), each)
-        for each in waiting:
-            steps += self._again(each)
+                self._add_observation(sourced.state, self._words_of(sourced), sourced)
+        for sourced in waiting:
+            steps += self._again(sourced)
         return steps
 
     def _is_reworded(self, sourced: Sourced) -> bool:
-        """Whether a source that rules took its words from says them no longer: it was revised."""
+        """Return True if every source of a wording by rules was revised, so that none has the observation's words any more."""
         state = sourced.state
         if state.consolidator != GROUPING:
             return False
@@ -156,7 +165,7 @@ class Planner:
         return bool(pieces) and all(piece.words != state.text for piece in pieces)
 
     def _words_of(self, sourced: Sourced) -> Compared:
-        """The whole text that a wording was taken from; where that cannot be told, the wording."""
+        """Return the whole text that a wording was taken from, or the wording itself if that text is not known."""
         state = sourced.state
         for source in state.written_from if state.consolidator == GROUPING else ():
             for piece in self._material.pieces.get(source, ()):
@@ -166,67 +175,74 @@ class Planner:
 
     def _add_observation(self, state: Observation, compared: Compared, sourced: Sourced) -> None:
         first = min((piece.order for piece in self._pieces_of(sourced)), default=state.row << 8)
-        group = Group(first, state, None, (each.source for each in sourced.proofs if not each.withdrawn))
+        group = Group(first, state, None, (proof.source for proof in sourced.proofs if not proof.withdrawn))
         self._groups.add(group, compared, first)
 
     def _pieces_of(self, sourced: Sourced) -> list[Piece]:
-        """What its live sources say that is like it, each source once."""
-        found: list[Piece] = []
+        """Return the texts of the observation's live sources that are like its wording, one for each source."""
+        matches: list[Piece] = []
         compared = read(sourced.state.text or "")
         for proof in sourced.live:
             pieces = self._material.pieces.get(proof.source, ())
-            if len(pieces) > 1:  # of a turn, the sentence that is most like the wording
+            if len(pieces) > 1:  # of a turn, only the sentence most like the wording counts
                 pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), compared))[:1]
-                pieces = [each for each in pieces if likeness(self._read(each), compared)]
-            found += pieces
-        return found
+                pieces = [candidate for candidate in pieces if likeness(self._read(candidate), compared)]
+            matches += pieces
+        return matches
 
     def _again(self, sourced: Sourced) -> list[Step]:
-        """What to do about an observation that has to be looked at again; nothing where rules can do nothing."""
+        """Return the steps for an observation that needs a check; no steps if rules can do nothing."""
         state = sourced.state
         if state.consolidator == BY_HAND:
             return []
-        if not [each for each in sourced.proofs if not each.withdrawn]:
+        if not [proof for proof in sourced.proofs if not proof.withdrawn]:
             return [Step("retracted", state, commands=(domain.Retire("no_evidence"),))]
         if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
             self._add_observation(state, self._words_of(sourced), sourced)
             return [Step("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(sourced)
         old = read(state.text or "")
-        gone = [each for each in pieces if id(each) in self._fresh and not likeness(self._read(each), old)]
-        for piece in gone:  # it was revised, and says something else now
+        gone = [
+            fresh_piece
+            for fresh_piece in pieces
+            if id(fresh_piece) in self._fresh and not likeness(self._read(fresh_piece), old)
+        ]
+        for piece in gone:  # these sources were revised, and say something else now
             self._forget(piece, sourced)
-        kept = [each for each in pieces if each not in gone]
+        kept = [kept_piece for kept_piece in pieces if kept_piece not in gone]
         if not kept:
             return self._without(sourced, gone)
-        chosen = kept[central([self._read(each) for each in kept])]
-        other = self._groups.nearest(self._read(chosen))
-        if other is not None and other.seen is not None:
-            return self._merged(sourced, gone, other, other.seen)
+        chosen = kept[central([self._read(kept_piece) for kept_piece in kept])]
+        nearest = self._groups.nearest(self._read(chosen))
+        if nearest is not None and nearest.seen is not None:
+            return self._merged(sourced, gone, nearest, nearest.seen)
         self._add_observation(state, self._read(chosen), sourced)
         return [Step("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
 
     @staticmethod
     def _without(sourced: Sourced, gone: Sequence[Piece]) -> list[Step]:
-        """None of its sources has words for it any more."""
+        """Return the steps for an observation none of whose sources has words for it any more."""
         if not gone:
-            return []  # unsupported: it comes back with its sources
-        left = {each.source for each in sourced.live} - {each.id for each in gone}
+            return []  # without a live source, it waits until a source comes back
+        left = {proof.source for proof in sourced.live} - {piece.id for piece in gone}
         retire = () if left else (domain.Retire("no_evidence"),)
         return [Step("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))]
 
-    def _merged(self, sourced: Sourced, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
-        """Two observations that came to say the same are one: the sources go to the other, and this one points to it."""
-        known = other.known | {each.id for each in gone}
-        added = tuple(Evidence(each.source, each.at) for each in sourced.live if each.source not in known)
-        other.known.update(each.source for each in added)
+    def _merged(self, sourced: Sourced, gone: Sequence[Piece], target: Group, into: Observation) -> list[Step]:
+        """Return the steps for two observations that came to say the same.
+
+        All sources move to the other observation, and this one points to it.
+        """
+        known = target.known | {piece.id for piece in gone}
+        added = tuple(Evidence(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
+        target.known.update(evidence.source for evidence in added)
         moved = Step("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
         retracted = Step("retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
         return [moved, retracted] if moved is not None else [retracted]
 
     def _forget(self, piece: Piece, sourced: Sourced) -> None:
-        """It is evidence of this observation no longer, and of none, perhaps."""
-        left = [each for each in self._cited[piece.id] if each is not sourced]
+        """Remove a piece from the evidence of an observation."""
+        left = [citing for citing in self._cited[piece.id] if citing is not sourced]
         if left:
             self._cited[piece.id] = left
         else:
@@ -235,7 +251,7 @@ class Planner:
     # --- new sources -------------------------------------------------------------------------------------------------
 
     def page(self, new: Sequence[Piece]) -> list[Step]:
-        """What the next of the new sources lead to."""
+        """Return the steps for the next of the new sources."""
         steps: list[Step] = []
         for piece in new:
             if piece.id in self._cited:
@@ -265,14 +281,14 @@ class Planner:
         return Step("formed", None, sources, sources, (), group)
 
     def _look_at_cited(self, piece: Piece) -> list[Step]:
-        """A source that was revised: where it no longer says what an observation says, it is no evidence of it."""
+        """Return the steps for a revised source, which is withdrawn from observations whose words it no longer says."""
         steps: list[Step] = []
         if not piece.id.startswith("m_"):
-            return steps  # what was said in a turn stays said
+            return steps  # a turn's text does not change
         for sourced in list(self._cited[piece.id]):
             if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
                 continue
-            others = [each for each in sourced.live if each.source != piece.id]
+            others = [proof for proof in sourced.live if proof.source != piece.id]
             commands: tuple[domain.Command, ...] = _withdrawn([piece])
             if not others:
                 commands += (domain.Retire("no_evidence"),)
@@ -282,7 +298,7 @@ class Planner:
 
 
 def _withdrawn(pieces: Sequence[Piece]) -> tuple[domain.Command, ...]:
-    return (domain.Withdraw(tuple(each.id for each in pieces), "contradicted"),) if pieces else ()
+    return (domain.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
 
 
 def _revision(piece: Piece) -> domain.Revise:
@@ -290,18 +306,20 @@ def _revision(piece: Piece) -> domain.Revise:
 
 
 def _addition(pieces: Sequence[Piece]) -> domain.Add:
-    return domain.Add(evidence_of(pieces), GROUPING, restores=True)  # withdrawn were only those that said otherwise
+    return domain.Add(
+        evidence_of(pieces), GROUPING, restores=True
+    )  # a piece was withdrawn only while it said otherwise
 
 
 def evidence_of(pieces: Iterable[Piece]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(source, at) for source, at in {each.id: each.at for each in pieces}.items())
+    return tuple(Evidence(source, at) for source, at in {piece.id: piece.at for piece in pieces}.items())
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
 def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, str]]:
-    """Takes every step that is still as it was planned; of each how it came out, and the observation that it is about."""
+    """Take every step whose subject is as it was planned; return each outcome with the observation concerned."""
     came: list[tuple[str, str]] = []
     outcomes: dict[int, str] = {}
     alive = _unchanged(work, [piece for step in steps for piece in step.pieces])
@@ -319,8 +337,8 @@ def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, s
 
 
 def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]) -> tuple[str, str]:
-    pieces = [each for each in step.pieces if id(each) in alive and each.id not in cited]
-    if len({each.id for each in pieces}) < 2 or pieces[0] is not step.pieces[0]:
+    pieces = [piece for piece in step.pieces if id(piece) in alive and piece.id not in cited]
+    if len({piece.id for piece in pieces}) < 2 or pieces[0] is not step.pieces[0]:
         return CHANGED, ""
     if why := unfit(work, pieces[0].words):
         return why, ""
@@ -343,7 +361,7 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
 
 
 def unfit(work: Work, text: str) -> str:
-    """Why a wording is not taken, "" where it is: the policy refuses what a scanner found in it. So it takes nothing with it."""
+    """Return the reason why the policy refuses a wording in which a scanner found something; "" if the wording is accepted."""
     policy = work.policy()
     if policy.threats == "refuse" and work.threat(text) is not None:
         return THREAT
@@ -356,22 +374,22 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
         return CHANGED
     commands = step.commands
     if step.evidence:
-        kept = [each for each in step.evidence if id(each) in alive]
+        kept = [item for item in step.evidence if id(item) in alive]
         commands = (_addition(kept),) if kept else ()
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
-    for each in commands:
-        if not isinstance(each, domain.Revise):
+    for command in commands:
+        if not isinstance(command, domain.Revise):
             continue
-        if why := unfit(work, each.text):
+        if why := unfit(work, command.text):
             return why
-        if duplicate(work, seen.project, seen.tags, each.text, besides=seen.row):
+        if duplicate(work, seen.project, seen.tags, command.text, besides=seen.row):
             return DUPLICATE
     return step.counts if applied(work, current, commands) else CHANGED
 
 
 def applied(work: Work, current: Observation, commands: Iterable[domain.Command]) -> bool:
-    """Emits what these commands decide on an observation; whether that is anything."""
+    """Emit the events of these commands on an observation; return True if there were any."""
     supports = observations.support_of(work.rows, current.row)
     events = [event for command in commands for event in domain.decide(command, current, supports)]
     for event in events:
@@ -384,17 +402,17 @@ def _as_it_reads(state: Observation) -> tuple[object, ...]:
 
 
 def _unchanged(work: Work, pieces: Sequence[Piece]) -> set[int]:
-    """Which of these pieces are live, and say what they said when they were read."""
-    live = observations.live(work.connection(), {each.id for each in pieces})
-    found: set[int] = set()
-    for each in pieces:
-        state = work.at_row(each.row, "m") if each.id.startswith("m_") else None
-        if each.id in live and (state is None or state.content == each.text):
-            found.add(id(each))
-    return found
+    """Return the identities of the pieces that are live and have the text they had when they were read."""
+    live = observations.live(work.connection(), {piece.id for piece in pieces})
+    unchanged: set[int] = set()
+    for piece in pieces:
+        state = work.at_row(piece.row, "m") if piece.id.startswith("m_") else None
+        if piece.id in live and (state is None or state.content == piece.text):
+            unchanged.add(id(piece))
+    return unchanged
 
 
 def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[Step]) -> set[str]:
-    """Sources of observations to be formed of which another one of the scope was formed meanwhile."""
-    wanted = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
-    return consolidations.cited(work.connection(), scope, sorted(wanted), GROUPING)
+    """Return the sources of observations to be formed from which another observation of the scope was formed meanwhile."""
+    source_ids = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
+    return consolidations.cited(work.connection(), scope, sorted(source_ids), GROUPING)

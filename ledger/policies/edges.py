@@ -1,4 +1,4 @@
-"""The rule of relations: two names stand in one relation at a time, and the newest active memory that says so has the word."""
+"""The rule of relations: two names stand in one relation at a time, and the newest active memory decides which."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from ledger.engine.work import Work
 from ledger.types import Triple
 from projections.views import graph
 
-RETIRED = 1_000  # edges that one command takes out: it holds the writer's lock meanwhile
+RETIRED = 1_000  # edges that one command may retract, for it holds the writer's lock meanwhile
 
 
-def edge_list(given: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
-    """(source, relation, target) of each edge, as texts."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
-    found = []
-    for each in given:
-        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
-            raise RejectedError("each relation is three texts: (subject, relation, object)")
+def edge_list(relations: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
+    """Return each (source, relation, target) as a command, after a check of its texts."""
+    if isinstance(relations, str) or not isinstance(relations, Iterable):
+        raise RejectedError(
+            f"relations must be a list of (subject, relation, object), and this is of type {type(relations).__name__}"
+        )
+    commands = []
+    for triple in relations:
+        if isinstance(triple, str) or not isinstance(triple, Sequence) or len(triple) != 3:
+            raise RejectedError(f"each relation must be three texts: (subject, relation, object), not {triple!r:.60}")
         parts = [
-            check_text(f"the {what} of an edge", part, max_bytes=4 * memory_domain.NAME_CHARS)
-            for what, part in zip(("source", "relation", "target"), each, strict=True)
+            check_text(f"the {part_name} of an edge", part, max_bytes=4 * memory_domain.NAME_CHARS)
+            for part_name, part in zip(("source", "relation", "target"), triple, strict=True)
         ]
-        found.append(memory_domain.Relate(*parts))
-        if len(found) > memory_domain.EDGES:
+        commands.append(memory_domain.Relate(*parts))
+        if len(commands) > memory_domain.EDGES:
             raise RejectedError(
                 f"a memory has at most {memory_domain.EDGES} relations",
                 rule="size",
                 limit=memory_domain.EDGES,
-                requested=len(found),
+                requested=len(commands),
             )
-    return tuple(found)
+    return tuple(commands)
 
 
 def relate(work: Work, memory: Memory, command: Relate) -> None:
-    """One more edge of a memory, and others' edges retracted that it contradicts."""
+    """Add an edge to a memory, and retract the edges of other memories that it contradicts."""
     events = memory_domain.decide(command, memory)
     if events and memory.status == "active":
         asserted = memory_domain.checked(command)
@@ -50,9 +52,9 @@ def relate(work: Work, memory: Memory, command: Relate) -> None:
 
 
 def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *, besides: int = 0) -> None:
-    """The edges that come with an attempt: of the memory that it began in this append, or of the one that says it already.
+    """Record the edges of an attempt on the memory that it began in this append, or on the memory that absorbed it.
 
-    ``besides`` is the row of a memory that ends with it, and keeps its edges for the day it comes back.
+    ``besides`` is the row of a memory that ends in the same append; its edges stay, in case the memory is restored.
     """
     known = None if any(id == stream and first == 0 for stream, first, *_ in work.emitted) else work.load(id, "m")
     row, stated = (0, ()) if known is None else (known.row, known.edges)
@@ -64,15 +66,18 @@ def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *
             retire_others(work, id, [asserted], start or work.recorded_at, end, besides=(row, besides))
         for event in events:
             work.emit(id, event, first=row)
-        stated = (*(each for each in stated if each.form != asserted.form), asserted)
+        stated = (*(edge for edge in stated if edge.form != asserted.form), asserted)
 
 
 def retire_others(
     work: Work, by: str, edges: Sequence[Edge], start: str, end: str | None, *, besides: Sequence[int] = ()
 ) -> None:
-    """Retires what other active memories of this user say of the same two names in another relation, over a time in common.
+    """Retract the edges of this user's other active memories that join the same two names by another relation in the same time.
 
-    ``start`` and ``end`` are when the memory ``by`` holds. ``RejectedError`` where that would be more than a thousand edges.
+    ``start`` and ``end`` bound the time in which the memory ``by`` holds.
+
+    Raises:
+        RejectedError: More than a thousand edges would be retracted.
     """
     if not edges:
         return
@@ -81,31 +86,36 @@ def retire_others(
         since, until = _during(edge.valid_from, edge.valid_to, start, end)
         source, relation, target = edge.form
         pair = graph.Pair(work.who.user, source, target, relation)
-        found = graph.other_relations(work.connection(), pair, since, until, limit=RETIRED + 1)
-        if len(found) > RETIRED:
+        matches = graph.other_relations(work.connection(), pair, since, until, limit=RETIRED + 1)
+        if len(matches) > RETIRED:
             raise RejectedError(
-                f"more than {RETIRED:,} memories say otherwise of these two names; supersede or retract them first",
+                f"more than {RETIRED:,} edges of other memories contradict this relation of the two names; supersede or "
+                "retract those memories first",
                 rule="size",
                 limit=RETIRED,
             )
-        for row, (source, relation, target) in found:
-            other: Memory | None = work.at_row(row, "m") if row not in besides else None
-            if other is not None and other.id != by:
+        for row, (source, relation, target) in matches:
+            contradicting: Memory | None = work.at_row(row, "m") if row not in besides else None
+            if contradicting is not None and contradicting.id != by:
                 words = (source, relation, target)
-                asserted = (each.position for each in other.edges if (each.source, each.relation, each.target) == words)
+                asserted = (
+                    known_edge.position
+                    for known_edge in contradicting.edges
+                    if (known_edge.source, known_edge.relation, known_edge.target) == words
+                )
                 retracted = RelationRemoved(*words, by, added=next(asserted, 0))
-                _emit_once(work, other, retracted)
+                _emit_once(work, contradicting, retracted)
 
 
-def _emit_once(work: Work, other: Memory, retracted: RelationRemoved) -> None:
-    """Several new edges may contradict one; it is an event of the other memory's project."""
-    if not any(stream == other.id and data == retracted for stream, _, data, *_ in work.emitted):
-        project, work.project = work.project, other.project
-        work.emit(other.id, retracted, first=other.row)
+def _emit_once(work: Work, memory: Memory, retracted: RelationRemoved) -> None:
+    """Emit a retraction under the other memory's project, unless another new edge already caused it."""
+    if not any(stream == memory.id and data == retracted for stream, _, data, *_ in work.emitted):
+        project, work.project = work.project, memory.project
+        work.emit(memory.id, retracted, first=memory.row)
         work.project = project
 
 
 def _during(start: str | None, end: str | None, least: str, most: str | None) -> tuple[str, str | None]:
-    """The time in which both hold."""
-    ends = [each for each in (end, most) if each is not None]
+    """Return the time in which both spans hold."""
+    ends = [time for time in (end, most) if time is not None]
     return max(start or least, least), min(ends, default=None)

@@ -1,10 +1,10 @@
-"""Expiry of idle memories, which a policy switches on, and of candidates that nobody decides about.
+"""The expiry of idle memories, which a policy switches on, and of candidates that nobody decides about.
 
-By default no active memory decays or expires. Under ``decay="episodic"`` or ``"all"`` idle memories that nobody ever referred to
-lose confidence, and with ``expire=True`` a memory that has decayed below 0.30 is superseded, once, with the reason.
+By default no active memory decays or expires. Under ``decay="episodic"`` or ``"all"``, idle memories that were never
+referenced lose confidence. With ``expire=True`` a memory that has decayed below 0.30 is superseded, once, with the reason.
 
-Candidates that nobody decides about do not wait for ever (ATOCore expires stale ones): after the days that the user's policy
-names, idle, they are rejected by rule. That says nothing of the text, which may be proposed again.
+Candidates do not wait for ever, as in ATOCore: after the idle days that the user's policy sets, they are rejected by rule.
+The rejection is no judgement on the text, which may be proposed again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
     try:
         last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
     except OverflowError:
-        return  # the first month of the year 1
+        return  # in the first month of the year 1 no date lies so far back
     after = 0
     while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
         for memory in page:
@@ -54,7 +54,7 @@ def _has_faded(connection: sqlite3.Connection, memory: Memory, policy: Policy, a
 
 
 def _is_untouched(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
-    """Whether nothing was recorded of it for so many days: an undo of its expiry is somebody's look at it too."""
+    """Return True if no event of the memory was recorded for so many days; the undo of its expiry counts as an event too."""
     last = read_event(connection, memory.position)
     return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
 
@@ -71,7 +71,7 @@ def effective(memory: Memory, policy: Policy, as_of: str) -> int:
 
 
 def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
-    """The candidates of every user that were idle for as long as the user's policy lets them wait."""
+    """Yield the candidates of every user that were idle for as long as the user's policy lets them wait."""
     for user in memories.users(connection, "candidate", quarantined=True):
         days = control.policy(connection, user).candidate_days
         waiting = memories.listing(connection, user=user, statuses=("candidate",), limit=-1) if days else ()
@@ -79,14 +79,14 @@ def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
 
 
 def _has_waited(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
-    """Whether nothing has happened to a candidate for so many days: no change, no proposal again, no undo."""
+    """Return True if a candidate had no change, no second proposal and no undo for so many days."""
     if not days or memory.status != "candidate" or days_between(memory.active_at, as_of) < days:
         return False
     return _is_untouched(connection, memory, as_of, days)
 
 
 def reject(work: Work, seen: Memory, as_of: str) -> str:
-    """Under the lock: rejects the candidate, if it still waits as it did."""
+    """Reject the candidate under the lock, if it still waits."""
     memory: Memory | None = work.at_row(seen.row, "m")
     days = work.policy().candidate_days
     if memory is not None and _has_waited(work.connection(), memory, as_of, days):
@@ -98,7 +98,7 @@ def reject(work: Work, seen: Memory, as_of: str) -> str:
 
 
 def record(work: Work, seen: Memory, as_of: str) -> str:
-    """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
+    """Supersede the memory without a successor under the lock, if its confidence is still too low."""
     memory: Memory | None = work.at_row(seen.row, "m")
     policy = work.policy()
     if memory is not None and _has_faded(work.connection(), memory, policy, as_of):

@@ -1,4 +1,4 @@
-"""What is asked of everything that is extracted: whether it is new, and fit to become a memory."""
+"""The rules for everything that is extracted: it must be new, and fit to become a memory."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from ledger.policies.admission import duplicate, turned_down
 ACTOR = "policy:extraction"
 
 
-def finding(each: Extracted | Passed) -> dict[str, Any]:
-    """What a rule found, as a dry run shows it."""
+def finding(extracted: Extracted | Passed) -> dict[str, Any]:
+    """Return the finding of a rule, as a dry run shows it."""
     return {
-        "kind": each.kind,
-        "content": each.content,
-        "rule": each.rule,
-        "field": each.field,
-        "start": each.start,
-        "end": each.end,
-        "reason": getattr(each, "reason", ""),
+        "kind": extracted.kind,
+        "content": extracted.content,
+        "rule": extracted.rule,
+        "field": extracted.field,
+        "start": extracted.start,
+        "end": extracted.end,
+        "reason": getattr(extracted, "reason", ""),
     }
 
 
 def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
-    """Why what was extracted becomes no memory: it claims that a tool cannot do something, or a scanner found a threat."""
+    """Return the reason why an attempt is not accepted; None if it is.
+
+    An attempt is refused if it claims that a tool cannot do something, or if a scanner found a threat.
+    """
     if claims.is_tool_limitation(attempt.content or ""):
         return "tool_limitation"
     texts = (attempt.content, *(attempt.entities or ()), *(attempt.tags or ()))
@@ -44,7 +47,7 @@ def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
 def judged(
     work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[Memory]
 ) -> tuple[str | None, Memory | None]:
-    """The same as ``known``, within one pass: ``earlier`` is what it came upon so far."""
+    """Return the same as ``known``, with "repeated" for a text that the same pass, recorded in ``earlier``, already found."""
     value = (attempt.kind, normalise(attempt.content or ""))
     if value in earlier:
         return "repeated", None
@@ -53,7 +56,10 @@ def judged(
 
 
 def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tuple[str | None, Memory | None]:
-    """Why a value is nothing new, and the memory that has it: an echo is no evidence, a rejected one stays rejected."""
+    """Return the reason why a text is not new, and the memory that has it.
+
+    Echoes are no evidence, and rejected texts stay rejected.
+    """
     content = attempt.content or ""
     for memory in echoes:
         if memory.content and match(DEFAULT_MATCHER, Response(content), memory.content) is not None:
@@ -66,7 +72,7 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tupl
     return ("duplicate" if waiting is not None else None), waiting
 
 
-def injected(work: Work, given: str) -> Memory | None:
-    """The memory of a whole id: a shorter one in ``memories_used`` is none of this user's."""
-    state: Memory | None = work.find(given, "m") if len(given) == LENGTH else None
+def injected(work: Work, id: str) -> Memory | None:
+    """Return the memory of a full id; a shorter text in ``memories_used`` is not a memory of this user."""
+    state: Memory | None = work.find(id, "m") if len(id) == LENGTH else None
     return state

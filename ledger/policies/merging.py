@@ -1,8 +1,8 @@
-"""Near-duplicate memories: found on a snapshot, proposed once, and made one when somebody says so.
+"""Near-duplicate memories: found on a snapshot, proposed once, and merged on request.
 
-A proposal changes nothing. Nothing merges by itself (of ATOCore's tiers the automatic one is never the default): the policy
-only proposes, and ``merge`` is somebody's act. Each memory stands in one open proposal at the most, so that a proposal stays
-what its reader saw; two that were turned down together are never proposed together again, in whatever company.
+A proposal changes nothing, and nothing merges by itself; ATOCore, too, does not merge automatically by default. A memory
+stands in at most one open proposal, so that a proposal stays as its reader saw it. Two memories that were rejected together
+are never proposed together again, whatever the other members.
 """
 
 from __future__ import annotations
@@ -54,22 +54,25 @@ class Found(Struct, frozen=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        return tuple(sorted(each.id for each in self.members))
+        return tuple(sorted(member.id for member in self.members))
 
 
 class Searched(Struct, frozen=True):
-    """``cut_short`` counts the memories whose neighbors were not all looked for (see ``near.PATIENCE``)."""
+    """The results of a search.
+
+    ``cut_short`` counts the memories whose neighbors were not all compared (see ``near.PATIENCE``).
+    """
 
     found: tuple[Found, ...] = ()
     looked_at: int = 0
     cut_short: int = 0
 
 
-Scope = Sequence[str | None] | None  # projects, of which None is that of global memories; None for all
+Scope = Sequence[str | None] | None  # projects, in which None stands for memories without a project; None for all
 
 
 Together = Callable[[Seen, Seen], bool]
-Vectors = Callable[[sqlite3.Connection, Seen], Sequence[float]]  # of a text as it is; none where it has none
+Vectors = Callable[[sqlite3.Connection, Seen], Sequence[float]]  # the vector of a present text; empty without one
 
 
 def search(
@@ -81,49 +84,58 @@ def search(
     after: int | None = None,
     vectors: Vectors | None = None,
 ) -> Searched:
-    """The near duplicates of a user that nobody was told of yet; with ``after`` only those that have changed since then,
-    and what is near them. ``vectors`` add pairs that words alone do not."""
+    """Return the near duplicates of a user that are not yet proposed.
+
+    With ``after``, only memories that changed since then, and memories near them, are compared. ``vectors`` add pairs that words
+    alone do not find.
+    """
     changed = None if after is None else set(memories.changed(connection, user, after))
     if changed is not None and not changed:
         return Searched()
     busy = _busy(connection, user)
-    seen = [each for each in _active(connection, user, scope) if each.id not in busy]
+    seen = [memory for memory in _active(connection, user, scope) if memory.id not in busy]
     if changed is not None:
         seen = _near(seen, changed, threshold if vectors is None else min(threshold, domain.LEAST_WORDS))
     apart = _apart(connection, user)
     main = cache(partial(projects.main, connection))
     places: dict[tuple[str | None, str], list[Seen]] = {}
-    for each in seen:
-        places.setdefault((main(each.project), each.kind), []).append(each)
+    for memory in seen:
+        places.setdefault((main(memory.project), memory.kind), []).append(memory)
 
-    def together(one: Seen, other: Seen) -> bool:
-        return (min(one.id, other.id), max(one.id, other.id)) not in apart and not near.opposed(one.words, other.words)
+    def together(first: Seen, second: Seen) -> bool:
+        return (min(first.id, second.id), max(first.id, second.id)) not in apart and not near.opposed(
+            first.words, second.words
+        )
 
-    found, cut_short = list[Found](), 0
+    groups, cut_short = list[Found](), 0
     for group in places.values():
-        clusters = near.clusters([(each, each.words) for each in group], threshold, together=together)
-        found += [Found(cluster.ids, cluster.similarity) for cluster in clusters.found]
+        clusters = near.clusters([(memory, memory.words) for memory in group], threshold, together=together)
+        groups += [Found(cluster.ids, cluster.similarity) for cluster in clusters.found]
         cut_short += clusters.cut_short
         if vectors is not None:
-            taken = {each.row for cluster in clusters.found for each in cluster.ids}
-            rest = [each for each in group if each.row not in taken]
-            found += _by_vectors(rest, partial(vectors, connection), together)
-    return Searched(tuple(found), len(seen), cut_short)
+            taken = {memory.row for cluster in clusters.found for memory in cluster.ids}
+            rest = [memory for memory in group if memory.row not in taken]
+            groups += _by_vectors(rest, partial(vectors, connection), together)
+    return Searched(tuple(groups), len(seen), cut_short)
 
 
 def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]], together: Together) -> list[Found]:
-    """Pairs whose vectors are near, of those that have about half of their words in common; each memory in one."""
-    index, found, taken = near.Index(domain.LEAST_WORDS, near.rarest_first(each.words for each in seen)), [], set[int]()
-    for each in seen:
-        for number, similarity in index.near(each.words, most=near.NEIGHBORS, patience=near.PATIENCE):
-            other = seen[number]
-            if taken & {each.row, other.row} or not together(other, each):
+    """Return pairs whose vectors are near, of memories that share about half of their words; a memory is in at most one pair."""
+    index, pairs, taken = (
+        near.Index(domain.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
+        [],
+        set[int](),
+    )
+    for memory in seen:
+        for number, similarity in index.near(memory.words, most=near.NEIGHBORS, patience=near.PATIENCE):
+            partner = seen[number]
+            if taken & {memory.row, partner.row} or not together(partner, memory):
                 continue
-            if sum(map(mul, vector(each), vector(other))) >= domain.COSINE:
-                taken |= {each.row, other.row}
-                found.append(Found((other, each), similarity, domain.VECTORS_RULE))
-        index.add(each.words)
-    return found
+            if sum(map(mul, vector(memory), vector(partner))) >= domain.COSINE:
+                taken |= {memory.row, partner.row}
+                pairs.append(Found((partner, memory), similarity, domain.VECTORS_RULE))
+        index.add(memory.words)
+    return pairs
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[Seen]:
@@ -132,30 +144,30 @@ def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[See
 
 
 def _near(seen: Sequence[Seen], changed: Collection[int], threshold: int) -> list[Seen]:
-    """Those that have changed, and whatever is near one of them: an index of the few, by which all are looked up."""
-    new = [each for each in seen if each.row in changed]
-    index = near.Index(threshold, near.rarest_first(each.words for each in new))
-    for each in new:
-        index.add(each.words)
-    return [each for each in seen if each.row in changed or index.near(each.words, most=1)] if new else []
+    """Return the changed memories and all memories near one of them, by an index of the changed ones."""
+    new = [memory for memory in seen if memory.row in changed]
+    index = near.Index(threshold, near.rarest_first(memory.words for memory in new))
+    for memory in new:
+        index.add(memory.words)
+    return [memory for memory in seen if memory.row in changed or index.near(memory.words, most=1)] if new else []
 
 
 def _busy(connection: sqlite3.Connection, user: str) -> set[str]:
-    """The memories in a proposal that somebody still has to decide about."""
+    """Return the memories in a proposal that waits for a decision."""
     waiting = merges.listing(connection, user, (domain.PROPOSED,))
-    return {id for each in waiting if not why_obsolete(connection, each) for id in each.memories}
+    return {id for merge in waiting if not why_obsolete(connection, merge) for id in merge.memories}
 
 
 def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
-    """Pairs that were turned down or whose proposal was undone, and those that say different things of one slot."""
-    groups = [each.memories for each in merges.listing(connection, user, (domain.REJECTED,))]
-    groups += [each.memories for each in merges.undone(connection, user)]
-    groups += [each.members for each in conflicts.listing(connection, user)]
+    """Return the pairs that were rejected or whose proposal was undone, and those that conflict in one slot."""
+    groups = [merge.memories for merge in merges.listing(connection, user, (domain.REJECTED,))]
+    groups += [merge.memories for merge in merges.undone(connection, user)]
+    groups += [conflict.members for conflict in conflicts.listing(connection, user)]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 
 
 def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
-    """Why a proposal is about nothing any more: what became of a member since; "" where nothing did."""
+    """Return the reason why a proposal is obsolete: the change of a member since the proposal; "" without a change."""
     for id in merge.memories:
         row = find_row(connection, id, "m", merge.user or "")
         now = memories.get(connection, row) if row is not None else None
@@ -165,27 +177,27 @@ def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
             return f"{id} is {'quarantined' if now.status == 'active' else now.status}"
         then = memories.get_at(connection, row, merge.proposed_at)
         if then is not None and (then.content, then.project, then.kind) != (now.content, now.project, now.kind):
-            return f"{id} says something else by now"
+            return f"{id} has another content, project or kind by now"
     return ""
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def propose(work: Work, found: Sequence[Found]) -> None:
-    """Proposes what is still as it was seen, and not proposed or turned down meanwhile."""
+def propose(work: Work, matches: Sequence[Found]) -> None:
+    """Propose the groups whose members are as the search saw them, unless they were proposed or rejected meanwhile."""
     project = work.project
-    for each in found:
-        states = [work.find(member.id, "m") for member in each.members]
-        if not all(_is_as_seen(*pair) for pair in zip(each.members, states, strict=True)):
+    for group in matches:
+        states = [work.find(member.id, "m") for member in group.members]
+        if not all(_is_as_seen(*pair) for pair in zip(group.members, states, strict=True)):
             continue
-        known = _known(work, each.ids)
+        known = _known(work, group.ids)
         if known is None:
             continue
-        work.project = each.members[0].project
-        command = domain.Propose(each.ids, each.similarity, each.rule)
+        work.project = group.members[0].project
+        command = domain.Propose(group.ids, group.similarity, group.rule)
         if known == []:
-            work.emit(work.new_id("g"), MergeProposed(each.ids, each.similarity, each.rule))
+            work.emit(work.new_id("g"), MergeProposed(group.ids, group.similarity, group.rule))
         else:
             for event in domain.decide(command, known[0]):
                 work.emit(known[0].id, event, first=known[0].row)
@@ -199,7 +211,7 @@ def _is_as_seen(seen: Seen, now: Memory | None) -> bool:
 
 
 def _known(work: Work, ids: tuple[str, ...]) -> list[Merge] | None:
-    """The merge of exactly these memories, if there was one; None where they are not to be proposed."""
+    """Return the earlier merges of exactly these memories; None if the memories must not be proposed."""
     same = list[Merge]()
     for merge in _about(work, ids):
         shared = set(ids) & set(merge.memories)
@@ -219,16 +231,16 @@ def _about(work: Work, ids: Sequence[str]) -> list[Merge]:
 
 
 def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: Merge | None = None) -> str:
-    """The one memory that takes the place of these, and which they are superseded by; the id of what they became already."""
-    members: list[Memory] = list({state.id: state for each in ids if (state := work.load(each, "m"))}.values())
+    """Merge the memories into a new memory, which supersedes them; return its id, or the id of an earlier merge of the same."""
+    members: list[Memory] = list({state.id: state for id in ids if (state := work.load(id, "m"))}.values())
     if len(members) < 2 or len(members) > domain.MEMBERS:
         raise RejectedError(
-            f"a merge is of 2 to {domain.MEMBERS} memories, and these are {len(members)}",
+            f"a merge takes 2 to {domain.MEMBERS} different memories, and {len(members)} were given",
             rule="size",
             limit=domain.MEMBERS,
             requested=len(members),
         )
-    named = tuple(sorted(each.id for each in members))
+    named = tuple(sorted(member.id for member in members))
     if (became := _became(work, named, members)) is not None:
         work.absorbed = True
         return became
@@ -238,15 +250,15 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     work.project = chosen.project
     admission.refuse_threat(work, text, "merge into")
     _refuse_duplicate(work, members, text)
-    together = replace(chosen, content="".join(each.content or "" for each in members))
+    together = replace(chosen, content="".join(member.content or "" for member in members))
     admission.check_budget(work, chosen.kind, text, frees=together)
     merged = _emit_merged(work, members, chosen, text)
-    for each in members:  # what they said is said by the one for all of its time, so they hold at none
-        command = memory_domain.Supersede(merged, each.valid_from, reason, domain.RULE)
-        for event in memory_domain.decide(command, each):
-            work.emit(each.id, event, first=each.row)
+    for member in members:  # the merged memory covers the whole time of its members
+        command = memory_domain.Supersede(merged, member.valid_from, reason, domain.RULE)
+        for event in memory_domain.decide(command, member):
+            work.emit(member.id, event, first=member.row)
     if proposal is None:
-        waiting = [each for each in _about(work, named) if (each.status, each.memories) == (domain.PROPOSED, named)]
+        waiting = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (domain.PROPOSED, named)]
         proposal = waiting[0] if waiting else None
     if proposal is None:
         work.emit(work.new_id("g"), MemoriesMerged(merged, named, domain.RULE, reason))
@@ -257,38 +269,40 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
 
 
 def _became(work: Work, named: tuple[str, ...], members: Sequence[Memory]) -> str | None:
-    """What exactly these became, while none of them is active again."""
-    if any(each.status != "superseded" for each in members):
+    """Return the memory that exactly these members became, while none of them is active again."""
+    if any(member.status != "superseded" for member in members):
         return None
-    done = [each for each in _about(work, named) if (each.status, each.memories) == (domain.MERGED, named)]
-    return next((each.memory for each in done if each.memory == members[0].superseded_by), None)
+    done = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (domain.MERGED, named)]
+    return next((merge.memory for merge in done if merge.memory == members[0].superseded_by), None)
 
 
 def _check(work: Work, members: Sequence[Memory]) -> None:
-    for each in members:
-        if each.status == "candidate":
+    for member in members:
+        if member.status == "candidate":
             raise RejectedError(
-                f"cannot merge {each.id}: it is a candidate; promote it first", rule="transition", subject=each.id
+                f"cannot merge {member.id}: it is a candidate; promote it first", rule="transition", subject=member.id
             )
-        if each.status != "active":
-            raise memory_domain.refusal(memory_domain.Supersede(None, ""), each)
-        if each.quarantined:
-            raise RejectedError(f"cannot merge {each.id}: it is quarantined; release it first", rule="merge")
-    kinds, places = {each.kind for each in members}, {work.together(each.project)[0] for each in members}
-    for what, several in (("kind", len(kinds)), ("project", len(places))):
+        if member.status != "active":
+            raise memory_domain.refusal(memory_domain.Supersede(None, ""), member)
+        if member.quarantined:
+            raise RejectedError(f"cannot merge {member.id}: it is quarantined; release it first", rule="merge")
+    kinds, places = {member.kind for member in members}, {work.together(member.project)[0] for member in members}
+    for property_name, several in (("kind", len(kinds)), ("project", len(places))):
         if several > 1:
-            raise RejectedError(f"memories that are merged have one {what}, and these have several", rule="merge")
+            raise RejectedError(
+                f"only memories of one {property_name} can be merged, and these have {several}", rule="merge"
+            )
 
 
 def _refuse_duplicate(work: Work, members: Sequence[Memory], content: str) -> None:
     first = members[0]
-    rows = {each.row for each in members}
-    other = admission.same(work, first.kind, first.project, content, "active", besides=rows)
-    if other is not None:
+    rows = {member.row for member in members}
+    same = admission.same(work, first.kind, first.project, content, "active", besides=rows)
+    if same is not None:
         raise RejectedError(
-            f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",
+            f"cannot merge into this wording: {same.id} is active and says the same; include it in the merge",
             rule="duplicate",
-            subject=other.id,
+            subject=same.id,
         )
 
 

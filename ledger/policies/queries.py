@@ -1,4 +1,4 @@
-"""The parameters of one user's memory."""
+"""The query for the parameters of a user's memory."""
 
 from __future__ import annotations
 

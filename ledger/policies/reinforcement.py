@@ -1,5 +1,7 @@
-"""Whenever an interaction has a response, the memories that it restates are reinforced: once each, best first; those that it
-denies are named, and offered for review."""
+"""Reinforcement after a response: the memories that it restates are reinforced, once each, best first.
+
+Memories that the response denies are named, and offered for review.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,14 @@ from projections.search import restatable
 from projections.views import confidence, interactions, memories, projects
 
 ACTOR = "policy:reinforcement"
-MOST_DENIED = 20  # memories of one response that are named (ours)
+MOST_DENIED = 20  # denied memories that are named for a response (our own choice)
 
 
 class Found(Struct, frozen=True):
-    """What a search outside the lock came to: the pool, the rows of the memories that the response restates, best first, and
-    those that it denies."""
+    """The result of a search outside the lock.
+
+    It has the size of the pool, the rows of the memories that the response restates, best first, and of those that it denies.
+    """
 
     matcher: str
     pool_size: int
@@ -40,50 +44,55 @@ class Found(Struct, frozen=True):
 def evaluate(
     connection: sqlite3.Connection, secret: bytes, user: str, project: str | None, text: str, matcher: str
 ) -> Found:
-    """Reads only; ``text`` is response and summary."""
+    """Return the memories that a text restates or denies, by reading only; ``text`` is the response and its summary."""
     response, scope = Response(text), projects.together(connection, project)
     size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
-    if matcher == substring.NAME:  # a substring may begin inside a word, so no index of words can find it
+    if matcher == substring.NAME:  # an index of words cannot find a substring that begins inside a word
         texts = [
-            (each.row, each.content) for each in memories.pool(connection, user, scope) if each.content is not None
+            (memory.row, memory.content)
+            for memory in memories.pool(connection, user, scope)
+            if memory.content is not None
         ]
     judged = [(row, judge(matcher, response, content)) for row, content in texts]
-    found = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
-    found.sort(key=lambda each: (-each[1].fraction, -each[1].overlap, each[0]))
+    matches = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
+    matches.sort(key=lambda hit: (-hit[1].fraction, -hit[1].overlap, hit[0]))
     denied = sorted(row for row, verdict in judged if verdict.denial)
-    return Found(matcher, size, response, tuple(found), tuple(denied))
+    return Found(matcher, size, response, tuple(matches), tuple(denied))
 
 
-def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> ReinforcementEvaluated:
-    """Under the lock: looks at the best of the found ids again, and emits what is still so; the rest is only counted."""
+def record(work: Work, subject: Interaction, evaluation: Found, policy: Policy) -> ReinforcementEvaluated:
+    """Check the best matches again under the lock, and emit those that still hold.
+
+    Matches beyond the policy's limit are counted.
+    """
     taken: list[tuple[Memory, Match]] = []
     looked_at, echoes = 0, set(subject.memories_used)
-    for row, _ in found.matches:
+    for row, _ in evaluation.matches:
         if len(taken) == policy.max_matches:
             break
         looked_at += 1
         memory = _active(work, row)
         if memory is None or confidence.counted(work.rows, memory.row, subject.id):
             continue
-        if (hit := judge(found.matcher, found.response, memory.content or "").match) is not None:
+        if (hit := judge(evaluation.matcher, evaluation.response, memory.content or "").match) is not None:
             taken.append((memory, hit))
     matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
-    left, denied = len(found.matches) - looked_at, tuple(_denied(work, found, subject))[:MOST_DENIED]
-    evaluated = ReinforcementEvaluated(found.matcher, found.pool_size, matched, left, denied)
+    left, denied = len(evaluation.matches) - looked_at, tuple(_denied(work, evaluation, subject))[:MOST_DENIED]
+    evaluated = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size, matched, left, denied)
     if taken or denied or subject.reinforcement not in ("done", "waiting"):
         for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):
             work.emit(subject.id, event, first=subject.row)
-        for (memory, _), each in zip(taken, matched, strict=True):
-            _reinforce(work, memory, each, found.matcher, subject, policy)
+        for (memory, _), match in zip(taken, matched, strict=True):
+            _reinforce(work, memory, match, evaluation.matcher, subject, policy)
     return evaluated
 
 
-def _denied(work: Work, found: Found, subject: Interaction) -> Iterator[Denied]:
-    """What the response still denies and was not found to deny before."""
-    known = {each.memory for each in subject.denials}
-    for row in found.denied:
+def _denied(work: Work, evaluation: Found, subject: Interaction) -> Iterator[Denied]:
+    """Yield the memories that the response still denies, without those whose denial is already recorded."""
+    known = {denial.memory for denial in subject.denials}
+    for row in evaluation.denied:
         if (memory := _active(work, row)) is not None and memory.id not in known:
-            how = judge(found.matcher, found.response, memory.content or "").denial
+            how = judge(evaluation.matcher, evaluation.response, memory.content or "").denial
             if how:
                 yield Denied(memory.id, how)
 
@@ -99,9 +108,11 @@ def is_contradicted(work: Work, memory: Memory) -> bool:
 
 
 def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> dict[int, tuple[str, ...]]:
-    """The rows of the active memories (``only`` of one) that turns deny, with these turns, where nothing was decided about the
-    memory since."""
-    found: dict[int, tuple[str, ...]] = {}
+    """Return the active memories that turns deny, by their rows, each with the turns.
+
+    A memory about which something was decided since the turn is left out. ``only`` selects one memory.
+    """
+    turns_by_row: dict[int, tuple[str, ...]] = {}
     for turn in interactions.denying(connection, user, only):
         for denial in turn.denials:
             row = find_row(connection, denial.memory, "m", user)
@@ -109,8 +120,8 @@ def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> d
             if memory is None or memory.status != "active" or memory.quarantined:
                 continue
             if memory.decided_at < denial.position:
-                found[memory.row] = (*found.get(memory.row, ()), turn.id)
-    return found
+                turns_by_row[memory.row] = (*turns_by_row.get(memory.row, ()), turn.id)
+    return turns_by_row
 
 
 def _reinforce(

@@ -1,4 +1,4 @@
-"""What the rules find in a piece of conversation, recorded under the lock; the table of admission says of which status."""
+"""The findings of the rules in a piece of conversation, recorded under the lock with the status of the table of admission."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also
 
 
 def by_rules(lines: Sequence[Line]) -> Extraction:
-    """Return what the rules find in some lines, as one pass; each finding's ``field`` is the number of its line.
+    """Return the findings of the rules in some lines, as one pass; each finding's ``field`` is the number of its line.
 
-    What a user says of himself is nothing that lies inside of what rules/1 finds; of his preferences the forms of a first
-    person decide alone, for those of rules/1 take half a sentence for the whole.
+    A statement of the user about himself is dropped if it lies inside a finding of rules/1. Of the user's preferences only the
+    forms in the first person count, for those of rules/1 take half a sentence for the whole.
     """
-    found = extract_all({str(number): line.text for number, line in enumerate(lines)})
+    extracted = extract_all({str(number): line.text for number, line in enumerate(lines)})
     of_others = [
         finding
-        for finding in found.kept
+        for finding in extracted.kept
         if finding.rule != "preference_sentence" or lines[int(finding.field)].role != "user"
     ]
     own = [
@@ -37,40 +37,53 @@ def by_rules(lines: Sequence[Line]) -> Extraction:
         for number, line in enumerate(lines)
         if line.role == "user"
         for statement in first_person.statements(line.text, str(number))
-        if not any(other.field == statement.field and other.start <= statement.start < other.end for other in of_others)
+        if not any(
+            enclosing.field == statement.field and enclosing.start <= statement.start < enclosing.end
+            for enclosing in of_others
+        )
     ]
     ordered = sorted((*of_others, *own), key=lambda finding: (int(finding.field), finding.start))
-    return Extraction(tuple(ordered[:BATCH_CAP]), found.dropped, found.further_dropped)
+    return Extraction(tuple(ordered[:BATCH_CAP]), extracted.dropped, extracted.further_dropped)
 
 
 def record_rules(
     work: Work,
     lines: Sequence[Line],
-    found: Extraction,
+    findings: Extraction,
     sources: Callable[[Line], tuple[str, ...]],
     injected: Iterable[str] = (),
     *,
     quarantined: bool = False,
 ) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
-    """Under the lock: what is new becomes a memory, active or a candidate as the table of admission says; everything else is
-    listed with its reason; each with its line. Of lines in quarantine nothing is kept."""
+    """Record the new findings under the lock, active or as candidates by the table of admission.
+
+    The function returns the memories, and the dropped findings with their reasons, each with its line. Nothing is kept of lines
+    in quarantine.
+    """
     policy = work.policy()
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
     kept: list[tuple[str, Line]] = []
-    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
+    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in findings.dropped]
     earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
-    for each in found.kept:
-        line = lines[int(each.field)]
+    for extracted in findings.kept:
+        line = lines[int(extracted.field)]
         claimed = line.role != "user"
-        attempt = work.cleaned(_of_rule(each, line, sources(line), policy))
+        attempt = work.cleaned(_of_rule(extracted, line, sources(line), policy))
         reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
         if reason == "duplicate" and attempt.status == admitting.ACTIVE:
-            reason, known = None, None  # what is believed stands beside what waits, as a person's remember does
+            reason, known = (
+                None,
+                None,
+            )  # an active memory may have the text of a candidate, as after a person's remember
         reason = reason or extraction.unfit(work, attempt)
         if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
             reason = "secret"
-        if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
-            reason, known = "speaker", None  # an assistant's "I" is nobody's preference
+        if (
+            claimed
+            and extracted.rule == "preference_sentence"
+            and line.text[extracted.start : extracted.start + 1] == "I"
+        ):
+            reason, known = "speaker", None  # an assistant's "I" states no person's preference
         reason = "quarantined" if quarantined else reason
         if reason is None and attempt.status == admitting.ACTIVE:
             reason = _over_budget(work, attempt, added)
@@ -82,36 +95,36 @@ def record_rules(
             admission.absorb(work, known, attempt)
         elif reason == "known" and known is not None and _is_by_user(attempt, line):
             reason = CONFIRMED if confirm(work, known, attempt) else reason
-        dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
+        dropped.append((_dropped(extracted, reason, lines, known.id if known else None), line))
     return kept, dropped
 
 
-def _of_rule(found: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
+def _of_rule(finding: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
     """Return the memory of a finding, with the status that its line of the table of admission gives."""
-    row = rule_row(found, line) if policy.admit != REVIEW else None
+    row = rule_row(finding, line) if policy.admit != REVIEW else None
     most = rules.millionths("claim_confidence", policy.claim_confidence)
-    extractor = first_person.EXTRACTOR if found.rule.endswith(first_person.OF_RULES) else EXTRACTOR
+    extractor = first_person.EXTRACTOR if finding.rule.endswith(first_person.OF_RULES) else EXTRACTOR
     return MemoryCaptured(
-        content=found.content,
-        kind=found.kind,
+        content=finding.content,
+        kind=finding.kind,
         status=row.status if row is not None else "candidate",
-        confidence=min(found.confidence, most) if line.role != "user" else found.confidence,
+        confidence=min(finding.confidence, most) if line.role != "user" else finding.confidence,
         sources=sources,
         valid_from=line.time,
-        origin=Origin(found.rule, extractor, line.field, found.start, found.end, line.position),
+        origin=Origin(finding.rule, extractor, line.field, finding.start, finding.end, line.position),
         admission=row.recorded if row is not None else "",
     )
 
 
-def rule_row(found: Extracted, line: Line) -> admitting.Row:
-    """The line of the table of what a rule found in a line."""
-    stated = found.rule.endswith(first_person.OF_RULES)
-    prefers = found.rule == "preference_sentence" and line.text[found.start : found.start + 1] == "I"
-    before = line.text[max(0, found.start - 40) : found.start]
-    decided = found.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
+def rule_row(finding: Extracted, line: Line) -> admitting.Row:
+    """Return the line of the table for a rule's finding in a line."""
+    stated = finding.rule.endswith(first_person.OF_RULES)
+    prefers = finding.rule == "preference_sentence" and line.text[finding.start : finding.start + 1] == "I"
+    before = line.text[max(0, finding.start - 40) : finding.start]
+    decided = finding.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
     of_himself = stated or prefers or decided
-    is_order = found.rule == first_person.ORDER
-    return admitting.of_finding(line, found.start, found.end, of_himself=of_himself, is_order=is_order)
+    is_order = finding.rule == first_person.ORDER
+    return admitting.of_finding(line, finding.start, finding.end, of_himself=of_himself, is_order=is_order)
 
 
 def _is_by_user(attempt: MemoryCaptured, line: Line) -> bool:
@@ -120,7 +133,7 @@ def _is_by_user(attempt: MemoryCaptured, line: Line) -> bool:
 
 
 def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> str | None:
-    """The reason why an active memory does not fit; one that does counts in ``added``."""
+    """Return "budget" if an active memory does not fit, or None after counting the memory in ``added``."""
     try:
         admission.check_budget(work, attempt.kind, attempt.content, pending=added)
     except RejectedError:
@@ -129,6 +142,6 @@ def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> 
     return None
 
 
-def _dropped(found: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
-    line = lines[int(found.field)]
-    return Dropped(found.rule, line.field, found.start, found.end, reason, memory, line.position)
+def _dropped(finding: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
+    line = lines[int(finding.field)]
+    return Dropped(finding.rule, line.field, finding.start, finding.end, reason, memory, line.position)

@@ -1,5 +1,7 @@
-"""What a model or the rules found in a piece of conversation, applied under the lock: first what takes a fact's place, then
-what is new, then relations. Whatever is refused is dropped with its reason, and nothing is retracted for it."""
+"""The findings of a model in a piece of conversation, applied under the lock: successors, retractions, new facts, relations.
+
+A refused finding is dropped with its reason, and no memory is retracted for it.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +31,27 @@ from projections.views import projects
 
 MODEL_EXTRACTOR = "extract/2"
 KEPT, CONFIRMED = "kept", "confirmed"
-STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
-ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
-FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
-SHOWN = 60  # facts in a prompt, the newest (SEEDS 2b)
-LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (ours)
-MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
-UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
+STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated by the user, or by the assistant alone
+ACTIONS = 50  # of one call that are applied, as in ATOCore's batch cap; further ones are counted
+FACT_CHARS = 2_000  # a longer text is not a fact (our own choice)
+SHOWN = 60  # facts in a prompt, the newest, as in rubino
+LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (our own choice)
+MODEL_CONFIDENCE = 600_000  # of a fact without a confidence in [0, 1], equal to a sentence rule's (our own choice)
+UNTRUSTED = ("web", "tool", "file")  # channels whose texts always need a review
 
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
-CITES = "cites"  # in the list of what a model did: which message it named for a memory
-CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
+CITES = "cites"  # the action in a recorded call that gives the message a model named for a memory
+CITED = 20  # messages listed for a memory; a memory with more of them rests on the whole piece (our own choice)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """One fact that a model found: a new one, or one that takes the place of ``fact`` (a number in the prompt) or of one
-    that says ``old``. ``cited`` are the lines that say it; ``confidence`` is None where none in [0, 1] was given. One that
-    retracts has no ``content``: ``fact`` is no longer so, or was ``wrong`` from the beginning."""
+    """A fact that a model found: a new fact, or the successor of another.
+
+    The fact replaced is ``fact`` (a number in the prompt), or a memory that says ``old``. ``cited`` are the lines that state the
+    fact. ``confidence`` is None if the model gave none in [0, 1]. A retraction has no ``content``: ``fact`` no longer holds, or
+    was ``wrong`` from the beginning.
+    """
 
     what: str
     content: str
@@ -62,7 +67,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     @property
     def claimed(self) -> bool:
-        """Whether only the assistant said it, as far as anybody can tell: it says so, or cites no line of the user's."""
+        """Return True if only the assistant stated the fact: the model says so, or cites no line of the user's."""
         return not self.by_user or not any(line.role == "user" for line in self.cited)
 
     @property
@@ -71,8 +76,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class Taken(Struct, frozen=True):
-    """What became of one action: "kept", or why it was not; what it came to, what it was about, and what it said, if that
-    lies nowhere else and may be kept."""
+    """The result of an action: "kept", or the reason why it was dropped.
+
+    ``subject`` is the resulting memory, ``target`` the memory that the action was about. ``text`` is the action's text, if it
+    lies nowhere else and may be kept.
+    """
 
     what: str
     outcome: str = KEPT
@@ -82,7 +90,7 @@ class Taken(Struct, frozen=True):
 
 
 class Relation(Struct, frozen=True):
-    """What a model says of two names."""
+    """A relation between two names that a model found."""
 
     subject: str
     relation: str
@@ -97,8 +105,10 @@ class Relation(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True):
-    """A proposal with what was found on a snapshot: the memory it is to replace, and those that say nearly the same.
-    ``unknown`` says that it names a fact that it was not shown."""
+    """A proposal with the memories found on a snapshot: the memory to replace, and those that say nearly the same.
+
+    ``unknown`` is True if the proposal names a fact that the model was not shown.
+    """
 
     proposal: Proposal
     target: Memory | None = None
@@ -109,7 +119,7 @@ class Seen(Struct, frozen=True):
 def look(
     connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
 ) -> Seen:
-    """Reads only: what is decided about is looked at again under the lock."""
+    """Return the proposal with related memories, by reading only; decisions check the memories again under the lock."""
     like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
     if proposal.what not in (SUPERSEDE, RETRACT):
         return Seen(proposal, None, like)
@@ -122,57 +132,62 @@ def look(
 def _memory_stating(
     connection: sqlite3.Connection, old: str, shown: Sequence[Memory], user: str, project: str | None
 ) -> Memory | None:
-    """The active memory that a text means: that which says just this, the only one shown that contains it, or the nearest."""
-    wanted = normalise(old)
-    if not wanted:
+    """Return the active memory that a text means.
+
+    A memory with exactly this text comes first, then the only shown memory that contains it, then the nearest memory.
+    """
+    normal_form = normalise(old)
+    if not normal_form:
         return None
-    same = [each for each in shown if normalise(each.content or "") == wanted]
-    containing = [each for each in shown if wanted in normalise(each.content or "")]
+    same = [memory for memory in shown if normalise(memory.content or "") == normal_form]
+    containing = [memory for memory in shown if normal_form in normalise(memory.content or "")]
     if same or len(containing) == 1:
         return (same or containing)[0]
-    return next((each for each in near_to(connection, old, user, project) if each.status == "active"), None)
+    return next((memory for memory in near_to(connection, old, user, project) if memory.status == "active"), None)
 
 
 def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[Memory]:
-    """The memories of a project and the global ones that say nearly the same, whatever became of them; the nearest first.
+    """Return the memories of a project and without a project that say nearly the same, whatever their status; the nearest first.
 
     A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
-    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest are taken, being the rarest.
+    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest words are taken, for they are the rarest.
     """
     own = near.word_set(content)
     if not own:
         return []
-    forms = {"".join(words(found[0])): found[0] for found in _JOINED.finditer(folded(content))}
+    forms = {"".join(words(joined[0])): joined[0] for joined in _JOINED.finditer(folded(content))}
     ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
     prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
     expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
     scope = {*projects.together(connection, project), None}
-    found = search.having(connection, expression, user, tuple(scope), limit=LOOKED_AT)
-    judged = [(how, each) for each in found if (how := same_fact(own, each.content))]
-    return [each for _, each in sorted(judged, key=lambda each: (-each[0], -each[1].row))]
+    matches = search.having(connection, expression, user, tuple(scope), limit=LOOKED_AT)
+    judged = [(how, memory) for memory in matches if (how := same_fact(own, memory.content))]
+    return [item for _, item in sorted(judged, key=lambda scored: (-scored[0], -scored[1].row))]
 
 
 def same_fact(own: near.WordSet, content: str | None) -> int:
-    """How near a text is, in millionths; 0 below the threshold, and where one denies what the other says or has a number of
-    its own: such two are near, and not the same."""
-    other = near.word_set(content or "")
-    how = near.similarity(own, other)
-    return how if how >= near.THRESHOLD and not near.opposed(own, other) else 0
+    """Return the similarity of a text, in millionths; 0 if it states another fact.
+
+    Two texts state different facts below the threshold, and where one denies the other or has a number of its own.
+    """
+    word_set = near.word_set(content or "")
+    similarity = near.similarity(own, word_set)
+    return similarity if similarity >= near.THRESHOLD and not near.opposed(own, word_set) else 0
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
 class Batch:
-    """One piece being applied: what it made so far, what it retracted, and how many characters that takes."""
+    """The application of a piece: the memories made and retracted so far, and the characters that these add."""
 
     def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
         self.work, self.sources, self.policy = work, sources, work.policy()
-        self.injected = [each for id in injected if (each := extraction.injected(work, id)) is not None]
+        self.injected = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
         self.results: list[Taken] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
-        self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, all lines that say it; none where it names none)
+        self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, the lines that it cites)
         self._retired: dict[int, str] = {}
         self.superseded: list[str] = []
         self.retracted: list[str] = []
@@ -184,12 +199,12 @@ class Batch:
         return [id for id, _ in self.made]
 
     def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Taken]:
-        """What takes a fact's place first, then what ends one, then what is new, then relations."""
+        """Apply successors first, then retractions, then new facts, then relations."""
         self._lines = lines
-        for what in (SUPERSEDE, RETRACT, ADD):
-            for each in seen:
-                if each.proposal.what == what:
-                    self.results.append(self._applied(each, lines))
+        for action in (SUPERSEDE, RETRACT, ADD):
+            for proposal_seen in seen:
+                if proposal_seen.proposal.what == action:
+                    self.results.append(self._applied(proposal_seen, lines))
         for relation in relations:
             self.results.append(self._related(relation))
         return self.results
@@ -198,7 +213,7 @@ class Batch:
         proposal, project = seen.proposal, self.work.project
         target = seen.target.id if seen.target is not None else None
         if seen.target is not None:
-            self.work.project = seen.target.project  # a successor belongs where the fact did that it replaces
+            self.work.project = seen.target.project  # a successor belongs to the project of the fact that it replaces
         try:
             result = self._take(seen, lines)
         except RejectedError as refusal:
@@ -209,11 +224,11 @@ class Batch:
         return replace(result, text=text, target=result.target or target)
 
     def _secret(self, *texts: str | None) -> str:
-        """Why nothing with a secret in it is taken, where the policy refuses them instead of taking them out."""
+        """Return "secret" if a text has a secret and the policy refuses secrets instead of redacting them."""
         return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
 
     def _take(self, seen: Seen, lines: Sequence[Line]) -> Taken:
-        """All that can refuse comes before the first event, so that nothing is retracted for what is not taken."""
+        """Apply a proposal; every check comes before the first event, so that nothing is retracted for a refused proposal."""
         proposal, target = seen.proposal, None
         if proposal.what == RETRACT:
             return self._take_back(seen)
@@ -227,7 +242,10 @@ class Batch:
                 return Taken(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return Taken(proposal.what, "echo", echoed.id)
-        line = next((each for each in proposal.cited if each.role == "user" or proposal.claimed), _nobodys(lines[0]))
+        line = next(
+            (cited_line for cited_line in proposal.cited if cited_line.role == "user" or proposal.claimed),
+            _nobodys(lines[0]),
+        )
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
             return Taken(proposal.what, why)
@@ -235,12 +253,12 @@ class Batch:
         if known is None:
             return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
-            self._retire(target, known, attempt, proposal.reason)  # rubino #157
+            self._retire(target, known, attempt, proposal.reason)  # the known memory is the successor, as in rubino
             return Taken(proposal.what, KEPT, known, target.id)
         return Taken(proposal.what, reason, known)
 
     def _take_back(self, seen: Seen) -> Taken:
-        """Retracts the memory that a model names, where the user says in his own words that it is over or was wrong."""
+        """Retract the memory that a model names, if the user says in his own words that it is over or was wrong."""
         proposal = seen.proposal
         target: Memory | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
         if target is None:
@@ -266,7 +284,7 @@ class Batch:
         self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
     def _row(self, proposal: Proposal, target: Memory | None) -> admitting.Row | None:
-        """The line of the table that decides; None where a person does."""
+        """Return the line of the table that decides; None if a person decides."""
         if self.policy.admit == REVIEW:
             return None
         content = proposal.content or (target.content or "" if target is not None else "")
@@ -274,20 +292,24 @@ class Batch:
         return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
     def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
-        """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
+        """Return the reason why a memory cannot be replaced; "" if it can.
+
+        Without a known memory the fact is simply new.
+        """
         if target is None:
             return ""
         if target.row in self._retired:
             return "repeated"
         if target.status != "active":
             return "not_active"
-        return "same" if normalise(target.content or "") == normalise(proposal.content) else ""  # rubino #223
+        # A repetition is not a successor, as in rubino.
+        return "same" if normalise(target.content or "") == normalise(proposal.content) else ""
 
     def _echoed(self, content: str) -> Memory | None:
         response = Response(content)
-        readable = (each for each in self.injected if each.content)
+        readable = (memory for memory in self.injected if memory.content)
         return next(
-            (each for each in readable if match(DEFAULT_MATCHER, response, each.content or "") is not None), None
+            (memory for memory in readable if match(DEFAULT_MATCHER, response, memory.content or "") is not None), None
         )
 
     def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
@@ -313,31 +335,34 @@ class Batch:
     def _known(
         self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None, proposal: Proposal
     ) -> tuple[str, str | None]:
-        """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
+        """Return the reason why a fact is not new, and the memory that has it; the memory to be replaced does not count."""
         besides = target.row if target is not None else 0
         if (made := self._made_near(attempt)) is not None:
             return "repeated", made
         reason, known = extraction.known(self.work, attempt, ())
-        found = [(reason, known)] if known is not None else []
-        found += [(self._reason(each), each) for seen in like if (each := self._still(seen, attempt)) is not None]
-        for why, each in found:
-            if each.row == besides or each.row in self._retired or why is None:
+        matches = [(reason, known)] if known is not None else []
+        matches += [(self._reason(still), still) for seen in like if (still := self._still(seen, attempt)) is not None]
+        for why, candidate in matches:
+            if candidate.row == besides or candidate.row in self._retired or why is None:
                 continue
             if why == "duplicate":
-                if attempt.status == "active" or each.supersedes != attempt.supersedes:
-                    continue  # what is believed stands beside what waits, and review tells of both
-                if each is known:
-                    admission.absorb(self.work, each, attempt)
-                    self.cited.append((each.id, proposal.cited))
+                if attempt.status == "active" or candidate.supersedes != attempt.supersedes:
+                    continue  # an active memory may stand beside a candidate, and the review shows both
+                if candidate is known:
+                    admission.absorb(self.work, candidate, attempt)
+                    self.cited.append((candidate.id, proposal.cited))
             own = proposal.trusted and attempt.admission != admitting.PASTED.recorded
-            if why == "known" and target is None and own and confirm(self.work, each, attempt):
-                self.cited.append((each.id, proposal.cited))
+            if why == "known" and target is None and own and confirm(self.work, candidate, attempt):
+                self.cited.append((candidate.id, proposal.cited))
                 why = CONFIRMED
-            return why, each.id
+            return why, candidate.id
         return "", None
 
     def _reason(self, memory: Memory) -> str | None:
-        """What it means that a memory says nearly the same; what ended without a person's no may become true again."""
+        """Return the meaning of a memory that says nearly the same; None if it ended without a person's rejection.
+
+        A fact that ended so may become true again.
+        """
         reasons = {
             "active": "near_duplicate",
             "candidate": "duplicate",
@@ -349,7 +374,7 @@ class Batch:
         return None if is_no else reason
 
     def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
-        """A memory found on the snapshot, if it says so still."""
+        """Return a memory found on the snapshot, if it still states the same."""
         memory: Memory | None = self.work.at_row(seen.row, "m")
         own = near.word_set(attempt.content or "")
         says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
@@ -384,11 +409,11 @@ class Batch:
         self.superseded.append(target.id)
 
     def _related(self, relation: Relation) -> Taken:
-        """A relation is said by the first fact that was stored; without one nothing says it."""
+        """Add a relation to the first fact that was stored; without a stored fact the relation is dropped."""
         if not self.made:
             return Taken(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
         names = (relation.subject, relation.relation, relation.object)
-        if self.work.secret_in(*names):  # a name is looked up by its text, so nothing can be taken out of it
+        if self.work.secret_in(*names):  # a name is looked up by its text, so nothing in it can be redacted
             return Taken(RELATIONS, "secret")
         if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
             return Taken(RELATIONS, "threat")
@@ -404,12 +429,12 @@ class Batch:
 
 
 def _nobodys(line: Line) -> Line:
-    """Where nothing is cited: the time of a line, and none of its words."""
+    """Return a line with the time of this line, and without its source, for a proposal that cites nothing."""
     return replace(line, position=0, interaction=None)
 
 
 def _malformed(proposal: Proposal) -> str:
-    """Why a text is no fact."""
+    """Return the reason why a text is not a fact; "" if it is."""
     content = proposal.content.strip()
     if not content or not words(content):
         return "blank"
@@ -417,8 +442,10 @@ def _malformed(proposal: Proposal) -> str:
 
 
 def confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
-    """What the user says again bears out what is believed, as ``remember`` does, unless it was said before; what a turn denies
-    waits for a person."""
+    """Record that the user stated a known fact again; return False if he said so before, or if a turn denies the memory.
+
+    A memory that a turn denies waits for a person.
+    """
     is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
     if not is_newer or reinforcement.is_contradicted(work, believed):
         return False

@@ -116,4 +116,4 @@ def test_where_the_policy_says_review_what_is_found_is_proposed_and_may_be_promo
 def test_a_wrong_option_is_named(db: str) -> None:
     assert run("add", "-", "--extract", "yes", db=db, stdin=b"user: hi").exit_code == 2
     assert run("add", "nowhere.json", db=db).exit_code == 3
-    assert "asks a model" in run("add", "-", "--extract", "model", db=db, stdin=b"user: hi").stderr
+    assert "by a model needs a model" in run("add", "-", "--extract", "model", db=db, stdin=b"user: hi").stderr

@@ -135,7 +135,7 @@ def test_a_tag_both_added_and_removed_stays() -> None:
 
 
 def test_a_reinforcement_never_takes_away() -> None:
-    with pytest.raises(RejectedError, match="adds at least 0"):
+    with pytest.raises(RejectedError, match="would lower the confidence"):
         decide(Reinforce(-1), memory())
     (event,) = decide(Reinforce(0), memory())
     after = evolve(memory(), recorded(event))

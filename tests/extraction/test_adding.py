@@ -166,9 +166,9 @@ def test_a_session_stays_in_the_project_it_began_in_and_the_answer_says_so(memor
     memory.projects.add("boat")
     memory.projects.add_alias("boat", "ship")
     assert told("s", "boat") == told("s", "ship") == told("s", None) == []
-    assert told("s", "car") == ["the session began in the project 'boat' and stays so: what was given was not used"]
+    assert told("s", "car") == ["the session began in the project 'boat' and stays there: the given project was not used"]
     assert told("t", None) == []
-    assert told("t", "boat") == ["the session began without a project and stays so: what was given was not used"]
+    assert told("t", "boat") == ["the session began without a project and stays there: the given project was not used"]
 
 
 def test_only_the_new_messages_are_appended_behind_the_others(memory: Ledger) -> None:
@@ -489,7 +489,7 @@ def test_where_nothing_is_said_nothing_is_written_and_the_answer_says_so(memory:
 def test_another_way_to_extract_is_refused(memory: Ledger, extract: Any) -> None:
     with pytest.raises(RejectedError, match="extract"):
         memory.add("hi", extract=extract)
-    with pytest.raises(RejectedError, match="asks a model"):
+    with pytest.raises(RejectedError, match="by a model needs a model"):
         memory.add("hi", extract="model")
     assert memory.position == 1
 

@@ -104,8 +104,8 @@ def test_ids_and_timestamps_that_are_new_with_each_call_make_no_other_conversati
     again = memory.add(chat(2, "Hi", "Hello"), session="x")
     assert (again.messages, again.known) == (0, 2)
     assert again.reasons[1] == (
-        "2 messages of the list are known by their texts, though their ids are others: give created_at where somebody says"
-        " the same once more"
+        "2 messages of the list are known by their texts, though their ids differ: give created_at where somebody says"
+        " the same again"
     )
     assert memory.add(chat(3, "Hi", "Hello", "I prefer tea.", "Noted."), session="x").messages == 2
     assert memory.add(chat(4, "Thanks"), session="x").messages == 1
@@ -124,7 +124,7 @@ def test_the_same_exchange_with_other_ids_at_another_time_is_another_one(memory:
 
 
 def test_a_dry_run_is_true_or_false(memory: Ledger) -> None:
-    with pytest.raises(RejectedError, match="dry_run is True or False, and 'no' is neither"):
+    with pytest.raises(RejectedError, match="dry_run must be True or False, and 'no' is neither"):
         memory.add("I prefer tea.", dry_run="no")  # type: ignore[arg-type]
 
 

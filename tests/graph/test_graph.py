@@ -271,7 +271,7 @@ def test_too_many_to_retire_at_once_is_refused(ledger: Ledger, monkeypatch: pyte
     monkeypatch.setattr(rules, "RETIRED", 2)
     for number in range(3):
         ledger.remember(f"Ana took job {number}.", relations=[("Ana", "works_at", "Acme")])
-    with pytest.raises(RejectedError, match="more than 2 memories") as refusal:
+    with pytest.raises(RejectedError, match="more than 2 edges") as refusal:
         ledger.remember("Ana left.", relations=[("Ana", "left", "Acme")])
     assert refusal.value.rule == "size" and len(ledger.memories.list()) == 3
 

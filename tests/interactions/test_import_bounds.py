@@ -67,7 +67,7 @@ def test_a_list_that_is_too_long_or_no_list_is_refused_before_anything_is_writte
         f"[{good}, x]",
     ):
         file.write_text(bad)
-        with pytest.raises(RejectedError, match="no JSON list of conversations"):
+        with pytest.raises(RejectedError, match="not a valid JSON list of conversations"):
             ledger.interactions.import_file(file)
     nested = tmp_path / "nested.jsonl"
     nested.write_text('{"prompt": "one", "context_pack": ' + '{"a":' * 200 + "1" + "}" * 201 + "\n")

@@ -49,7 +49,7 @@ def test_each_command_becomes_its_event() -> None:
 
 
 def test_a_response_stays() -> None:
-    with pytest.raises(RejectedError, match="has one already") as refusal:
+    with pytest.raises(RejectedError, match="already has a response") as refusal:
         decide(Attach(ATTACHED), interaction())  # type: ignore[arg-type]
     assert refusal.value.rule == "transition"
 
@@ -239,9 +239,9 @@ def test_an_answer_may_come_later(ledger: Ledger) -> None:
         "Which coffee?", "You prefer dark roast coffee.", "dark",
     )  # fmt: skip
     assert (answered.memories_used, answered.chunks_used, answered.reinforcement) == ((fact.id,), ("c1",), "done")
-    with pytest.raises(RejectedError, match="has one already"):
+    with pytest.raises(RejectedError, match="already has a response"):
         ledger.interactions.add_response(turn.id, "Another.")
-    with pytest.raises(RejectedError, match="both are blank"):
+    with pytest.raises(RejectedError, match="both the response and its summary are blank"):
         ledger.interactions.add_response(turn.id, "")
 
 

@@ -88,7 +88,7 @@ def test_a_response_may_come_later_and_only_once(ledger: Ledger) -> None:
     turn = ledger.capture("Tea?")
     done = ledger.interactions.add_response(turn.id, "Yes, green.", summary="green", chunks_used=["c_1"])
     assert (done.response, done.summary, done.chunks_used) == ("Yes, green.", "green", ("c_1",))
-    with pytest.raises(RejectedError, match="has one already"):
+    with pytest.raises(RejectedError, match="already has a response"):
         ledger.interactions.add_response(turn.id, "No.")
     with pytest.raises(RejectedError, match="takes several"):
         ledger.interactions.add_response(turn.id, "No.", memories_used="m_1")
@@ -101,7 +101,7 @@ def test_reinforce_counts_what_a_response_restates(ledger: Ledger) -> None:
     fact = ledger.remember("Ada drinks green tea every single morning.", kind="preference", confidence=0.5)
     report = ledger.interactions.reinforce(turn.id)
     assert [(id, before) for id, before, _ in report.reinforced] == [(fact.id, 0.5)]
-    with pytest.raises(RejectedError, match="no interaction"):
+    with pytest.raises(RejectedError, match="not the id of an interaction"):
         ledger.interactions.reinforce(fact.id)
 
 
@@ -203,8 +203,8 @@ def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger,
     file = tmp_path / "turns.jsonl"
     file.write_text('{"prompt": "Tea?", "respons": "Yes."}\n{"prompt": "Tea?", "": 1}\n')
     (_, unknown), (_, blank) = ledger.interactions.import_file(file).errors
-    assert unknown.startswith("it has a field 'respons', which there is not; there are: prompt, response, ")
-    assert blank.startswith("it has a field '', which there is not")
+    assert unknown.startswith("it has an unknown field 'respons'; the known fields are: prompt, response, ")
+    assert blank.startswith("it has an unknown field ''")
     conversations = tmp_path / "talk.json"
     conversations.write_text('[{"sample_id": "a"}, "a", {"turns": ["Hello."]}, {"turns": [{"text": "Hello."}]}]')
     report = ledger.interactions.import_file(conversations)

@@ -363,7 +363,7 @@ def test_a_proposal_whose_members_changed_is_moot_until_they_are_as_they_were(
     ledger.revise(pair[0], FAR)
     (told,) = ledger.merges.list(statuses=("obsolete",))
     assert pair[0] in told.why and ledger.merges.list() == []
-    with pytest.raises(RejectedError, match="something else"):
+    with pytest.raises(RejectedError, match="another content"):
         ledger.merges.apply(first)
     ledger.revise(pair[0], LONG)
     assert [each.id for each in ledger.merges.list()] == [first]

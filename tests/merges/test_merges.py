@@ -27,7 +27,7 @@ def test_a_proposal_is_found_once_and_applied(ledger: Ledger) -> None:
     assert (one.content, ledger.merges.get(found.id).status) == ("There is a barn.", "merged")
     assert {ledger.memories.get(each).superseded_by for each in members} == {one.id}
     assert then.merges.get(found.id).status == "proposed" and not hasattr(then.merges, "apply")
-    with pytest.raises(RejectedError, match="no merge"):
+    with pytest.raises(RejectedError, match="not the id of a merge"):
         ledger.merges.apply(members[0])
     with pytest.raises(RejectedError, match="idempotency_key"):
         ledger.merges.find(idempotency_key="k")

@@ -156,9 +156,9 @@ def test_scopes_are_never_mixed(ledger: Ledger) -> None:
 
 def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
     ids = [ledger.remember(COFFEE[0], project="a").id, ledger.remember(COFFEE[1], project="b").id]
-    with pytest.raises(RejectedError, match="one project"):
+    with pytest.raises(RejectedError, match="several projects"):
         ledger.consolidate(ids)
-    with pytest.raises(RejectedError, match="one project"):
+    with pytest.raises(RejectedError, match="several projects"):
         ledger.consolidate(ids[:1], project="b")
     bob = ledger.bind(user="bob").remember(COFFEE[0]).id
     with pytest.raises(NotFoundError):

@@ -218,8 +218,8 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
     ledger.retract(second)
     for source, told in (
         ([], "needs a source"),
-        ([second], "supports nothing"),
-        ([first, second], "supports nothing"),
+        ([second], "cannot be evidence"),
+        ([first, second], "cannot be evidence"),
         ([ledger.projects.get("home").id], "rests on memories"),
     ):
         with pytest.raises(RejectedError, match=told):
@@ -305,7 +305,7 @@ def test_a_revision_is_worded_from_the_live_sources_and_refused_without_any(ledg
     ledger.retract(first)
     assert ledger.revise(seen.id, "The user owns a grinder.").written_from == (second,)  # type: ignore[union-attr]
     ledger.retract(second)
-    with pytest.raises(RejectedError, match="nothing to word it from"):
+    with pytest.raises(RejectedError, match="a wording needs a live source"):
         ledger.revise(seen.id, "Whatever.")
 
 

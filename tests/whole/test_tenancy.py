@@ -235,7 +235,7 @@ def test_anothers_id_is_refused_in_the_words_for_an_id_that_is_nobodys(shared: L
 def test_what_a_turn_names_of_anothers_is_kept_as_what_is_nobodys(shared: Ledger) -> None:
     theirs = ids_of(shared, "bob")
     (warning,) = shared.bind(user="ada").capture("Mine?", memories_used=[theirs["fact"]]).warnings
-    assert "no memory of this user" in warning
+    assert "not a memory of this user" in warning
     before = shared.bind(user="bob").why(theirs["fact"])
     shared.bind(user="ada").capture(
         "And?", "The user owns a zebrawood.", memories_used=[theirs["fact"]], chunks_used=["c_1"]

@@ -1,14 +1,20 @@
-"""Every fact that can be recorded, its text fields, and the envelope around it: the storage format, one file a stream.
+"""Every event that can be recorded, with its text fields and its envelope: the storage format, one file a stream.
 
-A released event only ever gains fields with defaults, or gets an upcaster in ``ledger.store.mapper``. The name of a class is the
-name in the log, so renaming a class is changing the format. Every string field says what it is: ``Text`` is something a
-person or a model wrote and erasure may remove, so that it is null; ``Code`` is a word from our own vocabulary; ``Id`` names
-a subject, an event or a command; ``Time`` is fixed-width UTC; ``Digest`` is a hash of bytes of the log. Confidences and
-deltas are integers of one millionth.
+A released event only gains fields with defaults, or gets an upcaster in ``ledger.store.mapper``. The name of a class is the
+event's name in the log, so a renamed class changes the format. Every string field declares its use:
 
-What undo, distrust, erasure, the guards and the policies have to know of an event stands with it: its ``Traits``, a ``Ref`` on
-each id, a ``Use`` on a text that has one. They ask for it by ``of``, ``ids_in`` and ``used_as``, and none of it is
-stored. So a new event is its class here, its case in the decider of its subject, and the projections that show it.
+- ``Text`` was written by a person or a model; an erasure may remove the text, which is null then.
+- ``Code`` is a word from the product's own vocabulary.
+- ``Id`` names a subject, an event or a command.
+- ``Time`` is UTC of fixed width.
+- ``Digest`` is a hash of bytes of the log.
+
+Confidences and deltas are integers in millionths.
+
+Undo, distrust, erasure, the guards and the policies know an event by declarations beside its fields: its ``Traits``, a
+``Ref`` on each id, and a ``Use`` on some texts. They look these up by ``of``, ``ids_in`` and ``used_as``, and none of the
+declarations is stored. So a new event needs its class here, its case in the decider of its subject, and the projections that
+show it.
 """
 
 from ledger.domain.events.base import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What a field of an event can hold, what an event and an id in it are to others, and the base of every event."""
+"""The base of every event, the types of its fields, and the declarations that undo, erasure and the guards read."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -13,9 +13,9 @@ Digest = Annotated[str, Meta(extra={"string": "digest"})]
 Secret = Annotated[str, Meta(extra={"string": "secret"})]
 Json = Annotated[Raw, Meta(extra={"string": "text"})]
 
-NO_PARTS, NOTHING = Raw(b"[]"), Raw(b"{}")  # msgspec leaves a default of JSON out only where it is this very object
+NO_PARTS, NOTHING = Raw(b"[]"), Raw(b"{}")  # msgspec omits a default of type Raw only if it is this same object
 
-ESTIMATE = "estimate/1"  # the counter of tokens that is not named where it counted
+ESTIMATE = "estimate/1"  # the default counter of tokens, which is not stored
 
 
 Effect = Literal["reversible", "lasting", "inert", "act", "name"]
@@ -23,46 +23,49 @@ Role = Literal["cites", "rests_on", "replaces", "about", "part", "shown", "ends"
 
 
 class Traits(Struct, frozen=True):
-    """What an event is to the rest of the log. Of ``effect``:
+    """The role of an event in the log.
 
-    - "reversible": an undo can make it void; "lasting": nothing can
-    - "inert": it says something, and changes no subject
-    - "act": it makes other events void, or gives them back
-    - "name": it names a project or a session, which others may use by the time that it is undone
+    Values of ``effect``:
+
+    - "reversible": an undo can make the event void; "lasting": nothing can
+    - "inert": the event reports something and changes no subject
+    - "act": the event makes other events void, or puts them back
+    - "name": the event names a project or a session, which others may use by the time of an undo
     """
 
     effect: Effect
-    begins: str = ""  # the kind of subject that is there from it on
-    whole: bool = False  # it is about several subjects, and falls only with its whole command
-    governs: Literal["", "policy", "project", "session"] = ""  # by what of it later commands are decided, or found
-    falls_with_cause: bool = True  # otherwise it rests on its sources, and not on what caused it
-    since: int = (
-        1  # the format of the log in which it came, or its schema: announced by LedgerUpgraded before its first use
-    )
-    quarantined_as: str = ""  # what its text is called, which is quarantined by its position; a memory is so itself
+    begins: str = ""  # the kind of subject that begins with this event
+    whole: bool = False  # the event is about several subjects, and falls only with its whole command
+    governs: Literal["", "policy", "project", "session"] = ""  # later commands depend on this state of the event
+    falls_with_cause: bool = True  # otherwise the event rests on its sources, and not on its cause
+    # The format of the log that introduced the event or its schema; LedgerUpgraded announces it before its first use.
+    since: int = 1
+    quarantined_as: str = ""  # the name of its text in a quarantine by position; a memory is quarantined by its id
 
 
 class Ref(Struct, frozen=True):
-    """What an id, or each of several, is to the event that has it. Of ``role``:
+    """The role of an id, or of each of several ids, for the event that has it.
 
-    - "cites": its words come from it; "rests_on": the ground of an act, without which it falls
-    - "replaces": it takes the place of it; "ends": the act that it ends
-    - "part": what of its own subject it brings or is about; "about": what else it says something of
-    - "shown": what a model or a person was given
+    Values of ``role``:
+
+    - "cites": the event's words come from the subject; "rests_on": the ground of an act, without which the act falls
+    - "replaces": the event takes the subject's place; "ends": the act that the event ends
+    - "part": a part of the event's own subject; "about": another subject that the event reports on
+    - "shown": the subject was shown to a model or a person
     """
 
     role: Role
-    needs: Literal["any", "all"] = "all"  # it stands while any of the ids does, or only with all of them
-    among: Literal["ids", "anything"] = "ids"  # "anything": kept as they were given, they may be none of ours
+    needs: Literal["any", "all"] = "all"  # the event stands while any of the ids does, or only with all of them
+    among: Literal["ids", "anything"] = "ids"  # "anything": stored as the caller gave them, perhaps not ids at all
 
 
 class Use(Struct, frozen=True):
-    """What a text in an event is used for; one may have several uses, and most have none.
+    """A use of a text in an event; a text may have several uses, and most texts have none.
 
-    - "name": something is looked up by it, so that nothing in it can be redacted; "repeats": it repeats such a name
-    - "belief": recall gives it as what is so, and a threat in it may refuse it; "material": as what was said, always kept
-    - "quotes": an event of the ledger itself has what was said elsewhere, and goes with the session or project of that
-    - "coined": a word of people's own may stand where a word of ours does
+    - "name": something is looked up by the text, so that nothing in it can be redacted; "repeats": the text repeats such a name
+    - "belief": recall gives the text as true, and a threat in it may refuse it; "material": recall quotes it; it is always kept
+    - "quotes": an event of the ledger's own stream quotes a text from a session or project, and is erased with that
+    - "coined": a user's own word may stand where the product has a vocabulary
     """
 
     use: Literal["name", "repeats", "belief", "material", "quotes", "coined"]
@@ -76,7 +79,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Blob(Struct, frozen=True):
-    """A text above 256 KiB that lies in the blobs table: its id, its size in bytes, SHA-256 of salt + bytes in hex."""
+    """A text above 256 KiB that lies in the blobs table: its id, its size in bytes, and SHA-256 of salt + bytes in hex."""
 
     blob: Annotated[Id, Ref("part")]
     size_bytes: int
@@ -89,8 +92,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Dropped(Struct, frozen=True, omit_defaults=True):
-    """A value the extractor found and did not keep: the rule, the span in ``field`` (of the message at ``position``), and
-    why."""
+    """A value that the extractor found and did not keep: the rule, the span, and the reason.
+
+    The span lies in ``field``, of the message at ``position`` if that is not 0.
+    """
 
     rule: Code
     field: Code

@@ -9,9 +9,9 @@ from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDiges
 
 
 class DocumentAdded(Event, frozen=True):
-    """A document begins; its chunks are the ChunkAdded next to it. ``size`` is in characters.
+    """A document begins; its chunks are the ChunkAdded events next to it. ``size`` is in characters.
 
-    ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
+    ``path`` identifies the document within its user ("" for a text without a path). ``digest`` is that of the whole text.
     """
 
     traits = Traits("reversible", begins="document")
@@ -27,7 +27,7 @@ class DocumentAdded(Event, frozen=True):
 
 
 class ChunkAdded(Event, frozen=True):
-    """One piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above it, outermost first."""
+    """A piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above the piece, outermost first."""
 
     traits = Traits("reversible", quarantined_as="chunk")
 
@@ -42,12 +42,12 @@ Moved = tuple[int, int, int]
 
 
 class DocumentReplaced(Event, frozen=True):
-    """The document has another text from here; what is new in it are the ChunkAdded next to this.
+    """The document has another text from here; new pieces are the ChunkAdded events next to this event.
 
-    ``previous`` is the position of the DocumentAdded or DocumentReplaced whose chunks these are counted in: ``kept`` has
-    (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
-    ranges of the indexes before. A title, tags or metadata that are not there stay as they are, and null is what was erased; the
-    project is that of the envelope.
+    ``previous`` is the position of the DocumentAdded or DocumentReplaced event whose chunks the ranges count. ``kept`` holds
+    (first, last, to): the chunks with indexes first to last continue, from index ``to`` upwards. ``removed`` holds inclusive
+    ranges of the indexes before. A missing title, tags or metadata stay as they are; null means erased. The project is that
+    of the envelope.
     """
 
     traits = Traits("reversible")

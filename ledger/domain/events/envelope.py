@@ -1,4 +1,4 @@
-"""What is stored around the data of an event, and an event as it is read."""
+"""The envelope around the data of an event, and an event as it is read."""
 
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -10,9 +10,11 @@ T = TypeVar("T")
 
 
 class Redacted(Struct, frozen=True, omit_defaults=True):
-    """A secret that was taken out of a text before it was recorded: a mark stands at characters ``start`` to ``end`` of the
-    ``field`` ("content", "parts", "tags[2]"), for ``length`` characters of this ``kind``. No digest of a secret is kept: the
-    key to it would lie in the same file."""
+    """A secret that was taken out of a text before the text was recorded.
+
+    A mark stands at characters ``start`` to ``end`` of the ``field`` ("content", "parts", "tags[2]"), in place of ``length``
+    characters of this ``kind``. No digest of the secret is kept, for the key to the digest would lie in the same file.
+    """
 
     field: Code
     kind: Code
@@ -23,13 +25,13 @@ class Redacted(Struct, frozen=True, omit_defaults=True):
 
 
 class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
-    """What is stored of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns next to it.
+    """The stored form of an event: the JSON text of a row. ``position``, ``stream`` and ``version`` are columns next to it.
 
-    ``user`` bounds everything; a user that was erased is null and belongs to nobody, never to ``""``. ``occurred_at``
-    keeps the offset it was given with. ``redactions`` are the secrets taken out of ``data``. ``arguments`` is a keyed digest
-    of the command's arguments, only with a key; ``key`` is that of the row, which the chain covers by it.
+    ``user`` bounds everything; an erased user is null and belongs to nobody, never to ``""``. ``occurred_at`` keeps the offset
+    it was given with. ``redactions`` are the secrets taken out of ``data``. ``arguments`` is a keyed digest of the command's
+    arguments, present only with an idempotency key. ``key`` repeats the key of the row, so that the chain covers it.
 
-    A command goes by the id of its first event, in which ``command_id`` is left out, as is ``schema`` where it is 1.
+    A command is named by the id of its first event, in which ``command_id`` is left out. A ``schema`` of 1 is left out too.
     """
 
     event_id: Id
@@ -59,7 +61,7 @@ class Envelope(Struct, Generic[T], omit_defaults=True, kw_only=True, gc=False):
 
 
 class Recorded(Struct, Generic[T], frozen=True, gc=False):
-    """An event with its place in the log: what folds and readers receive.
+    """An event with its place in the log, as folds and readers receive it.
 
     ``first`` is the position of the first event of its stream: the integer that stands for the subject in every table.
     """

@@ -1,4 +1,4 @@
-"""The events of an interaction: a prompt, its response, and what was made of them."""
+"""The events of an interaction: a prompt, its response, and the evaluations of the two."""
 
 from typing import Annotated
 
@@ -8,8 +8,11 @@ from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, J
 
 
 class InteractionCaptured(Event, frozen=True):
-    """One prompt and, where there was one already, its response. ``memories_used`` and ``chunks_used`` are what the model had
-    been shown, ``context`` all that it was given; ``reinforce`` is false where the response is no evidence."""
+    """A prompt and, if already known, its response.
+
+    ``memories_used`` and ``chunks_used`` are what the model had been shown, and ``context`` is everything it was given.
+    ``reinforce`` is false if the response is not evidence.
+    """
 
     traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
 
@@ -24,7 +27,7 @@ class InteractionCaptured(Event, frozen=True):
 
 
 class ResponseAttached(Event, frozen=True):
-    """The response of a turn that was captured without one; its ``metadata`` comes to what the turn has."""
+    """The response of a turn that was captured without a response; its ``metadata`` is added to that of the turn."""
 
     traits = Traits("reversible", quarantined_as="response")
 
@@ -36,7 +39,7 @@ class ResponseAttached(Event, frozen=True):
 
 
 class Matched(Struct, frozen=True, omit_defaults=True):
-    """One memory that the response restates: stems in common, stems in all, their share in millionths."""
+    """A memory that the response restates: stems in common, stems in all, and their share in millionths."""
 
     memory: Annotated[Id, Ref("about")]
     overlap: int
@@ -46,15 +49,17 @@ class Matched(Struct, frozen=True, omit_defaults=True):
 
 
 class Denied(Struct, frozen=True, omit_defaults=True):
-    """One memory that the response denies, and ``how``: by a "negation", as "past", or by its "opposite"."""
+    """A memory that the response denies, and ``how``: by a "negation", as "past", or by its "opposite"."""
 
     memory: Annotated[Id, Ref("about")]
     how: Code
 
 
 class ReinforcementEvaluated(Event, frozen=True):
-    """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones, and which it ``denied``;
-    ``left_over`` counts the matches beyond those that a policy allows."""
+    """The memories that a response restates, and those that it ``denied``, by a ``matcher`` among ``pool_size`` active memories.
+
+    ``left_over`` counts the matches beyond the number that a policy allows.
+    """
 
     traits = Traits("reversible")
 
@@ -66,7 +71,7 @@ class ReinforcementEvaluated(Event, frozen=True):
 
 
 class ReinforcementFailed(Event, frozen=True):
-    """The kind of failure; how many there were one after the other is folded."""
+    """A reinforcement that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
 
     traits = Traits("reversible")
 
@@ -74,7 +79,7 @@ class ReinforcementFailed(Event, frozen=True):
 
 
 class CandidatesExtracted(Event, frozen=True):
-    """What an extractor found in a turn: the memories it ``kept``, and what was ``dropped`` and why."""
+    """The result of an extractor on a turn: the memories it ``kept``, and what it ``dropped`` and why."""
 
     traits = Traits("reversible")
 
@@ -84,7 +89,7 @@ class CandidatesExtracted(Event, frozen=True):
 
 
 class ExtractionFailed(Event, frozen=True):
-    """An extraction that failed; ``error`` is the kind of failure, and how many there were one after the other is counted."""
+    """An extraction that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
 
     traits = Traits("reversible")
 

@@ -1,4 +1,4 @@
-"""The events of the ledger itself: its format, what was undone, distrusted, erased and sealed, calls of models, recalls."""
+"""The events of the ledger itself: its format, undo, distrust, erasure and seals, calls of models, and recalls."""
 
 from typing import Annotated
 
@@ -11,8 +11,10 @@ LEDGER_STREAM = "ledger"
 
 
 class LedgerCreated(Event, frozen=True):
-    """The first event: the id of the ledger, its format, and the least format that reads and writes it. ``secret`` is the key of
-    all keyed digests; no read shows it."""
+    """The first event: the id of the ledger, its format, and the least formats that read and write it.
+
+    ``secret`` is the key of all keyed digests; no read shows it.
+    """
 
     traits = Traits("lasting", begins="ledger")
 
@@ -24,7 +26,7 @@ class LedgerCreated(Event, frozen=True):
 
 
 class LedgerUpgraded(Event, frozen=True):
-    """From here the log may hold what readers and writers before these formats do not know."""
+    """From here the log may hold events that readers and writers of older formats do not know."""
 
     traits = Traits("lasting")
 
@@ -34,7 +36,7 @@ class LedgerUpgraded(Event, frozen=True):
 
 
 class PolicyAdopted(Event, frozen=True):
-    """These parameters hold from here for one user; the others stay as they are."""
+    """These parameters hold from here for one user; other parameters stay as they are."""
 
     traits = Traits("reversible", governs="policy")
 
@@ -62,7 +64,7 @@ class CommandUndone(Event, frozen=True):
 
 
 class CommandRedone(Event, frozen=True):
-    """Those events count again; ``undone`` is the command that made them void."""
+    """The events at these positions count again; ``undone`` is the command that made them void."""
 
     traits = Traits("act")
 
@@ -72,10 +74,10 @@ class CommandRedone(Event, frozen=True):
 
 
 class OriginDistrusted(Event, frozen=True):
-    """What an origin recorded from the position ``since`` on, and all it caused, is void from here.
+    """Everything that an origin recorded from the position ``since`` on, with its effects, is void from here.
 
-    With ``until`` only what it recorded before that position is meant, and what it writes later counts. ``kind`` says what
-    ``origin`` is: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
+    With ``until``, only what the origin recorded before that position is void, and what it writes later counts. ``kind`` is the
+    kind of ``origin``: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
     """
 
     traits = Traits("act")
@@ -89,7 +91,7 @@ class OriginDistrusted(Event, frozen=True):
 
 
 class OriginTrusted(Event, frozen=True):
-    """Those events count again; ``distrusted`` is the command that made them void."""
+    """The events at these positions count again; ``distrusted`` is the command that made them void."""
 
     traits = Traits("act")
 
@@ -99,14 +101,14 @@ class OriginTrusted(Event, frozen=True):
 
 
 VOIDING, PUT_BACK = (CommandUndone, OriginDistrusted), (CommandRedone, OriginTrusted)
-WAYS_BACK = VOIDING + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
+WAYS_BACK = VOIDING + PUT_BACK  # each has ``ranges``; the events in them are folded again
 
 
 class Redaction(Struct, frozen=True, omit_defaults=True):
-    """What was erased of one event: whole fields by name, or spans (field, start, end) of characters, become null or U+2588.
+    """The erasure of one event's texts: whole fields by name become null, spans (field, start, end) of characters U+2588.
 
     ``before`` and ``after`` are SHA-256 (hex) of the state's bytes. Fields of the data are named "data.content" and so on,
-    those of the envelope by their name. The salt, and the keyed digests of what went, become null with them.
+    those of the envelope by their name. The salt, and the keyed digests of the erased texts, become null too.
     """
 
     position: int
@@ -117,7 +119,7 @@ class Redaction(Struct, frozen=True, omit_defaults=True):
 
 
 class ContentErased(Event, frozen=True):
-    """Texts that are gone: from these rows of the log, and these blobs whole. ``kind`` and ``subject`` say what was asked."""
+    """Texts that are gone: from these rows of the log, and whole blobs. ``kind`` and ``subject`` are the request."""
 
     traits = Traits("lasting")
 
@@ -130,9 +132,9 @@ class ContentErased(Event, frozen=True):
 
 
 class ErasureCompleted(Event, frozen=True):
-    """Projections, indexes and files no longer hold what the command ``erasure`` erased: what was searched, and how.
+    """Projections, indexes and files no longer hold what the command ``erasure`` erased, with the search that showed it.
 
-    ``replica`` names the copy of the projections that was searched, where there are several; "" is the one in the file.
+    ``replica`` names the copy of the projections that was searched, where there are several; "" is the copy in the ledger's file.
     """
 
     traits = Traits("lasting")
@@ -145,7 +147,7 @@ class ErasureCompleted(Event, frozen=True):
 
 
 class LegalHoldPlaced(Event, frozen=True):
-    """Nothing of the subject may be erased; without one, nothing of the user."""
+    """Nothing of the subject may be erased; without a subject, nothing of the user."""
 
     traits = Traits("lasting")
 
@@ -154,7 +156,7 @@ class LegalHoldPlaced(Event, frozen=True):
 
 
 class LegalHoldReleased(Event, frozen=True):
-    """``hold`` is the command that placed it."""
+    """The end of a legal hold; ``hold`` is the command that placed it."""
 
     traits = Traits("lasting")
 
@@ -163,8 +165,10 @@ class LegalHoldReleased(Event, frozen=True):
 
 
 class CheckpointSealed(Event, frozen=True):
-    """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain; ``peaks`` are the roots of the
-    full subtrees that the tree consists of, so that the next checkpoint begins where this one ended."""
+    """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain.
+
+    ``peaks`` are the roots of the full subtrees of the tree, so that the next checkpoint begins where this one ended.
+    """
 
     traits = Traits("lasting")
 
@@ -175,7 +179,7 @@ class CheckpointSealed(Event, frozen=True):
 
 
 class WriteRefused(Event, frozen=True):
-    """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
+    """A write that a rule refused, in labels and numbers, never with the text. A scanner's ``finding`` is a label too."""
 
     traits = Traits("lasting")
 
@@ -189,9 +193,9 @@ class WriteRefused(Event, frozen=True):
 
 
 class TextQuarantined(Event, frozen=True):
-    """A scanner found something in the text of the event at ``position``: nothing of it is recalled until it is released.
+    """A finding of a scanner in the text of the event at ``position``: recall gives nothing of the text until it is released.
 
-    Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, added or summarized.
+    Memories have a quarantine of their own (MemoryQuarantined); this event is for captured, added and summarized texts.
     """
 
     traits = Traits("reversible")
@@ -203,7 +207,7 @@ class TextQuarantined(Event, frozen=True):
 
 
 class TextReleased(Event, frozen=True):
-    """It may be recalled again: somebody says so, or a later ``scanner`` finds nothing in it."""
+    """The end of a text's quarantine: by a person, or because a later ``scanner`` finds nothing."""
 
     traits = Traits("reversible")
 
@@ -213,9 +217,12 @@ class TextReleased(Event, frozen=True):
 
 
 class Acted(Struct, frozen=True, omit_defaults=True):
-    """One action that a model asked for: ``what``; "kept", or why it was dropped; what it came to (``subject``); and which
-    of the items that it was shown it was about (``target``). "cites" says for what came about in ``subject`` the message
-    that the model named for it (the id of its event), or None where it named none that it was shown."""
+    """An action that a model asked for.
+
+    ``outcome`` is "kept" or why the action was dropped. ``subject`` is the result, and ``target`` the shown item that the action
+    was about. The action "cites" gives for a result in ``subject`` the message that the model named for it (the id of the
+    message's event), or None if the model named none of the messages it was shown.
+    """
 
     what: Code
     outcome: Code
@@ -224,11 +231,12 @@ class Acted(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelCalled(Event, frozen=True):
-    """A model answered. ``ranges`` are the positions of what it was given to read, ``shown`` what the numbers in its prompt
-    stood for, in their order.
+    """An answer of a model.
 
-    ``texts`` has what the actions said that were dropped, in the order of ``actions`` ("" for what was kept, which lies with
-    its subject, and for what must not be kept); ``left_over`` counts the actions beyond those listed.
+    ``ranges`` are the positions of the texts that the model was given. ``shown`` are the subjects that the numbers in its prompt
+    stood for, in their order. ``texts`` holds the texts of dropped actions, in the order of ``actions``; a text is "" for a kept
+    action, whose text lies with its subject, and for a text that must not be kept. ``left_over`` counts the actions beyond those
+    listed.
     """
 
     traits = Traits("inert", falls_with_cause=False)
@@ -248,7 +256,7 @@ class ModelCalled(Event, frozen=True):
 
 
 class ModelCallFailed(Event, frozen=True):
-    """A model did not answer, or not so that it could be understood; ``error`` is the kind of failure, ``status`` HTTP's."""
+    """A model did not answer, or its answer was not valid. ``error`` is the kind of failure, ``status`` that of HTTP."""
 
     traits = Traits("inert")
 
@@ -263,10 +271,10 @@ class ModelCallFailed(Event, frozen=True):
 
 
 class ConsolidationCompleted(Event, frozen=True):
-    """New sources were searched for what they have in common, up to the log position ``to``.
+    """A search of new sources, up to the log position ``to``, for what they have in common.
 
-    ``over`` says of what kind ("memories", "interactions", "messages" or "asked", where the sources were named); ``tags``
-    are those that the sources had to have. Counts are of observations, and of what was not taken, by reason.
+    ``over`` is their kind: "memories", "interactions", "messages", or "asked" if the caller named the sources. ``tags`` are
+    those that the sources had to have. Counts are of observations, and of sources that were not used, by reason.
     """
 
     traits = Traits("reversible", falls_with_cause=False)
@@ -296,9 +304,12 @@ class ConsolidationFailed(Event, frozen=True):
 
 
 class Delivered(Struct, frozen=True, omit_defaults=True):
-    """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
-    words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
-    Scores are in millionths; ``cut`` says why it was left out of the pack, ``section`` is that of a context."""
+    """An entry of a pack, by its id.
+
+    ``position`` is that of a memory's state, or that of the event with the words of a chunk, an interaction (in its ``field``) or
+    a project's state; the entry has the characters ``start`` to ``end``. Scores are in millionths. ``cut`` says why the entry was
+    left out of the pack, and ``section`` names the section of a context.
+    """
 
     subject: Annotated[Id, Ref("shown")]
     position: int
@@ -312,9 +323,9 @@ class Delivered(Struct, frozen=True, omit_defaults=True):
 
 
 class RecallDelivered(Event, frozen=True):
-    """What a recall gave at the log position ``seen``: asked how, and every entry in rank order, without their texts.
+    """The result of a recall at the log position ``seen``: its settings and every entry in rank order, without their texts.
 
-    ``warnings`` are words of the product and of the model it was asked with, which may repeat what it was given.
+    ``warnings`` are words of the product and of the model that the recall used, which may repeat the texts it was given.
     """
 
     traits = Traits("inert")
@@ -339,7 +350,7 @@ class ProjectionSuspended(Event, frozen=True):
 
 
 class ProjectionResumed(Event, frozen=True):
-    """A suspended projection was computed again and stands where the others do."""
+    """A suspended projection was computed again and is level with the others."""
 
     traits = Traits("lasting")
 
@@ -347,9 +358,9 @@ class ProjectionResumed(Event, frozen=True):
 
 
 class ProjectionsRebuilt(Event, frozen=True):
-    """Somebody had these projections computed again from the log up to the position ``to``; none named are all of them.
+    """These projections were computed again on request, from the log up to the position ``to``; no names mean all of them.
 
-    No digest of them: one over rows with a text in them would confirm a guess of the text after its erasure.
+    There is no digest of the projections: after an erasure, a digest over rows with a text would confirm a guess of the text.
     """
 
     traits = Traits("lasting")
@@ -359,8 +370,10 @@ class ProjectionsRebuilt(Event, frozen=True):
 
 
 class LedgerBranched(Event, frozen=True):
-    """From here this is a ledger of its own, with this id: what is before is a copy of the ledger ``parent`` up to ``position``
-    and ``head``."""
+    """From here this is a ledger of its own, with this id.
+
+    The events before are a copy of the ledger ``parent`` up to ``position`` and ``head``.
+    """
 
     traits = Traits("lasting")
 

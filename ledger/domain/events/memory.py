@@ -1,4 +1,4 @@
-"""The events of a memory, and of the relations it says."""
+"""The events of a memory and of the relations that it states."""
 
 from typing import Annotated
 
@@ -8,8 +8,10 @@ from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, Ref, Text,
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Which rule found a candidate, and where: characters ``start`` to ``end`` of ``field`` of its first source, which of a
-    session is the message at ``position``. A model names no span: both are 0."""
+    """The rule that found a candidate, and the place: characters ``start`` to ``end`` of ``field`` of the memory's first source.
+
+    In a session the place is in the message at ``position``. A model names no span, so that both ends are 0.
+    """
 
     rule: Code
     extractor: Code
@@ -20,9 +22,12 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryCaptured(Event, frozen=True):
-    """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
-    found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over. ``admission`` is
-    the line of the table that gave the status where no person did: the table with its version, and the line's name."""
+    """A memory begins, as a candidate or active.
+
+    ``supersedes`` names the memory that it replaces; ``origin`` is the rule that found it, and the place. ``reference_count`` and
+    ``last_referenced_at`` are taken over by a merged memory. ``admission`` is the line of the admission table that gave the
+    status if no person did: the table with its version, and the line's name.
+    """
 
     traits = Traits("reversible", begins="memory")
 
@@ -44,7 +49,10 @@ class MemoryCaptured(Event, frozen=True):
 
 
 class DuplicateAbsorbed(Event, frozen=True):
-    """The full attempt to capture what was there already; should its first capture become void, this one takes over."""
+    """The full attempt to capture a memory that was already there.
+
+    If the first capture becomes void, the attempt takes its place.
+    """
 
     traits = Traits("reversible", begins="memory")
 
@@ -75,7 +83,7 @@ class MemoryPromoted(Event, frozen=True):
 
 
 class MemoryRejected(Event, frozen=True):
-    """A candidate was turned down; ``rule`` says by which rule where a policy let it expire."""
+    """A candidate was rejected; ``rule`` names the rule if a policy let it expire."""
 
     traits = Traits("reversible")
 
@@ -84,8 +92,11 @@ class MemoryRejected(Event, frozen=True):
 
 
 class MemoryReinforced(Event, frozen=True):
-    """Evidence (interaction, matcher) and rule with its delta. What came of it is folded, never stored: an undo of an earlier
-    reinforcement would make it untrue; the confidence timeline has it for every moment."""
+    """A reinforcement: the evidence (interaction, matcher), and the rule with its delta.
+
+    The resulting confidence is folded, never stored, for an undo of an earlier reinforcement would make it untrue. The confidence
+    timeline shows it for every moment.
+    """
 
     traits = Traits("reversible")
 
@@ -98,7 +109,7 @@ class MemoryReinforced(Event, frozen=True):
 
 
 class ConfidenceAdjusted(Event, frozen=True):
-    """Somebody set the confidence."""
+    """The confidence was set by hand."""
 
     traits = Traits("reversible")
 
@@ -108,7 +119,7 @@ class ConfidenceAdjusted(Event, frozen=True):
 
 
 class MemoryRevised(Event, frozen=True):
-    """Another wording of the same memory."""
+    """The memory has another wording from here."""
 
     traits = Traits("reversible")
 
@@ -128,7 +139,7 @@ class MemoryRetagged(Event, frozen=True):
 
 
 class ValidityChanged(Event, frozen=True):
-    """From when to when it holds; without ``valid_from`` it begins as it did."""
+    """The memory's new time of validity; without ``valid_from`` its beginning stays."""
 
     traits = Traits("reversible")
 
@@ -138,8 +149,11 @@ class ValidityChanged(Event, frozen=True):
 
 
 class MemorySuperseded(Event, frozen=True):
-    """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
-    at all where it began later."""
+    """Another memory, ``by``, took the place of this memory.
+
+    ``by`` is missing only if a policy let the memory expire; ``rule`` then names the rule. The memory held up to ``valid_to``, or
+    not at all if it began later.
+    """
 
     traits = Traits("reversible")
 
@@ -158,7 +172,7 @@ class MemoryInvalidated(Event, frozen=True):
 
 
 class MemoryRetracted(Event, frozen=True):
-    """The memory is no longer used; nothing is said of whether it was right."""
+    """The memory is no longer used, without a judgement on its truth."""
 
     traits = Traits("reversible")
 
@@ -166,7 +180,7 @@ class MemoryRetracted(Event, frozen=True):
 
 
 class MemoryRestored(Event, frozen=True):
-    """Back to the status before, which is folded: what made it so may be void by then."""
+    """The memory returns to its status before, which the fold knows, for the event that hid the memory may be void by then."""
 
     traits = Traits("reversible")
 
@@ -174,7 +188,7 @@ class MemoryRestored(Event, frozen=True):
 
 
 class MemoryQuarantined(Event, frozen=True):
-    """Kept out of recall: by somebody, or because of what a ``scanner`` found in it."""
+    """The memory is kept out of recall, by hand or because of a ``scanner``'s finding."""
 
     traits = Traits("reversible")
 
@@ -184,7 +198,7 @@ class MemoryQuarantined(Event, frozen=True):
 
 
 class MemoryReleased(Event, frozen=True):
-    """The quarantine of a memory ends: somebody says so, or a later ``scanner`` finds nothing."""
+    """The quarantine of a memory ends, by hand or because a later ``scanner`` finds nothing."""
 
     traits = Traits("reversible")
 
@@ -193,7 +207,10 @@ class MemoryReleased(Event, frozen=True):
 
 
 class RelationAdded(Event, frozen=True):
-    """The memory says that ``subject`` stands in ``relation`` to ``object``, while it holds or as long as is said here."""
+    """The memory states that ``subject`` stands in ``relation`` to ``object``.
+
+    The relation holds while the memory holds, or in the time given here.
+    """
 
     traits = Traits("reversible")
 
@@ -205,9 +222,9 @@ class RelationAdded(Event, frozen=True):
 
 
 class RelationRemoved(Event, frozen=True):
-    """It no longer does; ``by`` is the memory whose relation replaced it.
+    """The memory no longer states a relation; ``by`` is the memory whose relation replaced it.
 
-    ``added`` is the position of the RelationAdded that said it last: which relation was meant, once its words are erased.
+    ``added`` is the position of the last RelationAdded with the relation: it identifies the relation once its words are erased.
     """
 
     traits = Traits("reversible")

@@ -6,9 +6,9 @@ from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits
 
 
 class MergeProposed(Event, frozen=True):
-    """These memories are near duplicates: the least ``similarity`` of two of them, in millionths, by a ``rule``.
+    """A proposal to merge near duplicates, with the least ``similarity`` of two of them, in millionths, by a ``rule``.
 
-    ``content`` is how one memory would say it.
+    ``content`` is the wording of the one memory.
     """
 
     traits = Traits("reversible", begins="merge")
@@ -21,7 +21,7 @@ class MergeProposed(Event, frozen=True):
 
 
 class MemoriesMerged(Event, frozen=True):
-    """``memory`` supersedes ``memories``, in the same append."""
+    """A merge: ``memory`` supersedes ``memories``, in the same append."""
 
     traits = Traits("reversible", begins="merge", whole=True)
 
@@ -32,7 +32,7 @@ class MemoriesMerged(Event, frozen=True):
 
 
 class MergeRejected(Event, frozen=True):
-    """They are not the same, and are not proposed again."""
+    """A rejection: the memories are not the same, and are not proposed again."""
 
     traits = Traits("reversible")
 
@@ -40,7 +40,7 @@ class MergeRejected(Event, frozen=True):
 
 
 class ConflictFound(Event, frozen=True):
-    """Two or more active memories give one ``attribute`` ``values`` that cannot both be true at one time."""
+    """A conflict: active memories that give an ``attribute`` ``values`` that cannot all be true at the same time."""
 
     traits = Traits("reversible", begins="conflict")
 
@@ -51,7 +51,7 @@ class ConflictFound(Event, frozen=True):
 
 
 class ConflictResolved(Event, frozen=True):
-    """What somebody decided: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
+    """A person's decision on a conflict: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
 
     traits = Traits("reversible", whole=True)
 

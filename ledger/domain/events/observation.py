@@ -8,18 +8,18 @@ from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits, 
 
 
 class Evidence(Struct, frozen=True):
-    """A source that supports an observation, and when it was true in the world."""
+    """A source that supports an observation, and when the source was true in the world."""
 
     source: Annotated[Id, Ref("cites", needs="any")]
     at: Time
 
 
 class ObservationFormed(Event, frozen=True):
-    """What several sources have in common, in one text.
+    """A text that states what several sources have in common.
 
-    ``written_from`` are the sources that the wording was made from: without each of them it is stale. ``rule`` says how
-    confidence follows ("proof/1" from the number of live sources, "given/1" as it was given); ``consolidator`` who formed
-    it. ``tags`` bound it: its sources have them all.
+    ``written_from`` are the sources of the wording: without any of them the wording is stale. ``rule`` is the rule of the
+    confidence ("proof/1": from the number of live sources, "given/1": as given). ``consolidator`` formed the observation.
+    ``tags`` bound it: its sources have them all.
     """
 
     traits = Traits(
@@ -40,9 +40,9 @@ class ObservationFormed(Event, frozen=True):
 
 
 class ObservationRevised(Event, frozen=True):
-    """Another wording; ``why`` is "redundant" (said better), "state_change", "resolve" or "curated".
+    """Another wording; ``why`` is "redundant" (better said), "state_change", "resolve" or "curated".
 
-    Without ``confidence`` and ``rule`` they stay as they are: a revision by hand says nothing of them.
+    Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
     """
 
     traits = Traits("reversible", quarantined_as="observation")
@@ -66,7 +66,7 @@ class EvidenceAdded(Event, frozen=True):
 
 
 class EvidenceWithdrawn(Event, frozen=True):
-    """These sources support it no longer: ``why`` is "asked" or "contradicted"."""
+    """Sources that no longer support the observation; ``why`` is "asked" or "contradicted"."""
 
     traits = Traits("reversible")
 
@@ -76,7 +76,7 @@ class EvidenceWithdrawn(Event, frozen=True):
 
 
 class ObservationMarkedStale(Event, frozen=True):
-    """Its wording no longer matches its sources; until it is looked at again it is not recalled."""
+    """A wording that no longer matches its sources; the observation is not recalled until it is refreshed or revised."""
 
     traits = Traits("reversible")
 
@@ -85,7 +85,7 @@ class ObservationMarkedStale(Event, frozen=True):
 
 
 class ObservationRefreshed(Event, frozen=True):
-    """The wording holds, as the sources are now."""
+    """A stale wording that was found to match the present sources."""
 
     traits = Traits("reversible")
 
@@ -94,7 +94,7 @@ class ObservationRefreshed(Event, frozen=True):
 
 
 class ObservationRetracted(Event, frozen=True):
-    """``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
+    """The end of an observation; ``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
 
     traits = Traits("reversible")
 

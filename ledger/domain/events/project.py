@@ -15,7 +15,7 @@ class ProjectRegistered(Event, frozen=True):
 
 
 class ProjectDescribed(Event, frozen=True):
-    """What a project is about, said after it began without a word of that."""
+    """A description of a project that began without one."""
 
     traits = Traits("reversible")
 
@@ -31,7 +31,7 @@ class ProjectAliasAdded(Event, frozen=True):
 
 
 class ProjectStateSet(Event, frozen=True):
-    """A person's statement about a project; it replaces the one of the same category and name."""
+    """A person's statement about a project; it replaces the statement of the same category and name."""
 
     traits = Traits("reversible", quarantined_as="state")
 
@@ -42,9 +42,9 @@ class ProjectStateSet(Event, frozen=True):
 
 
 class ProjectJoined(Event, frozen=True):
-    """What belongs to ``project`` is found under this project from here, and its names are names of this one.
+    """From here everything of ``project`` is found under this project, and the names of ``project`` are names of this project.
 
-    What was written before stays as it was written, so that nothing but this has to be undone.
+    Earlier events keep the project they were written with, so that an undo has only this event to undo.
     """
 
     traits = Traits("reversible", governs="project")

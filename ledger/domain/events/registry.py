@@ -1,4 +1,4 @@
-"""The closed registry of events, and what can be asked of it: by their traits, by the roles of their ids, by what a string is."""
+"""The closed registry of events, with look-ups by their traits, by the roles of their ids, and by the kinds of their strings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IDS: dict[type[object], tuple[IdField, ...]] = {}
 
 
 def _hints(kind: type[object]) -> dict[str, object]:
-    """What ``typing.get_type_hints`` says with its extras, and quicker."""
+    """Return the same as ``typing.get_type_hints(kind, include_extras=True)``, in less time."""
     if kind not in _KNOWN:
         bases = reversed(kind.__mro__)
         _KNOWN[kind] = {name: hint for base in bases for name, hint in get_annotations(base, eval_str=True).items()}
@@ -35,12 +35,12 @@ def _hints(kind: type[object]) -> dict[str, object]:
 
 
 def string_fields(kind: type[object]) -> dict[str, str]:
-    """Each string-bearing field of a struct and what it was declared to be; undeclared strings are ``"?"``."""
-    found: dict[str, str] = {}
+    """Return the declared kind of each string field of a struct; the kind of an undeclared string is "?"."""
+    kinds: dict[str, str] = {}
     for name, hint in _hints(kind).items():
-        if (what := _string_kind(hint)) is not None and not name.startswith("_"):
-            found[name] = what
-    return found
+        if (string_kind := _string_kind(hint)) is not None and not name.startswith("_"):
+            kinds[name] = string_kind
+    return kinds
 
 
 @cache
@@ -50,48 +50,49 @@ def _string_kind(hint: object) -> str | None:
     for meta in getattr(hint, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.extra:
             return str(meta.extra.get("string", "?"))
-    kinds = {what for part in get_args(hint) if (what := _string_kind(part)) is not None}
+    kinds = {string_kind for part in get_args(hint) if (string_kind := _string_kind(part)) is not None}
     return "text" if "text" in kinds else min(kinds, default=None)
 
 
 def used_as(use: str) -> dict[type[Event], tuple[str, ...]]:
-    """The events with a text of this use, each with its fields of that use."""
+    """Return the events that have a text with this use, each with the names of its fields of that use."""
     return dict(_uses().get(use, {}))
 
 
 @cache
 def _uses() -> dict[str, dict[type[Event], tuple[str, ...]]]:
-    found: dict[str, dict[type[Event], tuple[str, ...]]] = {}
+    uses: dict[str, dict[type[Event], tuple[str, ...]]] = {}
     for kind in TYPES.values():
         for name, hint in _hints(kind).items():
-            for use in (each.use for each in getattr(hint, "__metadata__", ()) if isinstance(each, Use)):
-                of_use = found.setdefault(use, {})
+            for use in (declared.use for declared in getattr(hint, "__metadata__", ()) if isinstance(declared, Use)):
+                of_use = uses.setdefault(use, {})
                 of_use[kind] = (*of_use.get(kind, ()), name)
-    return found
+    return uses
 
 
 TEXT_FIELDS: dict[str, tuple[str, ...]] = {
-    name: tuple(field for field, what in string_fields(kind).items() if what == "text") for name, kind in TYPES.items()
+    name: tuple(field for field, string_kind in string_fields(kind).items() if string_kind == "text")
+    for name, kind in TYPES.items()
 }
 
 
 # --- by traits -------------------------------------------------------------------------------------------------------
 
 
-def of(**wanted: object) -> tuple[type[Any], ...]:
-    """The events with all of these traits, in the order of the catalogue; several values of one are given as a tuple.
+def of(**traits: object) -> tuple[type[Any], ...]:
+    """Return the events with all of these traits, in the order of the catalogue; a tuple accepts any of its values.
 
     Examples are ``of(effect=("act", "lasting"))`` and ``of(begins="memory")``.
     """
-    return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in wanted.items()))
+    return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in traits.items()))
 
 
-def _has(kind: type[Event], name: str, wanted: object) -> bool:
-    return getattr(kind.traits, name) in (wanted if isinstance(wanted, tuple) else (wanted,))
+def _has(kind: type[Event], name: str, accepted: object) -> bool:
+    return getattr(kind.traits, name) in (accepted if isinstance(accepted, tuple) else (accepted,))
 
 
 def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
-    """The names of these events in the log."""
+    """Return the names of these events in the log."""
     return tuple(kind.__name__ for kind in kinds)
 
 
@@ -99,42 +100,42 @@ def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
 
 
 class IdField(Struct, frozen=True):
-    """A field that holds an id or several, by its path from the event ("evidence", "source"), and what was declared of it."""
+    """A field that holds ids: its path from the event, as in ("evidence", "source"), and its declared role."""
 
     path: tuple[str, ...]
     ref: Ref | None
 
 
 def id_fields(kind: type[object]) -> tuple[IdField, ...]:
-    """Every field of a struct, and of the structs in it, that holds ids."""
+    """Return every field that holds ids, of a struct and of the structs in it."""
     if kind not in _IDS:
-        found = (each for name, hint in _hints(kind).items() for each in _ids_under(hint, (name,), None))
-        _IDS[kind] = tuple(dict.fromkeys(found))
+        fields = (field for name, hint in _hints(kind).items() for field in _ids_under(hint, (name,), None))
+        _IDS[kind] = tuple(dict.fromkeys(fields))
     return _IDS[kind]
 
 
 def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
     declared = getattr(hint, "__metadata__", ())
-    ref = next((each for each in declared if isinstance(each, Ref)), ref)
-    if any(isinstance(each, Meta) and (each.extra or {}).get("string") == "id" for each in declared):
+    ref = next((item for item in declared if isinstance(item, Ref)), ref)
+    if any(isinstance(item, Meta) and (item.extra or {}).get("string") == "id" for item in declared):
         yield IdField(path, ref)
     elif isinstance(hint, type) and issubclass(hint, Struct):
-        yield from (IdField((*path, *each.path), each.ref) for each in id_fields(hint))
+        yield from (IdField((*path, *inner.path), inner.ref) for inner in id_fields(hint))
     for part in get_args(hint):
         yield from _ids_under(part, path, ref)
 
 
 def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
-    """The ids of an event that have this role; with ``needs`` only those of which it needs "any", or "all"."""
-    for each in id_fields(type(data)) if isinstance(data, Event) else ():
-        if each.ref is not None and each.ref.role == role and needs in (None, each.ref.needs):
-            yield from _values(data, each.path)
+    """Return the ids of an event that have this role; with ``needs``, only ids of which the event needs "any" or "all"."""
+    for field in id_fields(type(data)) if isinstance(data, Event) else ():
+        if field.ref is not None and field.ref.role == role and needs in (None, field.ref.needs):
+            yield from _values(data, field.path)
 
 
 def _values(value: object, path: tuple[str, ...]) -> Iterator[str]:
     if isinstance(value, tuple):
-        for each in value:
-            yield from _values(each, path)
+        for item in value:
+            yield from _values(item, path)
     elif path:
         yield from _values(getattr(value, path[0], None), path[1:])
     elif isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The events of a session: its messages, its summaries, and what was given of it."""
+"""The events of a session: its messages, its summaries, and the windows that it gave to models."""
 
 from typing import Annotated
 
@@ -33,7 +33,10 @@ class SessionOpened(Event, frozen=True):
 
 
 class SessionAliasAdded(Event, frozen=True):
-    """Another name of the session; with ``to``, one that it gives up to that session, which has the history from here."""
+    """Another name of the session.
+
+    With ``to``, the session gives the name up to that session, whose history the name means from here.
+    """
 
     traits = Traits("reversible", governs="session")
 
@@ -44,10 +47,10 @@ class SessionAliasAdded(Event, frozen=True):
 class MessageAppended(Event, frozen=True):
     """A message of the conversation, known by the position of this event.
 
-    ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
-    the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
-    ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
-    ``extra`` is what a provider's message has besides, for that provider alone, ``metadata`` what is for no model.
+    ``parts`` lists everything besides ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is the index of the
+    part whose text is ``content``, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
+    ``speaker`` names the person where several share a role. ``tokens`` were counted by ``counter`` before the append.
+    ``extra`` holds further fields of a provider's message, for that provider alone. ``metadata`` is for no model.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -68,8 +71,10 @@ class MessageAppended(Event, frozen=True):
 
 
 class MessageRepaired(Event, frozen=True):
-    """What the message at ``message`` was recorded without: each field that is not there stays as it is. An ``extra`` is
-    that of the message and of all its parts, and ``metadata`` all of it."""
+    """Fields that the message at ``message`` was recorded without; a missing field stays as it is.
+
+    ``extra`` is that of the message and of all its parts, and ``metadata`` is the whole metadata.
+    """
 
     traits = Traits("reversible")
 
@@ -84,7 +89,7 @@ class MessageRepaired(Event, frozen=True):
 class MessagesHidden(Event, frozen=True):
     """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
 
-    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` are how many they are.
+    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
     """
 
     traits = Traits("reversible")
@@ -96,7 +101,7 @@ class MessagesHidden(Event, frozen=True):
 
 
 class AbstractSet(Event, frozen=True):
-    """What somebody wrote as the summary of the session as a whole; "" for none."""
+    """A person's summary of the session as a whole; "" for none."""
 
     traits = Traits("reversible", quarantined_as="summary")
 
@@ -104,11 +109,12 @@ class AbstractSet(Event, frozen=True):
 
 
 class SummaryCreated(Event, frozen=True):
-    """A summary of ``ranges`` of the session's messages, written from these or from other ``summaries``, in their order.
+    """A summary of ``ranges`` of the session's messages, written from the messages or from other ``summaries``, in their order.
 
-    ``kind`` is "leaf" or "condensed", ``level`` how it came about: "normal", "aggressive", or "fallback" (the beginning of
-    the text, cut). ``messages`` and ``source_tokens`` count what it stands for, ``descendants`` and ``descendant_tokens``
-    the summaries it was written from. ``first`` is its place: the position of the oldest message. ``replaces`` was rewritten.
+    ``kind`` is "leaf" or "condensed". ``level`` is the way it was made: "normal", "aggressive", or "fallback" (the beginning of
+    the text, cut). ``messages`` and ``source_tokens`` count the messages it stands for, ``descendants`` and
+    ``descendant_tokens`` the summaries it was written from. ``first`` is its place: the position of the oldest message.
+    ``replaces`` is the summary that was rewritten.
     """
 
     traits = Traits("reversible", quarantined_as="summary")
@@ -135,7 +141,7 @@ class SummaryCreated(Event, frozen=True):
 
 
 class ContextReplaced(Event, frozen=True):
-    """In the window the summary stands for its messages from here, and for these ``summaries``, which leave it."""
+    """From here the summary stands in the window for its messages, and for these ``summaries``, which leave the window."""
 
     traits = Traits("reversible")
 
@@ -144,9 +150,9 @@ class ContextReplaced(Event, frozen=True):
 
 
 class SummaryInvalidated(Event, frozen=True):
-    """These summaries no longer stand for anything; the ``returned`` ones that they were written from are in the window again.
+    """These summaries no longer stand for anything; the ``returned`` summaries they were written from are in the window again.
 
-    ``why`` is "asked", "hidden" (messages of theirs are) or "rewritten".
+    ``why`` is "asked", "hidden" (some of their messages are) or "rewritten".
     """
 
     traits = Traits("reversible")
@@ -158,7 +164,7 @@ class SummaryInvalidated(Event, frozen=True):
 
 
 class SummaryRestored(Event, frozen=True):
-    """An invalidated summary is in the window again, and those it was written from leave it; ``summaries`` come with it."""
+    """An invalidated summary is in the window again with ``summaries``; the summaries it was written from leave the window."""
 
     traits = Traits("reversible")
 
@@ -168,10 +174,10 @@ class SummaryRestored(Event, frozen=True):
 
 
 class ExtractionCursorMoved(Event, frozen=True):
-    """The session's messages after ``since`` up to ``to`` (positions) were looked at for what to remember.
+    """The session's messages after ``since`` up to ``to`` (positions) were searched for memories.
 
-    ``why`` is "extracted", "empty", "not_salient", "skipped" (they are another session's too) or "asked". ``kept`` and
-    ``dropped`` are what it came to, where no model was asked.
+    ``why`` is "extracted", "empty", "not_salient", "skipped" (the messages belong to another session too) or "asked". ``kept``
+    and ``dropped`` are the results, if no model was asked.
     """
 
     traits = Traits("reversible")
@@ -186,7 +192,7 @@ class ExtractionCursorMoved(Event, frozen=True):
 
 
 class CompactionSkipped(Event, frozen=True):
-    """A compaction that was begun and came to nothing: why, and the kind of error if there was one."""
+    """A compaction that began and had no result: the reason, and the kind of error if there was one."""
 
     traits = Traits("inert")
 
@@ -198,15 +204,17 @@ class CompactionSkipped(Event, frozen=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """An item of a window, by the position that has its text, that was considered and not given, and why."""
+    """An item of a window that was considered and left out: the position with its text, and why."""
 
     position: int
     why: Code
 
 
 class Shortened(Struct, frozen=True):
-    """A message of a window, by its position, of whose tool results only so many characters each were given, and the tokens
-    that it took then."""
+    """A message of a window whose tool results were cut to ``chars`` characters each.
+
+    ``position`` is that of the message, and ``tokens`` its size after the cut.
+    """
 
     position: int
     chars: int
@@ -214,10 +222,12 @@ class Shortened(Struct, frozen=True):
 
 
 class WindowAssembled(Event, frozen=True):
-    """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
-    and summaries, and the recall (the id of its RecallDelivered) that was woven in. ``settings`` say how it was asked, and what
-    was left out in numbers; ``tokens`` is all that it takes. Of the ``shortened`` messages it gave a part, by the rule that
-    the settings name."""
+    """The window that a session gave to a model at the log position ``seen``.
+
+    It has the messages (ranges of positions), the summaries, and the recall (the id of its RecallDelivered) that was woven in.
+    ``settings`` are the request's, and count the items left out. ``tokens`` is the size of the whole window. Of the
+    ``shortened`` messages it gave a part, by the rule that the settings name.
+    """
 
     traits = Traits("inert")
 

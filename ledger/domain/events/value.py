@@ -4,8 +4,11 @@ from ledger.domain.events.base import Body, Code, Event, Text, Time, Traits
 
 
 class ValuePut(Event, frozen=True):
-    """What stands under a name from here, whole: a value's first event has its ``namespace`` and ``name``, a later one of
-    the same value may leave them out. ``type`` is "json" or "text"; at ``expires_at`` it is no longer given."""
+    """A value under a name, from here and whole.
+
+    The first event of a value has its ``namespace`` and ``name``; later events may leave them out. ``type`` is "json" or "text".
+    From ``expires_at`` on the value is no longer returned.
+    """
 
     traits = Traits("reversible", begins="value")
 
@@ -27,7 +30,7 @@ class ValueMoved(Event, frozen=True):
 
 
 class ValueRemoved(Event, frozen=True):
-    """The value is no longer given."""
+    """The value is no longer returned."""
 
     traits = Traits("reversible")
 
@@ -35,7 +38,7 @@ class ValueRemoved(Event, frozen=True):
 
 
 class ValueRestored(Event, frozen=True):
-    """A removed value stands again under the name that it had."""
+    """A removed value is returned again, under the name that it had."""
 
     traits = Traits("reversible")
 

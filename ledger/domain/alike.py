@@ -1,7 +1,7 @@
 """Short statements that say nearly the same, of which the newer is likely the one that holds.
 
-The rule knows no language and no attribute: two statements share at least half of the stems of the shorter one. Where both
-have vectors, recall asks for their cosine too (``ledger/recall/ordering.py``).
+The rule knows no language and no attribute: two statements share at least half of the stems of the shorter statement. If
+both have vectors, recall asks for their cosine too (``ledger/recall/ordering.py``).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from ledger.domain.question import indexed_words
 from ledger.domain.text import STOP_WORDS, stem
 
 ALIKE_CHARS = 200
-"""A longer text is no single statement, and is like no other."""
+"""A longer text is more than a statement, and is like no other."""
 
 SHARED = 0.5
-"""The stems in common of those of the shorter statement. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
+"""The least share of common stems, of the shorter statement's. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
 
 
 def telling_stems(text: str) -> frozenset[str]:
@@ -25,7 +25,7 @@ def telling_stems(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in indexed_words(text) if word not in STOP_WORDS)
 
 
-def share_stems(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
+def share_stems(left: AbstractSet[str], right: AbstractSet[str]) -> bool:
     """Return True if two statements have at least half of the stems of the shorter one in common."""
-    common = len(one & other)
-    return common > 0 and common >= SHARED * min(len(one), len(other))
+    common = len(left & right)
+    return common > 0 and common >= SHARED * min(len(left), len(right))

@@ -143,7 +143,7 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
             raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
         one_of("status", name, (*memory_domain.STATUSES, "all"))
     if not names:
-        raise RejectedError('status must name at least one status, such as "active", or "all"')
+        raise RejectedError('statuses must name at least one status, such as "active", or "all"')
     return names
 
 

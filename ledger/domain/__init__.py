@@ -1,1 +1,1 @@
-"""What may happen and what did happen, as pure data and arithmetic."""
+"""The commands, events and states of the ledger, as pure data and arithmetic."""

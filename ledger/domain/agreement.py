@@ -1,4 +1,4 @@
-"""Do two clauses say the same of the same subject? One of a memory is compared with one of a response, for stems/5."""
+"""The comparison of a memory's clause with a response's clause for stems/5: whether they say the same of the same subject."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ from ledger.domain.meaning import AGAINST, significant
 from ledger.domain.text import stem
 
 ALL_STEMS = 3
-"""A memory of at most this many stems needs all of them (ours)."""
+"""A memory of at most this many stems needs all of them (our choice)."""
 
 OTHERS_STEMS = 5
-"""What is said of somebody besides the user needs all stems of a clause, up to so many (ours): no grammar is read there."""
+"""A statement about somebody besides the user needs all stems of a clause, up to this many (our choice): grammar is not read
+there."""
 
 PLAIN_STEMS, PLAIN_PERCENT = 4, 70
-"""A clause that says so many stems of one of a memory, and at least this share, in the same sense throughout, says the memory
-whatever its grammar (ours)."""
+"""A clause that has this many stems of a memory's clause, and at least this share, in the same sense throughout, says the
+memory whatever its grammar (our choice)."""
 
 QUALIFIED = frozenset(("almost", "nearly"))
 BYGONE = frozenset(("old", "ex", "last", "previous", "former", "first"))
 WOULD = frozenset(("youd", "youll"))
 
 _HAVING = frozenset(map(significant, ["owns", "drives", "rides", "uses", "works", "keeps", "rents"]))
-"""What the user does with a thing that a response may call "your" thing."""
+"""The user's actions with a thing that a response may call "your" thing."""
 
 
 def is_statement(part: Clause, clause: Clause) -> bool:
-    """Return True if a clause of a response says something of the world, as one of a memory does, and of nobody else's things."""
+    """Return True if a response's clause is about the world, as the memory's clause is, and about nobody else's things."""
     return (
         clause.notes <= part.notes
         and is_foreign(clause) <= is_foreign(part)
@@ -56,7 +57,7 @@ def is_statement(part: Clause, clause: Clause) -> bool:
 
 
 def is_of_same(part: Clause, clause: Clause) -> bool:
-    """Return True if a clause of a response is of the subject of a clause of a memory, and of nobody else."""
+    """Return True if a response's clause has the subject of a memory's clause, and no other."""
     if not others_in(clause) <= others_in(part) - ME:
         return False
     if not _is_of_user(part):
@@ -73,7 +74,7 @@ def _is_of_user(part: Clause) -> bool:
 
 
 def confirmed(part: Clause, clause: Clause) -> frozenset[str]:
-    """Return the stems of a clause of a memory that one of a response states, if it states what it must."""
+    """Return the stems of a memory's clause that a response's clause states, or none if a needed one is missing."""
     shared = part.having(clause)
     if not part.over <= clause.over | clause.denied:
         return NONE
@@ -89,7 +90,7 @@ def confirmed(part: Clause, clause: Clause) -> frozenset[str]:
 
 
 def _is_plain(part: Clause, clause: Clause) -> bool:
-    """Return True if the whole clause is in the sense of a clause of a memory, wherever the words of doubt stand."""
+    """Return True if the whole clause has the sense of a memory's clause, wherever its words of doubt stand."""
     same = (
         clause.negative == part.negative,
         clause.modal <= part.modal,
@@ -101,12 +102,14 @@ def _is_plain(part: Clause, clause: Clause) -> bool:
 
 def _stems_of(word: str, part: Clause) -> Iterator[str]:
     meaning = significant(word)
-    return (own for own, each in part.meanings.items() if each == meaning)
+    return (own for own, other_meaning in part.meanings.items() if other_meaning == meaning)
 
 
 def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[str]:
-    """Return what a response says that the user is, has or does: "you" and a telling word of the memory, or "your" with words
-    of it and no others."""
+    """Return the shared stems if a response says what the user is, has or does, else none.
+
+    That is "you" with a telling word of the memory, or "your" with words of the memory only.
+    """
     at = next((at for at, word in enumerate(part.words) if word in USER or word in ME), -1)
     if at < 0:
         return shared if len(shared) >= min(len(part.stems), OTHERS_STEMS) and _is_plain(part, clause) else NONE
@@ -131,7 +134,7 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
 
 
 def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bool:
-    """Return True if the predicate at a place is the verb of a memory, or a word of it, soon followed by another one."""
+    """Return True if the predicate at a place is the memory's verb or word, soon followed by another word of the memory."""
     spoken = clause.words
     subject, word = (spoken[start] if start >= 0 else ""), spoken[place]
     if not verb:  # "You have a dog", "You have a small dog"
@@ -152,14 +155,16 @@ def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bo
 
 
 def _is_before(spoken: Sequence[str], at: int, part: Clause) -> bool:
-    """Return True for a word, such as an adjective, that stands right before a word of a memory."""
+    """Return True for a word, such as an adjective, right before a word of a memory."""
     qualifies = spoken[at] not in QUALIFIED and not spoken[at].endswith("ing")
     return qualifies and at + 1 < len(spoken) and _is_in(spoken[at + 1], part)
 
 
 def _predicates(part: Clause, clause: Clause) -> Iterator[tuple[int, int]]:
-    """Yield the places of "you", or "and" in a clause of the user, each with that of the telling word that follows with nothing
-    but auxiliaries and adverbs between."""
+    """Yield the places of each "you", or "and" in a clause about the user, with its predicate's.
+
+    The predicate is the telling word that follows after only auxiliaries and adverbs.
+    """
     spoken, carried = clause.words, clause.who == SOMEBODY and is_of_same(part, clause)
     starts = [at for at, word in enumerate(spoken) if word in YOU and is_subject(spoken, at, part.stems)]
     starts += [at for at, word in enumerate(spoken) if word in ("and", "or") and carried]
@@ -174,8 +179,10 @@ def _predicates(part: Clause, clause: Clause) -> Iterator[tuple[int, int]]:
 
 
 def _is_in_sense(part: Clause, clause: Clause, at: int) -> bool:
-    """Return True if the words before a place suppose, deny or date what follows no more than a memory does: what makes a
-    statement doubtful stands before it."""
+    """Return True if the words before a place suppose, deny or date no more than the memory does.
+
+    Words that make a statement doubtful stand before it.
+    """
     before = clause.words[:at]
     denies = clause.negative and not DENYING.isdisjoint(before)
     doubts = clause.carried or supposes(before) or supposes(clause.words[-1:])
@@ -183,8 +190,10 @@ def _is_in_sense(part: Clause, clause: Clause, at: int) -> bool:
 
 
 def _runs(part: Clause, clause: Clause, verb: str, thing: str) -> Iterator[frozenset[str]]:
-    """Yield the words of a memory that follow each "your", and the names before. Another word may stand between only before a
-    name or two words of the memory."""
+    """Yield the words of a memory that follow each "your", with the names before it.
+
+    Another word may stand between only before a name or two words of the memory.
+    """
     spoken = clause.words
     for at, word in enumerate(spoken):
         if not _is_possession(part, clause, at, thing):
@@ -194,7 +203,7 @@ def _runs(part: Clause, clause: Clause, verb: str, thing: str) -> Iterator[froze
             not before
             or is_verbal(before[-1])
             or before[-1] == "as"
-            or not any(tells(each) and not _is_in(each, part) for each in before)
+            or not any(tells(word_before) and not _is_in(word_before, part) for word_before in before)
         ):
             run |= (clause.stems - set(map(stem, spoken))) & part.stems  # "Ana is your sister", "Ana, your sister"
             run |= part.figures.union(*part.names).intersection(map(stem, before))
@@ -219,7 +228,7 @@ def _runs(part: Clause, clause: Clause, verb: str, thing: str) -> Iterator[froze
 
 
 def _is_possession(part: Clause, clause: Clause, at: int, thing: str) -> bool:
-    """Return True if a word, by its place, is "your" of a thing that there is, or "the" of the thing that a memory names."""
+    """Return True if the word at a place is "your" of an existing thing, or "the" of the thing that a memory names."""
     spoken, before = clause.words, clause.words[max(at - 1, 0) : at]
     if spoken[at] == "the" and thing and spoken[at + 1 : at + 2] == (thing,):
         return USER.isdisjoint(clause.all) and _is_plain(part, replace(clause, who=SOMEBODY))
@@ -235,7 +244,7 @@ def _is_possession(part: Clause, clause: Clause, at: int, thing: str) -> bool:
 
 
 def _is_thing(following: Sequence[str], part: Clause) -> bool:
-    """Return True if what follows is a name of a memory, or two words of it."""
+    """Return True if the following words are a name of a memory, or two words of it."""
     named = bool(following) and any(stem(following[0]) in name for name in part.names)
     return named or (len(following) == 2 and all(_is_in(word, part) for word in following))
 
@@ -249,8 +258,10 @@ def _is_in(word: str, part: Clause) -> bool:
 
 
 def differing(part: Clause, clause: Clause) -> tuple[str, frozenset[str]]:
-    """Return how a clause of a response denies one of a memory, and in which stems: it denies or ends what that says, says what
-    that denies, or says the opposite."""
+    """Return (how, stems) by which a response's clause denies a memory's clause, or ("", none).
+
+    It denies or ends the memory's statement, states what the memory denies, or states the opposite.
+    """
     own = part.denied | part.over
     shared = part.stems & clause.stems
     if clause.modal > part.modal:
@@ -270,13 +281,15 @@ def differing(part: Clause, clause: Clause) -> tuple[str, frozenset[str]]:
 
 
 def _opposites(part: Clause, clause: Clause) -> frozenset[str]:
-    """Return the stems of a clause of which the other clause says the opposite, and not the same."""
+    """Return the stems of a memory's clause whose opposite, and not whose meaning, the other clause states."""
     meant = set(clause.meanings.values())
     stated = {meaning for own, meaning in clause.meanings.items() if own not in clause.denied | clause.over}
     return frozenset(
         own
-        for own, each in part.meanings.items()
-        if each not in meant and own not in clause.stems and not stated.isdisjoint(AGAINST.get(each, ()))
+        for own, meaning_of_own in part.meanings.items()
+        if meaning_of_own not in meant
+        and own not in clause.stems
+        and not stated.isdisjoint(AGAINST.get(meaning_of_own, ()))
     )
 
 

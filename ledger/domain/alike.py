@@ -12,7 +12,7 @@ from ledger.domain.question import indexed_words
 from ledger.domain.text import STOP_WORDS, stem
 
 ALIKE_CHARS = 200
-"""A longer text is no single statement, and is like no other."""
+"""A longer text is more than a statement, and is like no other."""
 
 SHARED = 0.5
 """The least part of the shorter statement's stems that both have.
@@ -31,7 +31,7 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in indexed_words(text) if word not in STOP_WORDS)
 
 
-def share_stems(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
+def share_stems(left: AbstractSet[str], right: AbstractSet[str]) -> bool:
     """Return True if two statements have two stems in common, and half of those of the shorter one."""
-    common = len(one & other)
-    return common >= COMMON and common >= SHARED * min(len(one), len(other))
+    common = len(left & right)
+    return common >= COMMON and common >= SHARED * min(len(left), len(right))

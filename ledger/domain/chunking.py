@@ -1,17 +1,17 @@
-"""Cutting a document into chunks: along its Markdown headings, long sections at paragraphs, sentences, lines and words.
+"""The cutting of a document into chunks: at its Markdown headings, long sections at paragraphs, sentences, lines and words.
 
-Nothing is lost, added or changed: the contents of the chunks, one after the other, are the text. What counts as a heading
-follows CommonMark, with a few differences that each have a reason:
+Nothing is lost, added or changed: the contents of the chunks, one after the other, are the text. Headings follow CommonMark,
+with a few differences that each have a reason:
 
 - ATX headings (``# Title``, at most three blanks before it) and setext headings of one line (``Title`` over ``===`` or
-  ``---``). A rule under several lines of text is a rule; in a list, a quote or a table it is none of a heading either.
-- Nothing inside a fence (``` or ~~~) is a heading, whatever its indent: fences stand in list items too. One that is never
-  closed runs to the end; one inside a list item (four blanks or more) at the latest to a heading further left.
-- Front matter (``---`` first, up to the next ``---`` within 64 Ki characters) is text like any other, and no heading.
-- A heading with nothing under it but a deeper one lies in one chunk with that, as front matter does with the first.
+  ``---``). A rule under several lines of text is a rule; in a list, a quote or a table it does not make a heading either.
+- Nothing inside a fence (``` or ~~~) is a heading, whatever its indent: fences stand in list items too. A fence that is
+  never closed runs to the end; inside a list item (four blanks or more) at the latest to a heading further left.
+- Front matter (``---`` first, up to the next ``---`` within 64 Ki characters) is text like any other, without headings.
+- A heading with only a deeper heading under it lies in one chunk with that, as front matter does with the first.
 - After 250,000 lines that could be a heading or a fence no more headings are looked for.
 
-A chunk says by its ``heading_path`` what it is about: the headings above it, outermost first, an empty one left out.
+A chunk's ``heading_path`` names its topic: the headings above it, outermost first, without empty ones.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from msgspec import Struct
 from ledger.domain.late import late
 
 TARGET_CHARS = 1_200
-"""A chunk has at most this many characters, in a text that fits into ``MAX_CHUNKS`` of them. Ours: some 250 words, of which
+"""The most characters of a chunk, in a text that fits into ``MAX_CHUNKS`` of them. Our choice: some 250 words, of which
 a dozen fit next to a question; ATOCore's number is not known."""
 
 MAX_CHUNKS = 9_000
-"""A text has at most this many chunks, so that taking it in is one append (DESIGN 1, invariant 2). In one that would have
-more, small neighbors are joined under the headings that they share, as few as will do, and the target grows with the text."""
+"""The most chunks of a text, so that ingesting a document is one append. In a longer text small neighbors are joined under
+the headings that they share, as few as will do, and the target grows with the text."""
 
-HEADING_CHARS = 200  # of a heading in a path; the chunk has all of it
+HEADING_CHARS = 200  # of a heading in a path; the chunk has the whole heading
 LINES_LOOKED_AT = 250_000
 FRONT_MATTER_CHARS = 64 * 1024
-KINDS = ("markdown", "text")  # the second has no headings
+KINDS = ("markdown", "text")  # "text" has no headings
 
 
 class Piece(Struct, frozen=True):
-    """A chunk before it has an id: its words, the headings above it, and how many lines end in it."""
+    """A chunk without an id: its words, the headings above it, and the number of lines that end in it."""
 
     content: str
     heading_path: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Piece(Struct, frozen=True):
 
 
 class _Section(Struct, frozen=True):
-    """The text from ``start`` up to the next section, under these headings; ``body`` is where its own heading ends."""
+    """The text from ``start`` up to the next section, under some headings; ``body`` is the end of its own heading."""
 
     start: int
     path: tuple[str, ...] = ()
@@ -55,19 +55,19 @@ class _Section(Struct, frozen=True):
 
 
 def chunks(text: str, kind: str = "markdown") -> list[Piece]:
-    """The chunks of a text, in time that grows with its length only; an empty text has none."""
+    """Return the chunks of a text, in time in proportion to its length. An empty text has none."""
     plain = _with_plain_lines(text)
     sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
     too_many = len(sections) > MAX_CHUNKS or len(text) > TARGET_CHARS * MAX_CHUNKS
     spans = _cut(plain, sections, TARGET_CHARS) if not too_many else []
     if not spans or len(spans) > MAX_CHUNKS:
-        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbors that are not joined
+        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # the least size of two neighbors that are not joined
         spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
     return [Piece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
 
 
 def _with_plain_lines(text: str) -> str:
-    """The text with every line ending as one newline, and every character where it was."""
+    """Return the text with one newline as the end of every line, and every character in its place."""
     return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -85,7 +85,7 @@ _TAB = 4
 
 
 def _sections(text: str) -> Iterator[_Section]:
-    """Every stretch of the text under one heading, from the first character on."""
+    """Yield every stretch of the text under one heading, from the first character on."""
     after = _front_matter(text)
     begun, stack = _Section(0, (), after), list[tuple[int, str]]()
     for start, level, title, body in _headings(text, after):
@@ -103,42 +103,42 @@ def _sections(text: str) -> Iterator[_Section]:
 
 
 def _is_blank(text: str, first: int, last: int) -> bool:
-    """Whether a section says nothing but its heading, so that it goes with what is under it."""
+    """Return True if a section has only a heading, so that it goes with the section under it."""
     return last - first < TARGET_CHARS and not text[first:last].strip()
 
 
 def _front_matter(text: str) -> int:
-    found = _FRONT_MATTER.match(text, 0, FRONT_MATTER_CHARS) if text.startswith("---") else None
-    return found.end() if found is not None else 0
+    match = _FRONT_MATTER.match(text, 0, FRONT_MATTER_CHARS) if text.startswith("---") else None
+    return match.end() if match is not None else 0
 
 
 def _headings(text: str, after: int) -> Iterator[tuple[int, int, str, int]]:
-    """(where it begins, level, title, where the text under it begins) of every heading, in order."""
-    fence: tuple[str, int] | None = None  # what closes it, and how far right it stands
-    behind = after  # where the last structure ended: a paragraph before it is none of what follows
-    for number, found in enumerate(_LINE.finditer(text, after)):
+    """Yield (start, level, title, start of the text under it) of every heading, in order."""
+    fence: tuple[str, int] | None = None  # the marks that opened it, and its indent
+    behind = after  # the end of the last structure: a paragraph before it does not belong to the next line
+    for number, match in enumerate(_LINE.finditer(text, after)):
         if number >= LINES_LOOKED_AT:
             return
-        marks = found["fence"]
-        if fence is not None and not (found["atx"] and fence[1] >= _TAB and _indent(found["atx"]) < fence[1]):
-            if marks and _closes(text, found, fence[0]):
-                fence, behind = None, _line_end(text, found.end())
+        marks = match["fence"]
+        if fence is not None and not (match["atx"] and fence[1] >= _TAB and _indent(match["atx"]) < fence[1]):
+            if marks and _closes(text, match, fence[0]):
+                fence, behind = None, _line_end(text, match.end())
         elif marks:
-            if marks[0] == "~" or "`" not in text[found.end() : _line_end(text, found.end())]:
-                fence = (marks, _indent(found["before"]))
-        elif found["atx"]:
-            fence, behind = None, _line_end(text, found.end())
-            yield found.start(), found["atx"].count("#"), _title(text[found.end() : behind]), behind
+            if marks[0] == "~" or "`" not in text[match.end() : _line_end(text, match.end())]:
+                fence = (marks, _indent(match["before"]))
+        elif match["atx"]:
+            fence, behind = None, _line_end(text, match.end())
+            yield match.start(), match["atx"].count("#"), _title(text[match.end() : behind]), behind
         else:
-            start = _paragraph_line(text, behind, found.start())
-            behind = _line_end(text, found.end())
+            start = _paragraph_line(text, behind, match.start())
+            behind = _line_end(text, match.end())
             if start is not None:
-                level = 1 if "=" in found["setext"] else 2
-                yield start, level, _title(text[start : found.start()], closed=False), behind
+                level = 1 if "=" in match["setext"] else 2
+                yield start, level, _title(text[start : match.start()], closed=False), behind
 
 
 def _line_end(text: str, start: int) -> int:
-    """Behind the newline of the line in which ``start`` is."""
+    """Return the place behind the newline of the line with ``start``."""
     return text.find("\n", start) + 1 or len(text)
 
 
@@ -146,15 +146,15 @@ def _indent(before: str) -> int:
     return len(before.expandtabs(_TAB)) - len(before.expandtabs(_TAB).lstrip(" "))
 
 
-def _closes(text: str, found: re.Match[str], opened: str) -> bool:
-    """Whether a fence ends the one that was opened: as long, of the same kind, and alone on its line."""
-    marks, before = found["fence"], found["before"]
-    alone = not before.strip(" \t>") and not text[found.end() : _line_end(text, found.end())].strip()
+def _closes(text: str, match: re.Match[str], opened: str) -> bool:
+    """Return True if a fence closes the opened one: as long, of the same kind, and alone on its line."""
+    marks, before = match["fence"], match["before"]
+    alone = not before.strip(" \t>") and not text[match.end() : _line_end(text, match.end())].strip()
     return alone and marks[0] == opened[0] and len(marks) >= len(opened)
 
 
 def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
-    """Where the one line of a paragraph before a rule begins; None where there is none, or more than one."""
+    """Return the start of the single line of a paragraph before a rule; None if there is no line, or more than one."""
     start = text.rfind("\n", behind, max(behind, rule - 1)) + 1 or behind
     if rule <= behind or not text[start:rule].strip() or _NO_PARAGRAPH.match(text, start):
         return None
@@ -163,7 +163,7 @@ def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
 
 
 def _title(line: str, *, closed: bool = True) -> str:
-    """A heading's words on one line, without the ``#`` that may close it."""
+    """Return a heading's words on one line, without the ``#`` that may close it."""
     shown = line[: 4 * HEADING_CHARS].strip()
     if closed and shown.endswith("#") and len(line) < 4 * HEADING_CHARS:
         bare = shown.rstrip("#")
@@ -175,7 +175,7 @@ def _title(line: str, *, closed: bool = True) -> str:
 
 _Span = tuple[int, int, tuple[str, ...]]
 
-_BREAKS = tuple(  # where a long section is cut, the best first; behind what is found
+_BREAKS = tuple(  # the places at which a long section is cut, the best first; the cut is behind the match
     late(pattern)
     for pattern in (
         r"\n(?:[ \t]*+\n)++",  # after a paragraph
@@ -184,18 +184,18 @@ _BREAKS = tuple(  # where a long section is cut, the best first; behind what is 
         r"\s",
     )
 )
-_MARKS_BACK = 16  # so many marks that belong to the letter before them are not cut off
+_MARKS_BACK = 16  # the most marks that are kept with the letter before them
 
 
 def _cut(text: str, sections: Iterable[_Section], target: int) -> list[_Span]:
-    """Each section as spans of at most ``target`` characters."""
-    found: list[_Span] = []
+    """Return each section as spans of at most ``target`` characters."""
+    spans: list[_Span] = []
     before: _Section | None = None
     for section in (*sections, _Section(len(text))):
         if before is not None:
-            found += ((first, last, before.path) for first, last in _split(text, before.start, section.start, target))
+            spans += ((first, last, before.path) for first, last in _split(text, before.start, section.start, target))
         before = section
-    return found
+    return spans
 
 
 def _split(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, int]]:
@@ -208,10 +208,10 @@ def _split(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, 
 
 
 def _break(text: str, least: int, most: int) -> int:
-    """The last good place to cut behind ``least`` and not behind ``most``."""
+    """Return the last good place to cut behind ``least`` and not behind ``most``."""
     window = text[least:most]
     for pattern in _BREAKS:
-        places = [found.end() for found in pattern.finditer(window)]
+        places = [match.end() for match in pattern.finditer(window)]
         if places:
             return least + places[-1]
     return _whole_letter(text, most)
@@ -226,31 +226,31 @@ def _whole_letter(text: str, place: int) -> int:
 
 
 def _joined(spans: Iterable[_Span], target: int) -> list[_Span]:
-    """Neighbors that fit together as one, under the headings that they share."""
-    found: list[_Span] = []
+    """Return the spans with fitting neighbors joined, under the headings that they share."""
+    joined: list[_Span] = []
     for first, last, path in spans:
-        if found and last - found[-1][0] <= target:
-            begun, _, known = found[-1]
-            found[-1] = (begun, last, known if known == path else _common(known, path))
+        if joined and last - joined[-1][0] <= target:
+            begun, _, known = joined[-1]
+            joined[-1] = (begun, last, known if known == path else _common(known, path))
         else:
-            found.append((first, last, path))
-    return found
+            joined.append((first, last, path))
+    return joined
 
 
-def _common(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
+def _common(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     count = 0
-    while count < min(len(one), len(two)) and one[count] == two[count]:
+    while count < min(len(first), len(second)) and first[count] == second[count]:
         count += 1
-    return one[:count]
+    return first[:count]
 
 
-# --- what a document is called ---------------------------------------------------------------------------------------
+# --- the title of a document -----------------------------------------------------------------------------------------
 
 _TITLED = late(r"^title[ \t]*:[ \t]*(?P<title>[^\n]{1,400})", re.MULTILINE | re.IGNORECASE)
 
 
 def title(text: str, kind: str = "markdown") -> str:
-    """What a text calls itself: the title of its front matter, its first heading of the first level, or ""."""
+    """Return the title of a text: that of its front matter, its first heading of the first level, or ""."""
     plain = _with_plain_lines(text[: 4 * FRONT_MATTER_CHARS])
     if kind != "markdown":
         return ""
@@ -261,6 +261,6 @@ def title(text: str, kind: str = "markdown") -> str:
 
 
 def first_words(text: str, chars: int = 80) -> str:
-    """The beginning of a text as one line."""
+    """Return the beginning of a text as one line."""
     words = " ".join(text[: 64 * chars].split()) or " ".join(text.split())
     return words if len(words) <= chars else words[: chars - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""The clauses of a text, for stems/5: what each says, of whom and when, and whether it says so or only speaks of it."""
+"""The clauses of a text for stems/5: the words of each, its subject and time, and whether it states or only supposes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ledger.domain.question import FORMS
 from ledger.domain.text import STOP_WORDS, stem, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
-# In a text that ends with no blank: a sign that nothing follows ends the only sentence.
+# In a text without a blank at its end: without a match the text is a single sentence.
 _ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
 _QUOTED = late(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’|`[^`\n]*`|(?m:^[ \t]*+>[^\n]*$)')
 _TITLE = late(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
@@ -23,13 +23,13 @@ _FENCE = "```"
 _POSSESSIVE = late(r"[^\W_]+['’]s")
 
 SOMEBODY = "user"
-"""The stem that stands for the user, whom a response calls "you"."""
+"""The stem that stands for the user, whom a response addresses as "you"."""
 
 YOU = frozenset(("user", "you", "youre", "youve", "youd", "youll"))
 YOURS = frozenset(("users", "your", "yours"))
 USER = YOU | YOURS
 ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
-"""The user in a memory; in a response it is the assistant, who speaks of itself."""
+"""The user in a memory. In a response these words mean the assistant, who speaks of itself."""
 
 _OTHER = """
     he she they his her their we hes shes theyre theyve weve our ours us
@@ -41,7 +41,7 @@ _FOREIGN = """
     nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als
 """
 _ELSEWHERE = frozenset(_FOREIGN.split())
-"""Words that deny or suppose in other languages: what has one is neither confirmed nor denied."""
+"""Words that deny or suppose in other languages. A clause with such a word is neither confirmed nor denied."""
 
 _WAS = frozenset(["was", "were", "had", "did", "ago", "wasnt", "werent", "hadnt", "didnt"])
 
@@ -55,7 +55,7 @@ def _irregular() -> Iterator[str]:
 
 
 PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "got", "given"}
-"""Irregular forms of verbs; the first of each family is the present one."""
+"""Irregular past forms of verbs; the first form of each family is the present."""
 
 _SUPPOSED = """
     if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering
@@ -87,7 +87,7 @@ _STARTING = frozenset(("he", "she", "it", "they", "we", "i", "hes", "shes", "the
     "users",
 }
 _REPORTING = frozenset(["that", "when", "whenever", "once", "until", "till", "before", "after", "than"])
-"""Words before a subject that make what follows no statement of its own: a report or a condition."""
+"""Words before a subject after which nothing is stated: a report or a condition follows."""
 
 _FACTIVES = """
     know knowing remember see seeing note given considering now said mentioned told since because
@@ -109,7 +109,7 @@ _AUXILIARY = frozenset(
 )
 _ADVERBS = "a an the also just too own both all already got always often sometimes only ever even usually"
 _BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | {*_ADVERBS.split()}
-"""Words between a subject and what is said of it."""
+"""Words between a subject and its predicate."""
 
 OVER = late(
     r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
@@ -120,9 +120,9 @@ _HARMLESS = late(
     r"\b(?:not|never|\w+n['’]?t) (?:only|just|merely|simply|stopped|quit)\b|\bno (?:doubt|wonder|more than)\b|\bno *[,.!]",
     re.IGNORECASE,
 )
-_MARK = "ended"  # takes the place of what OVER finds
+_MARK = "ended"  # replaces the matches of OVER
 _TURNS = DENYING | {_MARK}
-_REACH = 6  # a word that denies is about the first telling word among so many
+_REACH = 6  # a denying word concerns the first telling word among this many
 _DATES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
     october november december
@@ -139,13 +139,18 @@ class Clause:
 
     Attributes:
         words: The words as they stand.
-        stems: The stems without negations; a name counts in the clauses of its sentence that follow.
+        stems: The stems without negations; a name counts in the following clauses of its sentence too.
         meanings: The meaning of each stem.
         denied: The words that a negation denies, each as its stem and its meaning.
-        over: The words of which the clause says that they have ended.
-        who: The name, or the user, that the clause begins with, or else its sentence; "" for nobody known.
-        names: The stems of each run of words in capitals that does not begin the sentence, dates included.
+        over: The words that the clause says have ended.
+        who: The name, or the user, that begins the clause, or else its sentence; "" if unknown.
+        names: The stems of each run of capitalised words that does not begin the sentence, dates included.
         notes: The words of its sentence that speak of a note.
+        owned: Each owner besides the user with the thing that it owns.
+        supposed: The clause is a condition or a supposition.
+        carried: The supposition comes from the clause before.
+        modal: The clause has a modal verb.
+        negative: The clause has a denying word, or says that something has ended.
     """
 
     words: tuple[str, ...]
@@ -172,8 +177,8 @@ class Clause:
 
     @once
     def past(self) -> frozenset[str]:
-        """The words other than auxiliaries that speak of what was."""
-        return frozenset(each for each in self.all if each in PASTS or _is_past(each))
+        """Return the words, except auxiliaries, that speak of the past."""
+        return frozenset(word for word in self.all if word in PASTS or _is_past(word))
 
     @once
     def was(self) -> bool:
@@ -181,15 +186,17 @@ class Clause:
 
     @once
     def figures(self) -> frozenset[str]:
-        return frozenset(own for own, each in self.meanings.items() if own != "one" and any(map(str.isdigit, each)))
+        return frozenset(
+            own for own, meaning in self.meanings.items() if own != "one" and any(map(str.isdigit, meaning))
+        )
 
-    def having(self, other: Clause) -> frozenset[str]:
-        """The stems of this clause that another clause has too, or a word of the same meaning."""
-        meant = {*other.meanings.values()}
-        return (self.stems & other.stems) | {own for own, each in self.meanings.items() if each in meant}
+    def having(self, other_clause: Clause) -> frozenset[str]:
+        """Return the stems of this clause that another clause has too, or has as another word of the same meaning."""
+        meant = {*other_clause.meanings.values()}
+        return (self.stems & other_clause.stems) | {own for own, meaning in self.meanings.items() if meaning in meant}
 
     def among(self, marked: Collection[str]) -> frozenset[str]:
-        """The stems of this clause that are marked, or whose meaning is marked."""
+        """Return the stems of this clause that are marked, or whose meaning is marked."""
         return frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
 
 
@@ -199,14 +206,14 @@ def clauses(text: str) -> tuple[Clause, ...]:
 
 
 def unquoted(text: str) -> str:
-    """Return a text without code and without what it quotes."""
+    """Return a text without code and quotations."""
     if _FENCE in text:
         text = "\n".join(text.split(_FENCE)[::2])
     return _QUOTED.sub(" ", text)
 
 
 def pieces(text: str) -> int:
-    """Return how many clauses a text has at the most; to count takes a seventh of the time that it takes to read them."""
+    """Return the largest number of clauses that a text can have. Counting takes a seventh of the time of reading them."""
     return sum(len(_cut(_TOKEN.findall(sentence))) for sentence in _sentences(text))
 
 
@@ -215,7 +222,7 @@ def tells(word: str) -> bool:
 
 
 def is_stated(own: Sequence[str], at: int) -> bool:
-    """Return False for a subject, by its place, of a clause that is a report or a condition: "that you", "as long as you"."""
+    """Return False if a subject's clause, by the subject's place, is a report or a condition: "that you", "as long as you"."""
     before, earlier = (own[at - 1] if at > 0 else ""), (own[at - 2] if at > 1 else "")
     if before in ("that", "me"):
         return earlier in _FACTIVE
@@ -223,8 +230,10 @@ def is_stated(own: Sequence[str], at: int) -> bool:
 
 
 def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
-    """Return True if "you", by its place, begins a statement: no preposition stands right before it, and no telling word but one
-    of those known."""
+    """Return True if the "you" at a place begins a statement.
+
+    Right before it stands no preposition, and no telling word unless it is among the known ones.
+    """
     if own[at] == SOMEBODY and at > 0 and own[at - 1] == "the":
         at -= 1
     before = own[at - 1] if at > 0 else ""
@@ -243,7 +252,7 @@ def was(spoken: Sequence[str]) -> bool:
 
 
 def is_between(word: str) -> bool:
-    """Return True for a word between a subject and what is said of it: an auxiliary, an article, an adverb."""
+    """Return True for a word between a subject and its predicate: an auxiliary, an article, an adverb."""
     return word in _BETWEEN or (word.endswith("ly") and word != "nearly" and word not in _SUPPOSING)
 
 
@@ -252,12 +261,12 @@ def is_modal(word: str) -> bool:
 
 
 def is_verbal(word: str) -> bool:
-    """Return True for a word that ends what is owned: an auxiliary or modal one."""
+    """Return True for an auxiliary or modal word, which ends the words of a possession."""
     return word in _AUXILIARY or word in _MODALS
 
 
 def others_in(clause: Clause) -> frozenset[str]:
-    """Return the pronouns of a clause that are of somebody besides the user."""
+    """Return the pronouns of a clause that mean somebody besides the user."""
     return clause.all & (_OTHERS | ME)
 
 
@@ -272,7 +281,7 @@ def _is_past(word: str) -> bool:
 def _sentences(text: str) -> Iterator[str]:
     text = _TITLE.sub(r"\1 ", text)
     sentences = SENTENCE.split(text) if _ENDING.search(text.rstrip()) else (text.rstrip(),)
-    return (each for each in sentences if not each.rstrip(_CLOSING).endswith(("?", "？")))
+    return (sentence for sentence in sentences if not sentence.rstrip(_CLOSING).endswith(("?", "？")))
 
 
 def _of_sentence(sentence: str) -> Iterator[Clause]:
@@ -281,14 +290,14 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     before: Clause | None = None
     named, notes, supposed, open_still, first = NONE, NONE, False, False, True
     for part in _cut(tokens):
-        own, here = words(" ".join(part)), _names(part)
-        here |= named if here <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+        own, names = words(" ".join(part)), _names(part)
+        names |= named if names <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
         notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
         carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
         supposed = carried or supposes(own)
         open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
         clause = _clause(
-            part, own, here, _first(own, here) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
+            part, own, names, _first(own, names) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
         )
         if (
             before is not None
@@ -297,7 +306,7 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
             and len([word for word in own if tells(word) and word not in USER]) == 1
         ):
             clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
-        named, first, before = here - clause.denied, False, clause  # "Do Not Disturb" is no name of anybody
+        named, first, before = names - clause.denied, False, clause  # "Do Not Disturb" is not a person's name
         yield clause
 
 
@@ -307,7 +316,7 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
         word = token.lower()
         if (word in _BREAKS and before not in DENYING) or (
             word == "," and parts[-1] and parts[-1][0] in _RELATIVE
-        ):  # "nothing but" breaks nothing
+        ):  # in "nothing but" the "but" does not begin a clause
             parts.append([])
         elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
             parts.append([] if word == "," else [token])
@@ -329,25 +338,25 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
 
 
 def _names(tokens: Sequence[str]) -> frozenset[str]:
-    """Return the stems of the words in capitals but dates, and the user, if that is one of them."""
+    """Return the stems of the capitalised words except dates, and the user, if a word means the user."""
     return frozenset().union(*map(_named, tokens))
 
 
 @lru_cache(maxsize=16_384)
 def _named(token: str) -> frozenset[str]:
-    found = frozenset(map(stem, filter(tells, words(token)))) if token[:1].isupper() else NONE
-    return found - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY})
+    stems_of_name = frozenset(map(stem, filter(tells, words(token)))) if token[:1].isupper() else NONE
+    return stems_of_name - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY})
 
 
 def _first(own: Sequence[str], named: frozenset[str]) -> str:
-    """Return the first telling word if that is a name or the user, and "" otherwise."""
+    """Return the first telling word if it is a name or the user, else ""."""
     of_words = (SOMEBODY if word in USER else stem(word) for word in own if word in USER or tells(word))
     first = next(of_words, "")
     return first if first in named else ""
 
 
 def _begins(following: Sequence[str]) -> bool:
-    """Return True if a clause of its own follows "and" or a comma: one with a subject, a condition or a negation."""
+    """Return True if "and" or a comma begins a clause of its own: with a subject, a condition or a negation."""
     spoken = words(" ".join(following))
     if spoken[:1] == ["so"]:
         return True
@@ -372,7 +381,7 @@ def _clause(
     text = " ".join(part)
     turned = OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text))
     spoken = words(turned) if turned != text else own
-    marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
+    marks: dict[bool, set[str]] = {True: set(), False: set()}  # words that have ended, and words that are denied
     ending, left = False, 0
     for word in () if _TURNS.isdisjoint(spoken) else spoken:
         if word in _TURNS:
@@ -403,14 +412,14 @@ def _clause(
 def _runs(tokens: Sequence[str]) -> Iterator[frozenset[str]]:
     run: set[str] = set()
     for token in (*tokens, ""):
-        found = {stem(word) for word in words(token) if tells(word)} if token[:1].isupper() else set[str]()
-        if not found and run:
+        capitalised = {stem(word) for word in words(token) if tells(word)} if token[:1].isupper() else set[str]()
+        if not capitalised and run:
             yield frozenset(run)
-        run = run | found if found else set()
+        run = run | capitalised if capitalised else set()
 
 
 def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each owner with what it owns, of "Ben's mother", but for the user."""
+    """Yield each owner with the owned thing, as in "Ben's mother", except the user's own."""
     for at, token in enumerate(tokens[:-1]):
         if _POSSESSIVE.fullmatch(token):
             owner = words(token[:-2])[0]

@@ -1,4 +1,4 @@
-"""Reinforcement, decay, proof and trend as integer arithmetic: everything is counted in millionths and rounded half to even.
+"""Reinforcement, decay, proof and trend in integer arithmetic: numbers are millionths, rounded half to even.
 
 The rules are named and versioned where they are recorded (``linear/1``, ``set/1``); a released rule never changes.
 """
@@ -13,32 +13,36 @@ from ledger.domain.times import days_between
 
 ONE = 1_000_000
 
-REINFORCEMENT_DELTA = 20_000  # + 0.02 an interaction (ATOCore)
+REINFORCEMENT_DELTA = 20_000  # + 0.02 an interaction, as in ATOCore
 MATCHES_A_TURN = 20
-CANDIDATE_CONFIDENCE = 500_000  # ours: an idea nobody has confirmed
-DECAY_IDLE_DAYS = 30  # ATOCore 7D: idle for more than 30 days ...
+CANDIDATE_CONFIDENCE = 500_000  # our choice: an idea that nobody has confirmed
+DECAY_IDLE_DAYS = 30  # as in ATOCore: idle for more than 30 days ...
 DECAY_NUMERATOR, DECAY_DENOMINATOR = 97, 100  # ... then × 0.97 a day
-CLAIM_CONFIDENCE = 400_000  # ours: what an assistant said itself is believed no more than this without review
+CLAIM_CONFIDENCE = 400_000  # our choice: the most confidence of an assistant's own claim without review
 EXPIRY_CONFIDENCE = 300_000  # below 0.30 the sweep supersedes
 OBSERVATION_CONFIDENCE, LEAST_OBSERVATION, BY_HAND = 700_000, 500_000, 900_000  # astrocyte: default, minimum, curated
-PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # ours: each source beyond the first adds 0.05, up to 0.95
+PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # our choice: each source beyond the first adds 0.05, up to 0.95
 PROOF_BOOST, BOOSTED_PROOFS = 25_000, 4  # astrocyte: 0.025 for each proof beyond the first, at most four
 RECENT_DAYS, OLD_DAYS = 30, 90
 
 
 def rounded(numerator: int, denominator: int) -> int:
-    """``numerator / denominator`` to the nearest integer, a tie to the even one. The one rounding rule of the ledger."""
+    """Return ``numerator / denominator`` rounded to the nearest integer, a tie to the even one: the ledger's only rounding."""
     quotient, remainder = divmod(numerator, denominator)
     twice = 2 * remainder
     return quotient + (twice > denominator or (twice == denominator and quotient & 1))
 
 
 def millionths(name: str, value: object, *, low: int = 0, high: int = ONE) -> int:
-    """A decimal that a caller gave (0.7) as millionths (700000); ``RejectedError`` when it is no number within the bounds."""
+    """Return a caller's decimal (0.7) as millionths (700000).
+
+    Raises:
+        RejectedError: The value is not a number within the bounds.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, not {type(value).__name__}")
     if not abs(value) <= 1e9 or not low <= value * ONE <= high:  # no infinity, no NaN, no int beyond a float
-        raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, and {value!r:.40} is not")
+        raise RejectedError(f"{name} must be a number from {low / ONE:g} to {high / ONE:g}, not {value!r:.40}")
     return rounded(*_scaled(value))
 
 
@@ -48,22 +52,22 @@ def _scaled(value: float) -> tuple[int, int]:
 
 
 def shown(value: int) -> float:
-    """Millionths as the decimal that people read."""
+    """Return millionths as the decimal that people read."""
     return value / ONE
 
 
 def reinforced(rule: str, confidence: int, delta: int) -> int:
-    """The confidence after one reinforcement under a named rule. ``linear/1``: add, and stop at 1."""
+    """Return the confidence after one reinforcement under a named rule. ``linear/1`` adds, and stops at 1."""
     if rule == "linear/1":
         return min(ONE, confidence + delta)
-    raise RejectedError(f"no reinforcement rule is called {rule!r}; known: 'linear/1'")
+    raise RejectedError(f"there is no reinforcement rule {rule!r}; known: 'linear/1'")
 
 
 def effective(confidence: int, *, decays: bool, reference_count: int, active_at: str, as_of: str) -> int:
     """Return the confidence at ``as_of``: a memory that decays loses 3 % a day after 30 idle days without a reference.
 
-    ``active_at`` is when somebody last made, confirmed, changed or restored it. One day's loss for each whole day
-    beyond the thirtieth, in one exact division, so that the number does not depend on how often anybody looked.
+    ``active_at`` is the time when somebody last made, confirmed, changed or restored the memory. The loss of all whole days
+    beyond the thirtieth is one exact division, so that the number does not depend on how often it is read.
     """
     if not decays or reference_count:
         return confidence
@@ -81,39 +85,41 @@ PROOF_RULES = ("proof/1", "given/1")
 
 
 def proven(rule: str, given: int, proof: int) -> int:
-    """The confidence of an observation that ``proof`` live sources support. ``proof/1``: 0.7 for the first, and 0.05 for each
-    other one, up to 0.95; ``given/1``: as it was given. Without any source it is 0."""
+    """Return the confidence of an observation that ``proof`` live sources support; 0 without a source.
+
+    ``proof/1`` gives 0.7 for the first source and 0.05 for each other, up to 0.95. ``given/1`` keeps the confidence that was
+    ``given``.
+    """
     if proof <= 0:
         return 0
     if rule == "proof/1":
         return min(MOST_BY_PROOF, OBSERVATION_CONFIDENCE + PROOF_STEP * (proof - 1))
     if rule == "given/1":
         return given
-    raise RejectedError(f"no rule of proof is called {rule!r}; known: {', '.join(map(repr, PROOF_RULES))}")
+    raise RejectedError(f"there is no rule of proof {rule!r}; known: {', '.join(map(repr, PROOF_RULES))}")
 
 
 def within_bounds(confidence: int) -> int:
-    """What a model says, brought into [0.5, 1]."""
+    """Return a model's confidence, brought into [0.5, 1]."""
     return max(LEAST_OBSERVATION, min(ONE, confidence))
 
 
 def proof_boost(proof: int) -> int:
-    """What its proof adds to the score of an observation: 0.025 for each source beyond the first, at most 0.1."""
+    """Return the part of an observation's score for its proof: 0.025 for each source beyond the first, at most 0.1."""
     return PROOF_BOOST * max(0, min(BOOSTED_PROOFS, proof - 1))
 
 
 def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
-    """How evidence comes in (astrocyte): one of "new", "stable", "strengthening", "weakening" and "dormant".
+    """Return the trend of evidence, as in astrocyte: "new", "stable", "strengthening", "weakening" or "dormant".
 
-    ``times`` are when what the sources say was so, as they are stored. Recent is after ``as_of`` less 30 days, what lies in
-    the future included; old is before ``as_of`` less 90 days; the bounds lie between. Without anything recent it is dormant,
-    with nothing else new; otherwise (recent / 30) / ((old + between) / 60) above 1.5 is strengthening, below 0.5
-    weakening.
+    ``times`` are the stored times of the sources' statements. A time is recent after ``as_of`` less 30 days, the future
+    included, and old before ``as_of`` less 90 days; other times lie between. Without a recent time the trend is dormant, with
+    only recent times new. Otherwise (recent / 30) / ((old + between) / 60) above 1.5 is strengthening, below 0.5 weakening.
     """
     now = _moment(as_of)
     recent_after = now - timedelta(days=RECENT_DAYS)
-    moments: Sequence[datetime] = [_moment(each) for each in times]
-    recent = sum(each > recent_after for each in moments)
+    moments: Sequence[datetime] = [_moment(time) for time in times]
+    recent = sum(time > recent_after for time in moments)
     earlier = len(moments) - recent
     if not recent:
         return "dormant"
@@ -125,5 +131,5 @@ def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
     return "weakening" if 2 * rate < before else "stable"
 
 
-def _moment(given: str | datetime) -> datetime:
-    return datetime.fromisoformat(given) if isinstance(given, str) else given
+def _moment(time: str | datetime) -> datetime:
+    return datetime.fromisoformat(time) if isinstance(time, str) else time

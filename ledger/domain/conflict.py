@@ -1,7 +1,7 @@
 """A conflict: two or more active memories that fill one slot with values that cannot both be so, and its resolution.
 
-Whether it stands is found on reading, from the members as they are then: one whose members leave has lapsed, and stands
-again when they come back, without an event. ``resolved`` says what somebody decided.
+The status is computed on reading, from the members at that time: a conflict whose members leave has lapsed, and is open
+again when they come back, without an event. ``resolved`` means that somebody decided.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ OPEN, RESOLVED, LAPSED = "open", "resolved", "lapsed"
 
 
 class Conflict(Struct, frozen=True):
-    """Everything that folds out of one conflict's events; the columns of its row, in order. ``values`` are those of the
-    members, in their order, while they are not erased; ``action`` is "" while nobody decided."""
+    """The state of a conflict, folded from its events; the fields are the columns of its row, in order.
+
+    ``values`` are those of the members, in their order, while they are not erased. ``action`` is "" while nobody decided.
+    """
 
     row: int
     id: str
@@ -40,7 +42,7 @@ class Conflict(Struct, frozen=True):
 
 
 class Find(Struct, frozen=True):
-    """Members of the same slot that were not all known; ``values`` in their order."""
+    """A command for members of one slot that were not all known; ``values`` are in their order."""
 
     slot: str
     members: tuple[str, ...]
@@ -49,7 +51,7 @@ class Find(Struct, frozen=True):
 
 
 class Resolve(Struct, frozen=True):
-    """``active`` are the members that are: keeping one of them supersedes the others."""
+    """A command with a person's decision. ``active`` are the active members: keeping one of them supersedes the others."""
 
     action: str
     winner: str | None
@@ -67,7 +69,7 @@ def decide(command: Command, conflict: Conflict) -> list[Event]:
             return [] if same else [ConflictFound(slot, members, values, rule)]
         case Resolve("keep", winner, active, reason):
             if winner not in conflict.members:
-                raise _refused(conflict, f"{winner} is none of its members, which are: {', '.join(conflict.members)}")
+                raise _refused(conflict, f"{winner} is not a member; the members are: {', '.join(conflict.members)}")
             if winner not in active:
                 raise _refused(conflict, f"{winner} is not active; restore it, or keep one of: {', '.join(active)}")
             done = (conflict.action, conflict.winner) == (KEEP, winner) and set(active) == {winner}
@@ -117,5 +119,5 @@ def _changes(data: ConflictEvent) -> dict[str, Any]:
 
 
 def admits(conflict: Conflict | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
+    """Return True if an event recorded earlier still makes sense on this state, once others before it are void."""
     return conflict is not None or isinstance(data, ConflictFound)

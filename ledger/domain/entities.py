@@ -1,4 +1,4 @@
-"""Names of things in texts: the form under which two names are one, and what looks like a name in a sentence."""
+"""Names of things in texts: the form under which two names are one, and the search for names in a sentence."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ledger.domain.late import late
 from ledger.domain.text import STOP_WORDS, normalise
 
 MAX_FOUND = 12
-"""So many names are looked for in one text (SEEDS 2b)."""
+"""The most names that are looked for in one text, as in rubino."""
 
 SEARCHED_CHARS = 10_000
-"""Only so much of a text is looked at (ours): names are looked for under the writer's lock."""
+"""The most characters of a text that are searched (our choice): the search runs under the writer's lock."""
 
 RUN_WORDS = 6
-"""A longer run of capitalised words is a heading and no name (ours); a query is looked through in windows of as many."""
+"""A longer run of capitalised words is a heading, not a name (our choice); a query is searched in windows of this size."""
 
-BEFORE_CHARS, AFTER_CHARS = 8, 80  # looked at around a word, for what it begins and who does what follows
+BEFORE_CHARS, AFTER_CHARS = 8, 80  # read before a word, for the beginning of a sentence, and after it, for a verb
 MAX_PARTICLES = 2  # "van der" between two words of one name
 
-MIN_CHARS, MAX_CHARS = 3, 64  # of one word that can be a name by its capital; a longer one is a blob
+MIN_CHARS, MAX_CHARS = 3, 64  # of a word that its capital makes a name; a longer one is a blob
 
 
 def _split(words: str) -> list[str]:
@@ -32,7 +32,7 @@ def _split(words: str) -> list[str]:
 
 _KEPT_AT_EDGES = frozenset("#@&%")  # C#, @ana, R&D
 _DROPPED_AT_EDGES = frozenset("`█ ")
-# A word with a capital, a hyphen or an underscore; of those in other letters than ASCII each, for their case is no class.
+# A word with a capital, a hyphen or an underscore, or with a letter beyond ASCII, whose case no class of characters tells.
 _ANNOUNCING = late(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
 _AFTER = late(r"\w+")
 _INNER = late(r"[A-Z_-]|[^\x00-\x7f]")
@@ -77,10 +77,17 @@ _DONE_BY_SOMEBODY = frozenset(
 
 
 def name_form(name: str) -> str:
-    """The form under which two names are one: NFC, case folded, each run of white space one space, without what cannot be
-    seen and the punctuation around it. "" where nothing is left: that names nothing."""
+    """Return the form under which two names are one; "" if nothing is left.
+
+    The form is NFC, case folded, with each run of white space as one space, without invisible characters and without the
+    punctuation around the name.
+    """
     if not name.isprintable():
-        name = "".join(each for each in name if each.isspace() or unicodedata.category(each) not in ("Cc", "Cf"))
+        name = "".join(
+            character
+            for character in name
+            if character.isspace() or unicodedata.category(character) not in ("Cc", "Cf")
+        )
     form = normalise(name)
     first, last = 0, len(form)
     while first < last and _is_edge(form[first]):
@@ -100,12 +107,12 @@ def _is_edge(character: str) -> bool:
 
 
 def found(text: str) -> tuple[str, ...]:
-    """What the text seems to name, as written there, in its order, at most 12, each once.
+    """Return the names in a text as written there, in order, each once, at most 12.
 
-    Words with an underscore or hyphen (``billing-service``), with capitals inside (PostgreSQL), of capitals alone (AWS), and
-    capitalised ones of three letters or more; several of these in a row are one name (New York, Ana de Souza). A word that
-    only begins a sentence is none, unless what follows is done by somebody ("Ana works …"), another name is next to it ("Ana
-    and Bob"), or it owns something ("Ana's").
+    Names are words with an underscore or hyphen (``billing-service``), with capitals inside (PostgreSQL), of capitals alone
+    (AWS), and capitalised words of three letters or more; several in a row are one name (New York, Ana de Souza). The first word
+    of a sentence is a name only if a verb of a person follows ("Ana works …"), another name is next to it ("Ana and Bob"), or it
+    owns something ("Ana's").
     """
     text = text[:SEARCHED_CHARS]
     if not text.isascii():
@@ -122,7 +129,7 @@ def found(text: str) -> tuple[str, ...]:
 
 
 class _Word(Struct, gc=False):
-    """A word that may be part of a name: what it is, where it stands, and whether it begins a sentence or owns something."""
+    """A word that may be part of a name: its kind and place, whether it begins a sentence, and whether it owns something."""
 
     text: str
     start: int
@@ -136,7 +143,7 @@ class _Word(Struct, gc=False):
 
 
 def _named(text: str) -> Iterator[str]:
-    """Every run of words that is a name."""
+    """Yield every run of words that is a name."""
     shouted = text.upper() == text
     run: list[_Word] = []
     for match in _ANNOUNCING.finditer(text):
@@ -157,7 +164,7 @@ def _word(text: str, raw: str, start: int, shouted: bool) -> _Word:
 
 
 def _begins(text: str, start: int) -> bool:
-    """Whether a sentence, a line, a quotation or the like begins here."""
+    """Return True if a sentence, a line, a quotation or the like begins at a place."""
     before = text[max(0, start - BEFORE_CHARS) : start]
     if start and before[-1] == " " and before[-2:-1].isalnum():
         return False
@@ -167,13 +174,13 @@ def _begins(text: str, start: int) -> bool:
 
 
 def _abbreviates(before: str) -> bool:
-    """Whether the full stop before belongs to an initial or a title."""
-    found = _ABBREVIATION.search(before)
-    return found is not None and (len(found[1]) == 1 or found[1].lower() in _TITLES)
+    """Return True if the full stop before a place belongs to an initial or a title."""
+    abbreviation = _ABBREVIATION.search(before)
+    return abbreviation is not None and (len(abbreviation[1]) == 1 or abbreviation[1].lower() in _TITLES)
 
 
 def _goes_on(gap: str, last: _Word, word: _Word) -> bool:
-    """Whether a word is one more of the same name: behind nothing but a space, or the particles of a name."""
+    """Return True if a word continues a name: after only a space, or the particles of a name."""
     if last.owns or not word.kind or word.begins:
         return False
     if gap == " " or (gap == ". " and last.kind == "initial"):
@@ -185,10 +192,10 @@ def _goes_on(gap: str, last: _Word, word: _Word) -> bool:
 
 
 def _kind(word: str, shouted: bool) -> str:
-    """What a word is as part of a name: "sure" by its looks, a "capital" only, an "initial", or "" for nothing of it."""
+    """Return the kind of a word in a name: "sure" by its looks, a "capital", an "initial", or "" for no part of a name."""
     if len(word) > MAX_CHARS or word[0].isdigit():
         return ""
-    if word.istitle() and word.isalpha() and len(word) >= MIN_CHARS:  # as most are
+    if word.istitle() and word.isalpha() and len(word) >= MIN_CHARS:  # the most frequent case first
         return "" if word.lower() in STOP_WORDS else "capital"
     if shouted or word == word.lower():
         return "sure" if _is_id(word) else ""
@@ -205,15 +212,15 @@ def _kind(word: str, shouted: bool) -> str:
 
 
 def _is_id(word: str) -> bool:
-    """Whether a lower-case word looks like the id of something: ``user_id``, ``billing-service``, and not "well-known"."""
+    """Return True if a lower-case word looks like an id, such as ``user_id`` or ``billing-service``, unlike "well-known"."""
     if "_" in word.strip("_"):
         return any(map(str.isalpha, word))
     parts = word.lower().split("-")
-    return len(parts) > 1 and not any(each in _ORDINARY_PARTS or len(each) < 2 for each in parts)
+    return len(parts) > 1 and not any(part in _ORDINARY_PARTS or len(part) < 2 for part in parts)
 
 
 def _as_name(text: str, run: list[_Word]) -> Iterator[str]:
-    """The name that a run is, if it is one: not a heading, and not the mere beginning of a sentence."""
+    """Yield the name that a run of words is, unless it is a heading or merely begins a sentence."""
     while run and run[-1].kind == "initial":
         run = run[:-1]
     if run and run[0].begins and run[0].kind == "capital" and _is_common(run[0]):

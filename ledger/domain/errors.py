@@ -1,4 +1,4 @@
-"""What a ledger says when it will not do what was asked: one small family of typed errors."""
+"""The errors that a ledger raises on purpose: one small family of types."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ledger.domain import secrecy
 
 
 class LedgerError(Exception):
-    """The family; catching it catches everything a ledger raises on purpose. Its message repeats no secret."""
+    """The base of all errors that a ledger raises on purpose. Its message repeats no secret."""
 
     def __init__(self, message: str = "", *rest: object) -> None:
         super().__init__(secrecy.redacted(message) if isinstance(message, str) else message, *rest)
 
-    def __reduce__(self) -> tuple[object, ...]:  # as it is: a family member may make its message of other arguments
+    def __reduce__(self) -> tuple[object, ...]:  # a subclass may make its message of other arguments than the message
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class RejectedError(LedgerError):
     """A rule refused the request. The message says what was asked, what was true, and what would have been allowed.
 
-    ``rule`` names the rule in one word; ``subject`` is the id it was about; ``limit``, ``current`` and ``requested`` are
-    numbers in the rule's own unit where it has one. ``finding`` is what a ``scanner`` found, as labels.
+    ``rule`` names the rule in one word. ``subject`` is the id of the concerned subject. ``limit``, ``current`` and ``requested``
+    are numbers in the rule's own unit, if it has one. ``finding`` is the label that a ``scanner`` gave.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RejectedError(LedgerError):
 
 
 class ReadOnlyError(RejectedError, AttributeError):
-    """A command was given to a moment of the past."""
+    """A command was given to a past moment, which is read-only."""
 
 
 class NotFoundError(LedgerError):
@@ -58,11 +58,11 @@ class AmbiguousIdError(NotFoundError):
 
 
 class ConflictError(LedgerError):
-    """The world moved: a key was used for something else, a newer process changed the tables, others built on it."""
+    """The ledger changed: a key was used for another command, a newer process changed the tables, later commands depend."""
 
 
 class BusyError(ConflictError):
-    """Somebody kept the ledger locked for longer than the timeout: nothing was written, and the same call may be made again."""
+    """Another writer kept the ledger locked for longer than the timeout. Nothing was written, and the call may be repeated."""
 
 
 class KeyReusedError(ConflictError):
@@ -70,7 +70,7 @@ class KeyReusedError(ConflictError):
 
 
 class DependentsError(ConflictError):
-    """Later commands built on what would become void: ``dependents`` has each of them, with position, subject and reason."""
+    """Later commands depend on the commands to undo. ``dependents`` lists them with position, subject and reason."""
 
     def __init__(self, message: str, *, dependents: tuple[object, ...] = ()) -> None:
         super().__init__(message)
@@ -78,7 +78,7 @@ class DependentsError(ConflictError):
 
 
 class SuspendedError(ConflictError):
-    """The ``projection`` failed on an event and waits for a rebuild, so what it holds can be neither read nor used to decide."""
+    """The ``projection`` failed on an event and waits for a rebuild. Until then it can be neither read nor used to decide."""
 
     def __init__(self, message: str, *, projection: str = "") -> None:
         super().__init__(message)
@@ -86,22 +86,22 @@ class SuspendedError(ConflictError):
 
 
 class NewerFormatError(ConflictError):
-    """The log says that this product is too old for it: a newer version wrote it, or may read it alone."""
+    """The log needs a newer version of this product: a newer version wrote it, or reserved it."""
 
 
 class UnknownEventError(LedgerError):
-    """The log holds an event that this version does not know; it is kept bit-exact and never interpreted."""
+    """The log holds an event that this version does not know. The event is kept bit-exact and never interpreted."""
 
 
 class StorageError(LedgerError):
-    """The file or the disk refused: full, unreadable, not a ledger, damaged."""
+    """The file or the disk failed: it is full, unreadable, damaged, or not a ledger."""
 
 
 class DamagedError(StorageError):
-    """A row of a ``table`` cannot be: ``row`` is its key, None where not even that can be read.
+    """A row of a ``table`` is damaged. ``row`` is its key, or None if the key cannot be read.
 
-    Of a projection, ``rebuild()`` makes it again from the log, and nothing in the log is lost by it. Of the log itself, which
-    is the table ``events``, ``row`` is the position: ``verify`` says what is wrong, and ``recover`` copies what is sound.
+    A damaged row of a projection loses nothing: ``rebuild()`` makes the projection again from the log. In the log, which is the
+    table ``events``, ``row`` is the position: ``verify`` lists the damage, and ``recover`` copies the sound part.
     """
 
     def __init__(self, table: str, row: object = None, why: str = "it cannot be read") -> None:
@@ -117,11 +117,12 @@ class DamagedError(StorageError):
 
 
 class ModelError(LedgerError):
-    """A model that the caller named raised, or gave what cannot be used; the ledger is as it was before.
+    """A model of the caller raised an exception or gave an unusable answer. The ledger is unchanged.
 
-    ``kind`` is the kind of failure in one word (the class of what the model raised, "TimeoutError", "Cancelled",
-    "NotUnderstood"), ``status`` that of HTTP where there was one, ``retry_after`` the seconds that a server asked to wait.
-    After ``attempts`` calls and ``milliseconds`` it was given up. Nothing here is the provider's text, which may hold secrets.
+    ``kind`` is the kind of failure in one word (the class of the model's exception, "TimeoutError", "Cancelled",
+    "NotUnderstood"). ``status`` is the HTTP status, if any. ``retry_after`` is the number of seconds that a server asked to
+    wait. The call was given up after ``attempts`` calls and ``milliseconds``. The error repeats no text of the provider, which
+    may hold secrets.
     """
 
     def __init__(

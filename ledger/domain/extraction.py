@@ -1,4 +1,4 @@
-"""The rule-based extractor: which sentences of a response propose a memory, under which rule, from which characters."""
+"""The rule-based extractor: the sentences of a response that propose a memory, with rule and characters."""
 
 from __future__ import annotations
 
@@ -9,37 +9,40 @@ from heapq import merge
 
 from ledger.domain.text import normalise
 
-# What a proposal looks like. A heading's value is a statement as its writer put it, so it is the content word for word.
-# A sentence's value ("tabs over spaces") says nothing alone, so the content repeats what the sentence said about it:
-# "The user prefers tabs over spaces", "Decided to use one file", "The requirement is that nothing leaves the machine".
-# Length and repetition are always judged on the value (SEEDS 1b), never on the words put before it.
+# A heading's value is a statement as its writer put it, so the content is the value word for word. A sentence's value ("tabs
+# over spaces") says nothing alone, so the content repeats the sentence: "The user prefers tabs over spaces", "Decided to use
+# one file", "The requirement is that nothing leaves the machine". Length and repetition are always judged on the value, as in
+# ATOCore, never on the words put before it.
 
 EXTRACTOR = "rules/1"
-"""Name and version: another set of rules, patterns or numbers is another version."""
+"""The name and version: another set of rules, patterns or numbers is another version."""
 
 MIN_VALUE_CHARS = 8
-"""A shorter value is dropped as too_short (SEEDS 1b)."""
+"""A shorter value is dropped as too_short (as in ATOCore)."""
 
 MAX_VALUE_CHARS = 280
-"""A longer value is dropped as too_long (SEEDS 1b)."""
+"""A longer value is dropped as too_long (as in ATOCore)."""
 
 BATCH_CAP = 50
-"""One pass proposes at most this many; what comes after is dropped as batch_cap (SEEDS 1b)."""
+"""The most proposals of one pass; later values are dropped as batch_cap (as in ATOCore)."""
 
 MAX_DROPPED = 2_000
-"""One pass lists at most this many dropped values and counts the rest: the limit of a list in one event (DESIGN 3)."""
+"""The most dropped values that one pass lists, which is the limit of a list in one event; further ones are counted."""
 
 HEADING_CONFIDENCE = 700_000
-"""Prior of a heading rule in millionths. Ours (ATOCore's is not known): someone labelled the line on purpose."""
+"""The confidence of a heading rule's proposals in millionths (our choice; ATOCore's is not known): a person set the label."""
 
 SENTENCE_CONFIDENCE = 600_000
-"""Prior of a sentence rule in millionths. Ours: a turn of phrase may be quoted, hypothetical or somebody else's."""
+"""The confidence of a sentence rule's proposals in millionths (our choice): a phrase may be quoted or hypothetical."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A proposal. ``start`` and ``end`` (characters, half open) cover the heading or turn of phrase and its value in
-    the text of ``field``; ``confidence`` is the rule's prior in millionths."""
+    """A proposal of a memory.
+
+    ``start`` and ``end`` (characters, half open) cover the heading or turn of phrase and its value in the text of ``field``;
+    ``confidence`` is the rule's prior in millionths.
+    """
 
     kind: str
     content: str
@@ -52,7 +55,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What a rule found and the pass did not propose: ``reason`` is too_short, too_long, repeated or batch_cap.
+    """A value that a rule found and the pass did not propose. ``reason`` is too_short, too_long, repeated or batch_cap.
 
     Of a value that is too long ``content`` holds the first 280 characters; the span covers all of it.
     """
@@ -68,7 +71,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """One pass, in the order of the text; ``further_dropped`` counts those beyond the 2,000 that ``dropped`` lists."""
+    """The result of one pass, in the order of the text; ``further_dropped`` counts those beyond the 2,000 of ``dropped``."""
 
     kept: tuple[Extracted, ...]
     dropped: tuple[Dropped, ...]
@@ -94,9 +97,9 @@ _HEADINGS = {
     "fact": _Rule("fact_heading", "knowledge", HEADING_CONFIDENCE),
 }
 
-# Patterns take linear time: repeats are possessive or cannot match what follows them, and no match overlaps the next.
+# Patterns take linear time: repeats are possessive or cannot match the text that follows them, and matches never overlap.
 # At a line's start: up to 4 Markdown markers, emphasis, the word, ":" or a dash, the rest of the line. A hyphen needs a
-# space after it ("Decision-making is hard" is no heading), and "::" is no colon ("Constraint::new").
+# space after it ("Decision-making is hard" is not a heading), and "::" is not a colon ("Constraint::new").
 _HEADING = re.compile(
     r"(?<![^\r\n])[^\S\r\n]*+(?:(?:#{1,6}|[-*+>•]|\d{1,3}[.)]|\[[ xX]\])[^\S\r\n]++){0,4}+"
     r"[*_]{0,3}+(?P<word>decision|constraint|requirement|fact)(?![^\W_])"
@@ -140,19 +143,19 @@ class _Found:
 
 
 def extract_all(fields: Mapping[str, str]) -> Extraction:
-    """What the rules propose from several texts, as one pass in their order: one batch cap, one set of values seen.
+    """Return the proposals of the rules from several texts, as one pass: one batch cap, one set of known values.
 
-    Each item carries the name of its field. A value that a heading proposed does not come again from a sentence inside
-    that heading's line. Takes time in proportion to the text.
+    Each item carries the name of its field. A value that a heading proposed is not proposed again by a sentence inside that
+    heading's line. The time is in proportion to the text.
     """
     batch = _Batch()
     for name, text in fields.items():
         covered = 0
-        for found in _scan(text):
-            heading = found.rule.of_heading
-            if heading or found.start >= covered:
-                proposed = batch.add(name, found)
-                covered = found.end if heading and proposed else covered
+        for hit in _scan(text):
+            heading = hit.rule.of_heading
+            if heading or hit.start >= covered:
+                proposed = batch.add(name, hit)
+                covered = hit.end if heading and proposed else covered
     return Extraction(tuple(batch.kept), tuple(batch.dropped), batch.further_dropped)
 
 
@@ -163,25 +166,25 @@ class _Batch:
     further_dropped: int = 0
     seen: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def add(self, name: str, found: _Found) -> bool:
-        """Keep it or drop it; whether its value is of a length to propose."""
-        rule, reason = found.rule, self._reason(found)
+    def add(self, name: str, hit: _Found) -> bool:
+        """Keep or drop a value, and return True if its length is right for a proposal."""
+        rule, reason = hit.rule, self._reason(hit)
         if not reason:
-            content = rule.before + found.value
-            self.kept.append(Extracted(rule.kind, content, rule.name, found.start, found.end, rule.confidence, name))
+            content = rule.before + hit.value
+            self.kept.append(Extracted(rule.kind, content, rule.name, hit.start, hit.end, rule.confidence, name))
         elif len(self.dropped) < MAX_DROPPED:
-            content = rule.before + found.value[:MAX_VALUE_CHARS]
-            self.dropped.append(Dropped(rule.kind, content, rule.name, found.start, found.end, reason, name))
+            content = rule.before + hit.value[:MAX_VALUE_CHARS]
+            self.dropped.append(Dropped(rule.kind, content, rule.name, hit.start, hit.end, reason, name))
         else:
             self.further_dropped += 1
         return reason not in ("too_short", "too_long")
 
-    def _reason(self, found: _Found) -> str:
-        if len(found.value) < MIN_VALUE_CHARS:
+    def _reason(self, hit: _Found) -> str:
+        if len(hit.value) < MIN_VALUE_CHARS:
             return "too_short"
-        if len(found.value) > MAX_VALUE_CHARS:
+        if len(hit.value) > MAX_VALUE_CHARS:
             return "too_long"
-        key = (found.rule.kind, normalise(found.value), found.rule.name)
+        key = (hit.rule.kind, normalise(hit.value), hit.rule.name)
         if key in self.seen:
             return "repeated"
         if len(self.kept) >= BATCH_CAP:
@@ -194,7 +197,7 @@ def _scan(text: str) -> Iterator[_Found]:
     lowered = text.lower()  # only to skip the patterns whose word is nowhere in the text
     scans = [_headings(text)] if any(word in lowered for word in _HEADINGS) else []
     scans += [_sentences(text, rule, pattern) for word, rule, pattern in _SENTENCES if word in lowered]
-    return merge(*scans, key=lambda found: found.start)
+    return merge(*scans, key=lambda hit: hit.start)
 
 
 def _headings(text: str) -> Iterator[_Found]:
@@ -204,7 +207,7 @@ def _headings(text: str) -> Iterator[_Found]:
 
 def _sentences(text: str, rule: _Rule, pattern: re.Pattern[str]) -> Iterator[_Found]:
     for hit in pattern.finditer(text):
-        if not text.startswith(("?", "？"), hit.end("value")):  # who asks whether states nothing
+        if not text.startswith(("?", "？"), hit.end("value")):  # a question states nothing
             yield _found(rule, hit.start(), hit)
 
 
@@ -214,7 +217,7 @@ def _found(rule: _Rule, start: int, hit: re.Match[str]) -> _Found:
 
 
 def _trimmed(value: str) -> str:
-    """Without trailing punctuation, and without closing marks whose opening mark stands before the value."""
+    """Return a value without trailing punctuation, and without closing marks whose opening mark stands before the value."""
     value = value.rstrip(_TRAILING)
     for _ in range(_MAX_DANGLING):
         closer = next((pair[len(pair) // 2 :] for pair in _PAIRS if _dangles(value, pair)), "")

@@ -1,8 +1,8 @@
-"""Rules for what a user says of himself in a plain sentence: "I live in Lisbon.", "My sister is called Ana." (rules/5).
+"""Rules for a user's statements about himself in a plain sentence: "I live in Lisbon.", "My sister is called Ana." (rules/5).
 
-A few forms that begin a sentence, and a few general conditions. A sentence that is one short clause becomes a statement in
-the third person. Every other sentence is kept whole and word for word, because a part of it may say the opposite of the whole:
-"I love hiking but hate camping." What no form finds is still found by ``context`` in the turns.
+The rules are a few forms that begin a sentence, and a few general conditions. A sentence that is one short clause becomes a
+statement in the third person. Every other sentence is kept word for word, because a part of it may say the opposite of the
+whole: "I love hiking but hate camping." ``context`` still finds other statements in the turns.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ledger.domain.extraction import SENTENCE_CONFIDENCE, Extracted
 from ledger.domain.late import late
 
 EXTRACTOR, OF_RULES = "rules/5", "_statement"
-"""Name and version: another set of forms is another version."""
+"""The name and version of the forms: another set of forms is another version."""
 ORDER = "asks" + OF_RULES
 """The rule of standing orders, such as "always answer in French"."""
 
 MOST_CHARS = 240
-"""A longer sentence is a story (ours)."""
+"""A longer sentence is a story (our choice)."""
 
-# A sentence ends at . ! ? or a line's end, but not behind a title or an initial, and not inside of a number or a name.
+# A sentence ends at . ! ? or a line's end, but not behind a title or an initial, and not inside a number or a name.
 _SIGN = r"(?:(?<!\b(?i:dr|mr|ms|st|no))(?<!\b(?i:mrs))(?<!\b(?i:prof))(?<![\s.][A-Z])[.](?!\w)|[!?…](?!\w))"
 _SENTENCE = late(rf"(?>(?:(?!{_SIGN})[^\n])++)(?:(?:{_SIGN})++[\"”')]*+)?")
 _BEGIN = late(r"\s*(?:(?:hi|hello|hey|btw|by the way|fyi|also|and|well|yes|no|so|ok(?:ay)?|oh)\b[,!]?\s+){0,2}", re.I)
@@ -57,13 +57,13 @@ _FORMS = (  # (rule, kind, how the sentence begins, what the memory says of a sh
     ("asks", "preference", r"(?:please,?\s+)?(?=(?:always|never)\s+\w)", "The user asks: {}"),
 )  # fmt: skip
 _SAYS = tuple((rule + OF_RULES, kind, late(form, re.I), says) for rule, kind, form, says in _FORMS)
-# What is no statement of what is so: a condition, a wish, a comparison, or something that only the moment knows.
+# A sentence that states no fact: a condition, a wish, a comparison, or a state of the moment.
 _UNREAL = late(
     r"(?:^|\W)(?:if|unless|would|could|might|wish|imagine|suppose|pretend|as if|used to|character"
     r"|in (?:my|the) (?:story|novel|game|dream)|my words|lol|/s)(?:\W|$)|\w['’]d\s",
     re.I,
 )
-# A value that points at what only the conversation shows, or at what is not of the user.
+# A value that refers to the conversation, or is not about the user.
 _POINTS = late(
     r"(?:it|that|this|these|those|the|them|him|her|his|their|its|how|what|when|where|why|your?|yours|one|both|all|everything"
     r"|here|there|so|too|very|not|when|to|being|waiting|getting|having|in|a (?:lot|bit|while|lie|mess|world|dream|bubble))\b",
@@ -79,16 +79,16 @@ _JOINED = late(
 
 
 def statements(text: str, field: str = "") -> Iterator[Extracted]:
-    """Yield what the sentences of a user's text say of the user, in the order of the text.
+    """Yield the statements in a user's text about the user, in the order of the text.
 
-    A question says nothing, and neither does a sentence in which a form is not at the beginning.
+    Questions, and sentences in which no form stands at the beginning, yield nothing.
     """
     for sentence in _SENTENCE.finditer(text):
         if (
             not sentence[0].rstrip("\"”') ").endswith("?")
-            and (found := _statement(text, *sentence.span(), field)) is not None
+            and (statement := _statement(text, *sentence.span(), field)) is not None
         ):
-            yield found
+            yield statement
 
 
 def _statement(text: str, start: int, end: int, field: str) -> Extracted | None:
@@ -103,9 +103,9 @@ def _statement(text: str, start: int, end: int, field: str) -> Extracted | None:
         if not value or (rule in _POINTED and _POINTS.match(value.removeprefix("to ") if rule == _PREFERS else value)):
             return None
         simple = _SHORT.fullmatch(value) is not None and _JOINED.search(value) is None
-        what = " ".join((hit.groupdict().get("what") or "").split()).lower()
+        thing = " ".join((hit.groupdict().get("what") or "").split()).lower()
         whole = " ".join(text[start:end].split())
-        content = says.format(value, what=what) if simple else f"The user says: {whole}"
+        content = says.format(value, what=thing) if simple else f"The user says: {whole}"
         last = start + len(text[start:end].rstrip(" .!…"))
         return Extracted(kind, content, rule, start, last, SENTENCE_CONFIDENCE, field)
     return None

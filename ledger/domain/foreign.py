@@ -1,7 +1,7 @@
-"""The part of a user's message that is his own words beyond doubt, by a few rules of form; the rest may be pasted (foreign/1).
+"""The part of a user's message that is surely his own words, by a few rules of form; the rest may be pasted (foreign/1).
 
-A wrong no costs a review, and a wrong yes makes a stranger's words a belief about the user. So every rule takes more than it has
-to: a quote, a line of another form, or a request about a text puts what belongs to it in doubt.
+An own text that counts as pasted costs a review; a pasted text that counts as own makes a stranger's words a belief about
+the user. So every rule takes too much: a quote, a line of another form, or a request about a text puts its text in doubt.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from ledger.domain.late import late
 
 LONG_CHARS, LONG_LINES = 1_000, 8
-"""A message beyond this is a text, and nothing in it is taken for the user's own words (ours)."""
+"""No part of a longer message counts as the user's own words (our choice)."""
 
 NAME_CHARS = 40
-"""A quote up to this, without a first person in it, is a name or a title and no foreign text (ours)."""
+"""A shorter quote without a first person is a name or a title, not foreign text (our choice)."""
 
 Span = tuple[int, int]
 
@@ -29,13 +29,13 @@ _GREETING = late(
     r"(?: there| all| again| a lot| so much| in advance| very much| for (?:that|the help|your help))?\W*",
     re.I,
 )
-# A line that has the form of a mail, a log, a list, a table, code, markup or a speaker.
+# A line in the form of a mail, a log, a list, a table, code, markup or a speaker.
 _FORM = late(
     r"\s*(?:[>|#<{\[@/]|--|[-*•–+]\s|\(?(?:\d{1,3}|[a-z])[.)]\s|\(?\d{1,4}[-:./]\d\d|[-=_*]{3,}|dear\b"
     r"|(?:from|to|cc|subject|sent|date|re|fwd?|von|an|betreff|de|para|objet|asunto|oggetto):)|[^\n]*?(?:\t|\w=[\"'\w])",
     re.I,
 )
-# What stands before a colon that introduces the user's own words.
+# Words before a colon that introduce the user's own words.
 _ANNOUNCES = late(
     r"(?:[^.!?]*+[.!?])*+\W*+(?:fyi|ps|btw|by the way|update|quick update|news|good news|bad news|fun fact|about me|reminder"
     r"|just so you know|so you know|remember|please remember|note|also)\W*+",
@@ -74,7 +74,7 @@ _TEXTS = late(
     r"|characters?|authors?|narrators?|speakers?|writers?|postcards?|voice ?mails?|monologues?|testimon\w+|cover letters?)\b",
     re.I,
 )
-_REPORTS = late(  # somebody else's words follow
+_REPORTS = late(  # another person's words follow
     r"\b(?:sa(?:ys|id|ying)|writ(?:es|ing)|wrote|reads|states|claim(?:s|ed)|(?:told|tells|texted|emailed|messaged|wrote)\s+(?:me|us)"
     r"|posted|pasted|tweeted|commented|replied|quot(?:e|es|ed|ing)|goes|sings?|sang"
     r"|imagine|pretend|suppose|role-?play|act as|let['’]?s (?:say|play|practi[cs]e)|exercise|example"
@@ -96,23 +96,23 @@ def foreign(text: str) -> tuple[Span, ...]:
     """
     if len(text) > LONG_CHARS:
         return ((0, len(text)),)
-    quoted = [each.span() for each in _FENCE.finditer(text)]
+    quoted = [fence.span() for fence in _FENCE.finditer(text)]
     own = _masked(text, quoted)
-    names = [each.span() for each in _QUOTES.finditer(own) if not _is_name(own[each.start() : each.end()])]
+    names = [quote.span() for quote in _QUOTES.finditer(own) if not _is_name(own[quote.start() : quote.end()])]
     own, quoted = _masked(own, names), sorted(quoted + names)
     if (cut := _doubtful_from(own)) is None:
         return tuple(quoted)
     start, end = cut
     outside = [(0, start)] if start else []
     rest = [(end, len(text))] if end < len(text) else []
-    return (*outside, *(each for each in quoted if start <= each[0] and each[1] <= end), *rest)
+    return (*outside, *(span for span in quoted if start <= span[0] and span[1] <= end), *rest)
 
 
 def marked(text: str) -> tuple[Span, ...]:
     """Return the parts of a user's message that carry a mark of somebody else's words, as spans in order.
 
-    It is for what a model read and says that the user stated, for a model tells a paste in one paragraph by its meaning. In a
-    message of one line only these count: a quote, and what stands behind a colon or a sentence that asks about a text. A
+    This serves the statements that a model reads, because a model recognises a paste in one paragraph by its meaning. In a
+    message of one line only these count: a quote, and the text behind a colon or behind a sentence that asks about a text. A
     message of several lines is divided as ``foreign`` divides it.
     """
     if len(text) > LONG_CHARS or "\n" in text.strip():
@@ -125,7 +125,7 @@ def marked(text: str) -> tuple[Span, ...]:
 
 
 def _text_behind(text: str) -> int | None:
-    """Return where the text begins that a sentence of one line asks about or introduces."""
+    """Return the start of the text that a sentence of a one-line message asks about or introduces."""
     for sentence in _SENTENCE.finditer(text):
         about = _TAKES.match(sentence[0]) or (_ASKS.match(sentence[0]) and _THIS.search(sentence[0]))
         colon = _COLON.search(text, sentence.start(), sentence.end())
@@ -139,7 +139,7 @@ def _text_behind(text: str) -> int | None:
 
 
 def _masked(text: str, spans: list[Span]) -> str:
-    """The same text with blanks in place of some spans, line breaks kept."""
+    """Return the same text with blanks in place of some spans, line breaks kept."""
     for start, end in spans:
         text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
     return text
@@ -150,8 +150,8 @@ def _is_name(quote: str) -> bool:
 
 
 def _doubtful_from(text: str) -> Span | None:
-    """The one span of a message that is the user's own if something of it is in doubt; None if nothing is."""
-    lines = [(each.start(), each.end()) for each in re.finditer(r"[^\n]+", text) if each[0].strip()]
+    """Return the only span that is the user's own in a message with doubtful parts; None without doubtful parts."""
+    lines = [(line.start(), line.end()) for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
     if len(lines) > LONG_LINES or any(_FORM.match(text, start) for start, _ in lines):
         return 0, 0
     for start, end in lines:
@@ -163,17 +163,21 @@ def _doubtful_from(text: str) -> Span | None:
 
 
 def _turn_to_another(text: str, start: int, end: int) -> int | None:
-    """Where a line turns to somebody else's words: at a colon, a report, or a request about a text. -1 is for a request that
-    points back, at what stands before it."""
-    places = [each.start() for each in _COLON.finditer(text, start, end) if not _announces(text, start, each)]
+    """Return the place where a line turns to another person's words: a colon, a report, or a request about a text.
+
+    The place is -1 for a request that refers back to the text before it.
+    """
+    places = [colon.start() for colon in _COLON.finditer(text, start, end) if not _announces(text, start, colon)]
     places += [
-        each.start() for each in _REPORTS.finditer(text, start, end) if not _OF_USER.search(text, start, each.start())
+        report.start()
+        for report in _REPORTS.finditer(text, start, end)
+        if not _OF_USER.search(text, start, report.start())
     ]
-    for each in _SENTENCE.finditer(text, start, end):
-        asks = each[0].endswith("?") or _ASKS.match(each[0]) is not None
-        if _TAKES.match(each[0]) or (asks and _THIS.search(each[0])):
-            places.append(each.start() if text[each.end() :].strip() else -1)
-        elif asks and _BACK.search(each[0]) and not _SELF.search(each[0]):
+    for sentence in _SENTENCE.finditer(text, start, end):
+        asks = sentence[0].endswith("?") or _ASKS.match(sentence[0]) is not None
+        if _TAKES.match(sentence[0]) or (asks and _THIS.search(sentence[0])):
+            places.append(sentence.start() if text[sentence.end() :].strip() else -1)
+        elif asks and _BACK.search(sentence[0]) and not _SELF.search(sentence[0]):
             places.append(-1)
     return min(places, default=None)
 
@@ -185,8 +189,11 @@ def _announces(text: str, start: int, colon: re.Match[str]) -> bool:
 
 
 def _is_same_voice(line: str, *, is_last: bool) -> bool:
-    """Return True if a line of several speaks as the user: in the first person, of no text, asking of himself and last."""
+    """Return True if a line of several speaks as the user.
+
+    The line is in the first person, mentions no text, and asks at most about the user and as the last line.
+    """
     if _GREETING.fullmatch(line):
         return True
-    asks = any(each[0].endswith("?") or _ASKS.match(each[0]) for each in _SENTENCE.finditer(line))
+    asks = any(sentence[0].endswith("?") or _ASKS.match(sentence[0]) for sentence in _SENTENCE.finditer(line))
     return bool(_SELF.search(line)) and not _TEXTS.search(line) and not (asks and (not is_last or _POINTS.search(line)))

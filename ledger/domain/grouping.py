@@ -1,9 +1,9 @@
-"""Which texts bear each other out: they say nearly the same, and neither says otherwise what the other says.
+"""Texts that support each other: they say nearly the same, and neither contradicts the other.
 
 Texts are compared by their *telling words*: stems without stop words, irregular and everyday forms made one (went, go; likes,
-loves). Two are alike when these overlap by 0.6, or by 0.4 where both name the same two things. Rules cannot tell a
-paraphrase from another value, so whatever may be one keeps two texts apart: a negation, a past or an intention on one side,
-figures, names or opposites of either, and a word where the other has another one at the same place.
+loves). Two are alike if these overlap by 0.6, or by 0.4 if both name the same two things. Rules cannot distinguish a
+paraphrase from another value, so any sign of another value keeps two texts apart: a negation, a past or an intention on one
+side, figures, names or opposites of either, and different words at the same place.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ K = TypeVar("K")
 Name = tuple[str, ...]  # the telling words of a name
 
 GROUPING = "grouping/1"
-"""Name and version of these rules: other words, patterns or numbers are another version."""
+"""The name and version of these rules: other words, patterns or numbers are another version."""
 
 NEAR = 600_000
-"""From this overlap of telling words two texts are alike (ours, measured: see ledger/docs/consolidation.md)."""
+"""From this overlap of telling words on two texts are alike (our choice, measured: see ledger/docs/consolidation.md)."""
 
 CLOSE, SHARED_NAMES = 400_000, 2
-"""... or from this one, where they share two names (ours)."""
+"""From this overlap on two texts are alike if they share two names (our choice)."""
 
 NEIGHBORS, PATIENCE = 32, 12
-"""So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours). Among notes
-that share nearly all of their words nothing narrows the search, and without this it would take the square of their number."""
+"""The most near texts that are looked at, and the most comparisons in vain, before a text stays alone (our choice). Among
+notes that share nearly all of their words nothing narrows the search, and it would take the square of their number."""
 
 READ_CHARS = 10_000
-"""So much of a text is compared (ours)."""
+"""The most characters of a text that are compared (our choice)."""
 
 WORDING_CHARS = 400
-"""A wording takes no more, also where the script has no spaces between words (ours)."""
+"""The most characters of a wording, for scripts without spaces between words (our choice)."""
 
 SENTENCES, SENTENCE_WORDS, SIGNIFICANT = 64, 60, 4
-"""Of a turn so many sentences are looked at, of at most so many words, and of at least so many telling ones (ours)."""
+"""The most sentences of a turn that are read, the most words of each, and its least telling words (our choice)."""
 
 _TIMES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
@@ -69,16 +69,19 @@ _MAYBE = frozenset(_INTENDED.split())
 
 
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(str.split, _SIDES.split("|"))]
-_DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
+_DIRECTING = frozenset(direction for pair in _DIRECTIONS for direction in pair)
 _SIDED = frozenset(("over", "more", "less", "before", "after"))  # "prefers tea over coffee": of two, which is which
 _MOMENTS = frozenset(map(significant, _TIMES.split()))
 
 
 class Compared(Struct, frozen=True):
-    """A text as it is compared: its telling words in ``order`` and as a set, what it names, with the words of names and others
-    with a capital in order (``named``), its ``figures`` and times, those of digits in order (``numbers``), its
-    ``directions`` (before, after), whether it ``denies``, speaks of what is ``past``, ``intended`` or
-    has ``changed``, and who speaks."""
+    """A text in the form in which it is compared.
+
+    ``order`` and ``words`` are its telling words in order and as a set. ``names`` are its names; ``named`` are the words of names
+    and other capitalised words in order. ``figures`` are numbers and times, ``numbers`` the words with digits in order,
+    ``directions`` words such as before and after. The flags say whether the text ``denies``, speaks of the ``past``, of an
+    intention (``intended``) or of a change (``changed``).
+    """
 
     words: frozenset[str]
     order: tuple[str, ...]
@@ -94,22 +97,22 @@ class Compared(Struct, frozen=True):
     speaker: str
 
 
-def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
-    """``given`` are names that it is known to have, besides those that it seems to have."""
+def read(text: str, known_names: Iterable[str] = (), speaker: str = "") -> Compared:
+    """Return a text in the form in which it is compared. ``known_names`` are names besides those found in it."""
     text = text[:READ_CHARS]
     all_words = words(text)
     order = (*filter(None, map(significant, all_words)), *map(str.lower, _ADDRESS.findall(text)))
-    named = {tuple(filter(None, map(significant, words(name)))) for name in (*given, *entities.found(text))}
+    named = {tuple(filter(None, map(significant, words(name)))) for name in (*known_names, *entities.found(text))}
     of_names = {word for name in named for word in name}
-    of_names.update(significant(each) for each in words(" ".join(_CAPITAL.findall(text))))
+    of_names.update(significant(word) for word in words(" ".join(_CAPITAL.findall(text))))
     own = frozenset(order)
     return Compared(
         words=own,
         order=order,
         names=frozenset(name for name in named if name),
-        named=tuple(dict.fromkeys(each for each in order if each in of_names)),
-        numbers=tuple(each for each in order if any(map(str.isdigit, each))),
-        figures=frozenset(each for each in own if each in _MOMENTS or any(map(str.isdigit, each))),
+        named=tuple(dict.fromkeys(word for word in order if word in of_names)),
+        numbers=tuple(word for word in order if any(map(str.isdigit, word))),
+        figures=frozenset(word for word in own if word in _MOMENTS or any(map(str.isdigit, word))),
         directions=_DIRECTING.intersection(all_words),
         denies=not near.NEGATIONS.isdisjoint(all_words),
         past=_PAST.search(text) is not None,
@@ -119,91 +122,91 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
     )
 
 
-def likeness(one: Compared, other: Compared) -> int:
-    """How much of their telling words two texts share, in millionths; 0 where they do not bear each other out."""
-    how = near.similarity(one.words, other.words)
-    if how < NEAR and (how < CLOSE or len(one.names & other.names) < SHARED_NAMES):
+def likeness(left: Compared, right: Compared) -> int:
+    """Return the share of telling words that two texts have in common, in millionths; 0 if they do not support each other."""
+    overlap = near.similarity(left.words, right.words)
+    if overlap < NEAR and (overlap < CLOSE or len(left.names & right.names) < SHARED_NAMES):
         return 0
-    return 0 if opposed(one, other) else how
+    return 0 if opposed(left, right) else overlap
 
 
-def opposed(one: Compared, other: Compared) -> bool:
-    """Whether the one may say something else than the other: another value, or that it is not, was, or is to be so."""
-    states = (one.denies, one.past, one.intended, one.speaker)
-    if states != (other.denies, other.past, other.intended, other.speaker):
+def opposed(left: Compared, right: Compared) -> bool:
+    """Return True if a text may contradict the other: another value, or that it is not, was, or will be so."""
+    states = (left.denies, left.past, left.intended, left.speaker)
+    if states != (right.denies, right.past, right.intended, right.speaker):
         return True
-    if one.changed != other.changed and one.words != other.words:
+    if left.changed != right.changed and left.words != right.words:
         return True
-    if one.directions != other.directions and _turned(one.directions, other.directions):
+    if left.directions != right.directions and _turned(left.directions, right.directions):
         return True
-    if not _follows(one.numbers, other.numbers) and not _follows(other.numbers, one.numbers):
+    if not _follows(left.numbers, right.numbers) and not _follows(right.numbers, left.numbers):
         return True
-    if _common(one.named, other.named) != _common(other.named, one.named):
-        return True  # who did it to whom
-    if _SIDED & one.directions & other.directions and _common(one.order, other.order) != _common(
-        other.order, one.order
+    if _common(left.named, right.named) != _common(right.named, left.named):
+        return True  # the roles of the names differ
+    if _SIDED & left.directions & right.directions and _common(left.order, right.order) != _common(
+        right.order, left.order
     ):
-        return True  # what comes before what
-    ours, theirs = one.words - other.words, other.words - one.words
-    if not ours or not theirs:
-        return False  # the one says all that the other says
-    if len(ours) == len(theirs) == 1:
+        return True  # the order of the two differs
+    only_left, only_right = left.words - right.words, right.words - left.words
+    if not only_left or not only_right:
+        return False  # a text has all telling words of the other
+    if len(only_left) == len(only_right) == 1:
         return True
-    if one.figures & ours and other.figures & theirs:
+    if left.figures & only_left and right.figures & only_right:
         return True
-    if _of_its_own(one, other) and _of_its_own(other, one):
+    if _of_its_own(left, right) and _of_its_own(right, left):
         return True
-    if any(not AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in ours):
+    if any(not AGAINST.get(word, _NOTHING).isdisjoint(only_right) for word in only_left):
         return True
-    return not _places(one, other).isdisjoint(_places(other, one))
+    return not _places(left, right).isdisjoint(_places(right, left))
 
 
 _NOTHING: set[str] = set()
 
 
 def _follows(few: Sequence[str], many: Sequence[str]) -> bool:
-    """Whether these are among those, in the same order."""
+    """Return True if some words are among many, in the same order."""
     left = iter(many)
-    return all(each in left for each in few)
+    return all(word in left for word in few)
 
 
-def _common(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    return [each for each in ours if each in theirs]
+def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    return [word for word in left if word in right]
 
 
 def _turned(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether the one goes one way of two, and the other the other."""
+    """Return True if the texts take opposite directions of a pair, such as before and after."""
     return any(
-        (one in ours, other in ours) == (other in theirs, one in theirs) != (one in theirs, other in theirs)
-        for one, other in _DIRECTIONS
+        (first in ours, second in ours) == (second in theirs, first in theirs) != (first in theirs, second in theirs)
+        for first, second in _DIRECTIONS
     )
 
 
-def _of_its_own(one: Compared, other: Compared) -> bool:
-    return any(not other.words.issuperset(name) for name in one.names)
+def _of_its_own(text: Compared, other_text: Compared) -> bool:
+    return any(not other_text.words.issuperset(name) for name in text.names)
 
 
-def _places(one: Compared, other: Compared) -> set[tuple[str, str]]:
-    """Between which words in common there are others of its own."""
-    found, last, inside = set[tuple[str, str]](), "", False
-    for each in one.order:
-        if each not in other.words:
+def _places(text: Compared, other_text: Compared) -> set[tuple[str, str]]:
+    """Return the pairs of neighboring common words between which the text has words of its own."""
+    gaps, last, inside = set[tuple[str, str]](), "", False
+    for word in text.order:
+        if word not in other_text.words:
             inside = True
             continue
         if inside:
-            found.add((last, each))
-        last, inside = each, False
-    return found | {(last, "")} if inside else found
+            gaps.add((last, word))
+        last, inside = word, False
+    return gaps | {(last, "")} if inside else gaps
 
 
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 
 class Groups(Generic[K]):
-    """Texts that each stand for a group, and to which of them a further one belongs.
+    """Texts that each stand for a group, and the search for the group of a further text.
 
-    A text belongs where it is most like; of equally like ones, to the one with the lowest ``rank``. So texts that come one
-    after the other form the same groups however many of them come at a time. ``order`` are words, the rarest first.
+    A text belongs to the most similar one; of equally similar ones to the one with the lowest ``rank``. So texts that come one
+    after the other form the same groups, however many come at a time. ``order`` are words, the rarest first.
     """
 
     def __init__(self, order: Iterable[str] = ()) -> None:
@@ -212,7 +215,7 @@ class Groups(Generic[K]):
         self._of_names: dict[tuple[Name, Name], list[int]] = {}
 
     def add(self, key: K, compared: Compared, rank: int) -> None:
-        """One more that a group can form around."""
+        """Add a text around which a group can form."""
         if not compared.words:
             return
         number = self._index.add(compared.words)
@@ -223,32 +226,36 @@ class Groups(Generic[K]):
     def nearest(self, compared: Compared) -> K | None:
         if not compared.words:
             return None
-        found = dict.fromkeys(
+        candidates = dict.fromkeys(
             number for number, _ in self._index.near(compared.words, most=NEIGHBORS, patience=PATIENCE)
         )
         for pair in _pairs(compared):
-            found.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBORS:]))
+            candidates.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBORS:]))
         best: tuple[int, int] | None = None
         answer: K | None = None
-        for number in found:
-            key, other, rank = self._kept[number]
-            how = likeness(compared, other)
-            if how and (best is None or (-how, rank) < best):
-                best, answer = (-how, rank), key
+        for number in candidates:
+            key, candidate, rank = self._kept[number]
+            overlap = likeness(compared, candidate)
+            if overlap and (best is None or (-overlap, rank) < best):
+                best, answer = (-overlap, rank), key
         return answer
 
 
 def _pairs(compared: Compared) -> list[tuple[Name, Name]]:
-    """Two names each of the first six by the alphabet: any text that shares two of them is found."""
+    """Return every two of the first six names by the alphabet: a text that shares two of them is found."""
     names = sorted(compared.names)[:6]
-    return [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
+    return [(first, second) for at, first in enumerate(names) for second in names[at + 1 :]]
 
 
 def central(texts: Sequence[Compared]) -> int:
-    """Which of these is the most like the others: alike with most of them, then by how much, then the last."""
+    """Return the place of the text that is most like the others: alike with most of them, then by how much, then the last."""
     ranked = []
-    for at, one in enumerate(texts):
-        alike = [how for other_at, other in enumerate(texts) if other_at != at and (how := likeness(one, other))]
+    for at, text in enumerate(texts):
+        alike = [
+            overlap
+            for other_at, other_text in enumerate(texts)
+            if other_at != at and (overlap := likeness(text, other_text))
+        ]
         ranked.append((len(alike), sum(alike), at))
     return max(ranked)[2]
 
@@ -257,13 +264,13 @@ def central(texts: Sequence[Compared]) -> int:
 
 
 def wording(text: str) -> str:
-    """The text on one line, of at most thirty words: cut after a sentence, else between words, and then with an ellipsis."""
+    """Return the text on one line, of at most thirty words: cut after a sentence, else between words, with an ellipsis."""
     parts = text.split()
     line = " ".join(parts[:WORDS])
     if len(parts) <= WORDS and len(line) <= WORDING_CHARS:
         return line
     line = line[:WORDING_CHARS]
-    ends = [found.end() for found in _END.finditer(line)]
+    ends = [match.end() for match in _END.finditer(line)]
     if ends and ends[-1] >= len(line) // 3:
         return line[: ends[-1]]
     if len(line) == WORDING_CHARS and " " in line:
@@ -272,14 +279,14 @@ def wording(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a turn that say something: no questions, none of only a few telling words, none without end."""
-    found: list[str] = []
+    """Return the sentences of a turn that say something: no questions, none with few telling words, none without an end."""
+    telling_sentences: list[str] = []
     for part in SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
         sentence = part.strip()
-        if sentence.startswith("["):  # what is shown, and not said
+        if sentence.startswith("["):  # a placeholder of shown content, not a statement
             continue
         if sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) or len(sentence.split()) > SENTENCE_WORDS:
             continue
         if len(set(filter(None, map(significant, words(sentence))))) >= SIGNIFICANT:
-            found.append(sentence)
-    return found[:SENTENCES]
+            telling_sentences.append(sentence)
+    return telling_sentences[:SENTENCES]

@@ -1,4 +1,4 @@
-"""What an id looks like: a letter for the kind of subject, an underscore, and 80 random bits without look-alikes."""
+"""The form of an id: a letter for the kind of subject, an underscore, and 80 random bits without look-alike letters."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 
 
 def subject_id(kind: str, random: bytes) -> str:
-    """``m_…`` from 10 random bytes, ten bits at a time."""
+    """Return an id such as ``m_…`` from 10 random bytes, ten bits at a time."""
     n, pairs = int.from_bytes(random, "big"), _PAIRS
     high = pairs[n >> 70] + pairs[n >> 60 & 1023] + pairs[n >> 50 & 1023] + pairs[n >> 40 & 1023]
     return f"{kind}_{high}{pairs[n >> 30 & 1023]}{pairs[n >> 20 & 1023]}{pairs[n >> 10 & 1023]}{pairs[n & 1023]}"
 
 
 def uuid7(nanoseconds: int, random: bytes) -> str:
-    """A UUID version 7 (RFC 9562) from a Unix time in nanoseconds and 8 random bytes.
+    """Return a UUID version 7 (RFC 9562) from a Unix time in nanoseconds and 8 random bytes.
 
-    The twelve bits behind the milliseconds are their fraction (its method 3), so that ids taken one after the other grow.
+    The twelve bits behind the milliseconds are their fraction (method 3 of the RFC), so that later ids are greater.
     """
     milliseconds, rest = divmod(nanoseconds, 1_000_000)
     head = (milliseconds & 0xFFFF_FFFF_FFFF) << 16 | 7 << 12 | rest * 4096 // 1_000_000
@@ -43,39 +43,39 @@ def uuid7(nanoseconds: int, random: bytes) -> str:
 
 
 def kind_of(stream: str) -> str:
-    """The kind letter of a subject's id, or "" for the ledger's own stream."""
+    """Return the kind letter of a subject's id, or "" for the ledger's own stream."""
     return stream[0] if stream[1:2] == "_" else ""
 
 
 def shortened(id: str) -> str:
-    """The beginning of an id, for messages that name several."""
+    """Return the beginning of an id, for messages that name several ids."""
     return f"{id[:8]}…" if is_id(id) else id
 
 
-def absent(what: str, given: object) -> str:
-    """The error for what nothing of this user is named by; an answer in the place of its id is told so."""
-    if isinstance(id := getattr(given, "id", None), str):
-        return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(given).__name__}"
-    return f"no {what} of this user has the id {given!r:.40}"
+def absent(what: str, subject: object) -> str:
+    """Return the message for an id that names nothing of this user, or for an answer that was given instead of its id."""
+    if isinstance(id := getattr(subject, "id", None), str):
+        return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(subject).__name__}"
+    return f"no {what} of this user has the id {subject!r:.40}"
 
 
 def is_id(text: str) -> bool:
-    """Whether this is an id of a subject, by its looks."""
+    """Return True if a text has the form of a subject's id."""
     return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])
 
 
 def message_id(session: str, position: int) -> str:
-    """The id of a message: its session's, and the position of its event."""
+    """Return the id of a message: its session's, and the position of its event."""
     return f"{session}:{position}"
 
 
 def message_place(id: str) -> tuple[str, int] | None:
-    """The session and the position that a message's id names; None for what is none, by its looks."""
+    """Return the session and the position that a message's id names, or None if the text has another form."""
     session, _, number = id.partition(":")
     named = is_id(session) and session[0] == "s" and number.isascii() and number.isdecimal() and number[0] != "0"
     return (session, int(number)) if named and len(number) < LENGTH else None
 
 
 def is_prefix(text: str, kind: str) -> bool:
-    """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
+    """Return True if a text can be the beginning of an id of a kind: no blank, no wildcard, no foreign character."""
     return text[:2] == kind + "_" and len(text) <= LENGTH and _LETTERS.issuperset(text[2:])

@@ -1,4 +1,4 @@
-"""What waits until it is first used: regular expressions, parts of an object, and public names that lie elsewhere."""
+"""Tools for loading at first use: regular expressions, parts of an object, and public names that live in other modules."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class _Late:
         return re.compile(self._expression, self._flags)
 
     def __getattr__(self, name: str) -> object:
-        """Reached once for each name: from then on it is found as any attribute is."""
-        found = getattr(self._compiled, name)
-        setattr(self, name, found)
-        return found
+        """Return an attribute of the pattern. Each name comes here only once, because the attribute is then set."""
+        attribute = getattr(self._compiled, name)
+        setattr(self, name, attribute)
+        return attribute
 
 
 def late(expression: str, flags: int = 0) -> re.Pattern[str]:
-    """What ``re.compile`` gives, to call methods of."""
+    """Return a pattern like that of ``re.compile``, compiled when its first method is called."""
     return cast("re.Pattern[str]", _Late(expression, flags))
 
 
 class once(Generic[T]):
-    """``functools.cached_property`` in half of its time: Python 3.11 takes a lock there, at every first read."""
+    """A property that is computed once. It takes half the time of ``functools.cached_property``, which locks in Python 3.11."""
 
     def __init__(self, read: Callable[..., T]) -> None:
         self._read, self._name, self.__doc__ = read, read.__name__, read.__doc__
@@ -43,7 +43,7 @@ class once(Generic[T]):
 
 
 def names_of(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """The ``__getattr__`` of a module: its names, each with the module that it is loaded from."""
+    """Return the ``__getattr__`` of a module whose names are loaded from other modules at first use."""
 
     def load(name: str) -> object:
         if name not in homes:

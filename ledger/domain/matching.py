@@ -1,4 +1,4 @@
-"""Find what a response restates of a memory, or denies, and the memories to ask about."""
+"""The search for memories that a response restates or denies, and the stems that lead to them."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ from ledger.domain.near import NEGATIONS
 from ledger.domain.question import unspaced
 from ledger.domain.text import STOP_WORDS, stem, stems, words
 
-# A released version never changes: an event that names "stems/5" must mean the same for ever, so another rule is another
+# A released version never changes: an event that names "stems/5" must always mean the same, so another rule is another
 # version.
 
 DEFAULT_MATCHER = "stems/5"
 
 LEAST_CHARS = 12
-"""A shorter memory never matches; it would occur by accident (ATOCore, SEEDS 1b)."""
+"""A shorter memory never matches, because it would occur by accident (as in ATOCore)."""
 
 UNSPACED_CHARS = 3
-"""A character of a script without spaces counts as so many of the least length (ours)."""
+"""A character of a script without spaces counts as this many of the least length (our choice)."""
 
 SHARE_PERCENT = 60
-"""The share of the stems of a short memory that one clause each must say (ours)."""
+"""The share of a short memory's stems that must be said by one clause for each of its clauses (our choice)."""
 
 SHORT_STEMS = 15
-"""A memory of at most this many stems is short (ATOCore, SEEDS 1b)."""
+"""A memory of at most this many stems is short (as in ATOCore)."""
 
 LONG_MIN_OVERLAP = 12
-"""A long memory needs at least this many stems in common, and also LONG_SHARE_PERCENT of its own (ATOCore, SEEDS 1b)."""
+"""A long memory needs at least this many common stems, and also LONG_SHARE_PERCENT of its own (as in ATOCore)."""
 
 LONG_SHARE_PERCENT = 35
 
 LEAST_DENIED = 2
-"""A denial has at least this many of a memory's stems (ours)."""
+"""A denial has at least this many of a memory's stems (our choice)."""
 
 DENIED_PERCENT = 80
-"""... and at least this share of those of one clause (ours): with less it may be of another thing."""
+"""A denial also has at least this share of the stems of one clause (our choice): with less it may be about another thing."""
 
 LEAST_FOUND = 2
-"""So many of a memory's stems lead to it at least, where it has them (ours): fewer lead to too many memories, and with more
-"user" would be among them, which is in nearly all."""
+"""At least this many of a memory's stems lead to it, if it has them (our choice). Fewer lead to too many memories, and with
+more "user" would be among them, which nearly all memories have."""
 
 _COMMON = """
     user 1 2 3 time help make like work use need new good day want take feel look plan read keep know think people go year way
 """
-COMMON = {each: rank for rank, each in enumerate(_COMMON.split())}
-"""Stems that memories are not found by where others do, the commonest first (ours): the list decides on speed alone."""
+COMMON = {common_stem: rank for rank, common_stem in enumerate(_COMMON.split())}
+"""Stems that lead to a memory only if it has no others, the commonest first (our choice). The list affects only the speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The evidence of a match: how much of the memory the response holds.
+    """The evidence of a match: the part of the memory that the response holds.
 
     ``overlap`` of ``total`` units (stems; characters of the window for substring/1); ``fraction`` is their quotient in
     millionths, rounded half even.
@@ -81,7 +81,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a response says of a memory: a match, or why it denies it ("negation", "past" or "opposite"), or neither."""
+    """A response's verdict on a memory: a match, or the way of its denial ("negation", "past" or "opposite"), or neither."""
 
     match: Match | None = None
     denial: str = ""
@@ -98,12 +98,12 @@ class Response:
 
     @cached_property
     def normalised(self) -> str:
-        """The text that substring/1 searches."""
+        """Return the text that substring/1 searches."""
         return substring.lowered(self.text)
 
     @cached_property
     def unquoted_text(self) -> str:
-        """The text that stems/5 searches: without quotations."""
+        """Return the text without quotations, which stems/5 searches."""
         return unquoted(self.text)
 
     @cached_property
@@ -111,7 +111,7 @@ class Response:
         return clauses(self.unquoted_text)
 
     def most_of(self, stems: Collection[str]) -> Counter[int]:
-        """Count the stems of a memory that each clause, by its place, can have or deny at the most."""
+        """Return, for each clause by its place, the most stems of a memory that it can have or deny."""
         return Counter(chain.from_iterable(map(self._places.__getitem__, stems)))
 
     @cached_property
@@ -120,17 +120,19 @@ class Response:
 
     @cached_property
     def reaching(self) -> frozenset[str]:
-        """Its stems, and those of words of the same or the opposite meaning: every memory that stems/5 finds restated or
-        denied has enough of them."""
+        """Return the response's stems, and those of words with the same or the opposite meaning.
+
+        Every memory that stems/5 finds restated or denied has enough of these stems.
+        """
         spoken = words(self.unquoted_text)
         meant = {significant(word) for word in spoken} - {""}
-        roots = {root for each in meant for root in AGAINST.get(each, ())} | meant & _ROOTS
+        roots = {root for meaning in meant for root in AGAINST.get(meaning, ())} | meant & _ROOTS
         own = stems(self.unquoted_text).union(*map(_family, roots))
         return own if USER.isdisjoint(spoken) else own | {SOMEBODY}
 
 
 class _Places(dict[str, Collection[int]]):
-    """Where the clauses of a response are that can have or deny a stem of a memory."""
+    """The places of the clauses of a response that can have or deny a stem of a memory."""
 
     def __init__(self, response: Sequence[Clause]) -> None:
         self._having: dict[str, list[int]] = {}
@@ -140,22 +142,23 @@ class _Places(dict[str, Collection[int]]):
 
     def __missing__(self, own: str) -> Collection[int]:
         places = [at for meaning in kindred(own) if (at := self._having.get(meaning))]
-        self[own] = found = places[0] if len(places) == 1 else set[int]().union(*places)
-        return found
+        self[own] = all_places = places[0] if len(places) == 1 else set[int]().union(*places)
+        return all_places
 
 
 def judge(version: str, response: Response, content: str) -> Verdict:
-    """Return what the response says of a memory's content under that version of the rule; only stems/5 knows denials.
+    """Return a response's verdict on a memory's content under a version of the rule. Only stems/5 knows denials.
 
-    Raises RejectedError for a version that does not exist.
+    Raises:
+        RejectedError: There is no such version.
     """
     if version not in MATCHERS:
-        raise RejectedError(f"there is no matcher {version!r}; there are {', '.join(MATCHERS)}")
+        raise RejectedError(f"there is no matcher {version!r}; known: {', '.join(MATCHERS)}")
     return MATCHERS[version](response, content)
 
 
 def match(version: str, response: Response, content: str) -> Match | None:
-    """Return the match of a memory's content in the response under that version of the rule, or None."""
+    """Return the match of a memory's content in the response under a version of the rule, or None."""
     return judge(version, response, content).match
 
 
@@ -165,8 +168,11 @@ def _substring_1(response: Response, content: str) -> Verdict:
 
 
 def _stems_5(response: Response, content: str) -> Verdict:
-    """Take each clause of a memory for itself: one clause of the response says all that it must, of the same subject and of
-    the same time, and in the same sense. Where that is denied the memory is denied; in doubt nothing happens."""
+    """Return the verdict of stems/5, which takes each clause of a memory by itself.
+
+    One clause of the response must say enough of it, of the same subject, time and sense. If a clause is denied, the memory is
+    denied. In doubt the verdict is neither.
+    """
     own, needed = _counted(content)
     if (
         not own
@@ -175,16 +181,16 @@ def _stems_5(response: Response, content: str) -> Verdict:
         or not _can_have(response, own, needed, content)
     ):
         return NEITHER
-    agreeing, found, denial, whole = set[str](), set[str](), "", True
+    agreeing, touched, denial, whole = set[str](), set[str](), "", True
     for part in _clauses_of_memory(content):
         most, against, why = _best(part, response)
         agreeing |= most
-        found |= most if len(most) > len(against) else against
+        touched |= most if len(most) > len(against) else against
         whole = whole and bool(most)
         if len(against) >= max(len(most), LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems))):
             denial = denial or why
     if denial:
-        return Verdict(denial=denial) if len(found & own) >= needed else NEITHER
+        return Verdict(denial=denial) if len(touched & own) >= needed else NEITHER
     overlap = len(agreeing & own)
     if overlap < needed or (len(own) <= SHORT_STEMS and not whole):
         return NEITHER
@@ -197,26 +203,25 @@ MATCHERS: Mapping[str, Callable[[Response, str], Verdict]] = MappingProxyType(
 
 
 def needed_stems(total: int, *, of_user: bool = True) -> int:
-    """Return how many of a memory's ``total`` stems a response must hold under stems/5."""
+    """Return the number of a memory's ``total`` stems that a response must hold under stems/5."""
     if total <= SHORT_STEMS:
         return max(min(total, ALL_STEMS if of_user else OTHERS_STEMS), _at_least(SHARE_PERCENT, total))
     return max(LONG_MIN_OVERLAP, _at_least(LONG_SHARE_PERCENT, total))
 
 
 def _counted(content: str) -> tuple[frozenset[str], int]:
-    """Return the stems of a memory that count, and how many of them a response must hold."""
+    """Return the stems of a memory that count, and the number of them that a response must hold."""
     spoken = set(words(content))
     own = frozenset(map(stem, spoken - STOP_WORDS)) - NEGATIONS
     return own, needed_stems(len(own), of_user=not _OF_USER.isdisjoint(spoken))
 
 
 def found_by(content: str) -> tuple[int, frozenset[str]]:
-    """Return (least, stems): every text that restates or denies a memory by its stems has at least so many of these among
-    those that ``sought`` returns; substring/1 is not covered.
+    """Return (least, stems): a text that restates or denies the memory by its stems has ``least`` of these in ``sought``.
 
     An index from these stems to memories therefore misses none (the prefix filter of set-similarity joins): of a text that
-    holds t of n stems at most d are among any d that the index leaves out. The commonest are left out, of which nearly every
-    memory of a ledger may have one, as long as ``LEAST_FOUND`` others are needed.
+    holds t of n stems at most d are among any d that the index leaves out. The commonest are left out, because nearly every
+    memory of a ledger may have one, as long as ``LEAST_FOUND`` others are needed. substring/1 is not covered.
     """
     own, least = _counted(content)
     common = sorted(own & COMMON.keys(), key=COMMON.__getitem__)[: max(least - LEAST_FOUND, 0)]
@@ -243,8 +248,10 @@ _clauses_of_memory = lru_cache(maxsize=4_096)(clauses)
 
 
 def _can_have(response: Response, own: Collection[str], needed: int, content: str) -> bool:
-    """Return False if the clauses of a memory cannot have enough of its stems from one clause each, whatever these say. Most
-    memories that have enough in common with a long response cannot, and so few are cut."""
+    """Return False if the clauses of a memory cannot get enough stems from one clause each, whatever these say.
+
+    Most memories that have enough in common with a long response fail this test, so few have to be cut into clauses.
+    """
     most = response.most_of(own)
     if max(most.values(), default=0) >= needed:
         return True
@@ -254,8 +261,10 @@ def _can_have(response: Response, own: Collection[str], needed: int, content: st
 
 
 def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[str], str]:
-    """Return the most stems of a clause of a memory that one clause says in the same sense, and the most in the opposite one,
-    with how that differs."""
+    """Return the most stems of a memory's clause that one clause says in the same sense, and in the opposite sense.
+
+    The third value is the way in which the opposite clause differs.
+    """
     most, against, why = NONE, NONE, ""
     for at in sorted(response.most_of(part.stems)):
         clause = response.clauses[at]
@@ -270,7 +279,7 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
 
 
 _OF_USER = USER | ME
-_ROOTS = frozenset(map(significant, FAMILY))  # what words of several forms count as
+_ROOTS = frozenset(map(significant, FAMILY))  # the meanings of words with several forms
 
 
 @lru_cache(maxsize=1024)
@@ -281,4 +290,7 @@ def _family(root: str) -> frozenset[str]:
 
 def _is_short(content: str) -> bool:
     line = " ".join(content.split())
-    return len(line) < LEAST_CHARS and sum(UNSPACED_CHARS if unspaced(each) else 1 for each in line) < LEAST_CHARS
+    return (
+        len(line) < LEAST_CHARS
+        and sum(UNSPACED_CHARS if unspaced(character) else 1 for character in line) < LEAST_CHARS
+    )

@@ -1,4 +1,4 @@
-"""What words count as: other forms and everyday words for the same thing as one, and which words say the opposite."""
+"""The meanings of words: irregular forms and everyday synonyms count as one word, and some words as opposites."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ LITTLE = frozenset(_FILLERS.split())
 def _families() -> dict[str, str]:
     roots = {word: min(word, *others) for word, others in FORMS.items()}
     for family in re.split(r"[|\n]", _SAME):
-        names = [roots.get(each, each) for each in family.split()]
-        roots |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
+        names = [roots.get(member, member) for member in family.split()]
+        roots |= {member: names[0] for member in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
     return roots | {word: str(number) for number, word in enumerate(_NUMBERS.split())}
 
 
 FAMILY = _families()
 AGAINST: dict[str, set[str]] = {}
-"""Words that say the opposite, by what they count as (``significant``)."""
+"""The opposites of words, by their meanings (``significant``)."""
 
 
 @lru_cache(maxsize=16_384)
 def significant(word: str) -> str:
-    """What a word counts as, "" for nothing."""
+    """Return the meaning under which a word counts, or "" for a word that says nothing."""
     if word in STOP_WORDS or word in LITTLE:
         return ""
     return _root(FAMILY.get(word) or stem(word))
 
 
-def _root(found: str) -> str:
-    found = FAMILY.get(found, found)
-    if len(found) > 3:  # moved and move, studies and study
-        found = found.removesuffix("e")
-    return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
+def _root(word: str) -> str:
+    word = FAMILY.get(word, word)
+    if len(word) > 3:  # moved and move, studies and study
+        word = word.removesuffix("e")
+    return f"{word[:-1]}i" if len(word) > 3 and word.endswith("y") else word
 
 
 _LISTED: dict[str, set[str]] = {}
@@ -69,6 +69,6 @@ for _pair in re.split(r"[|\n]", _OPPOSED):
 
 @lru_cache(maxsize=16_384)
 def kindred(own: str) -> frozenset[str]:
-    """A stem, what the words that have it may count as, and what says the opposite of one: nothing else says or denies them."""
+    """Return a stem, the meanings of its words, and their opposites. No other word says or denies the stem."""
     meant = {_root(own), *_LISTED.get(own, ())}
-    return frozenset(meant.union([own], *(AGAINST[each] for each in meant if each in AGAINST)))
+    return frozenset(meant.union([own], *(AGAINST[meaning] for meaning in meant if meaning in AGAINST)))

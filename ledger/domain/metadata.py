@@ -1,7 +1,7 @@
-"""Metadata: keys of people's own with plain values, checked where they are given, kept in one form, and found by it.
+"""Metadata: a person's own keys with plain values, checked when given, stored in one form, and searched by that form.
 
-In an event they are a JSON object, its keys in order. In a row the same object has a tab on either side of each pair: in JSON a
-tab within a text is always escaped, so a pair with its tabs is found by looking for that text, whatever keys and values hold.
+In an event metadata is a JSON object with sorted keys. In a row the same object has a tab on either side of each pair: JSON
+always escapes a tab within a text, so a pair with its tabs is found by a search for that text, whatever the keys and values.
 """
 
 from __future__ import annotations
@@ -27,34 +27,38 @@ _object = msgspec.json.Decoder(dict[str, Value])
 _encode = msgspec.json.encode
 
 
-def checked(given: object, name: str = "metadata") -> dict[str, Value]:
-    """The pairs as given, their keys in order, and none for None; ``RejectedError`` for what is no flat JSON, or is too much."""
-    if given is None or given is NO_PAIRS:
+def checked(metadata: object, name: str = "metadata") -> dict[str, Value]:
+    """Return the pairs with sorted keys; {} for None.
+
+    Raises:
+        RejectedError: The value is not flat JSON, or is too large.
+    """
+    if metadata is None or metadata is NO_PAIRS:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(metadata, Mapping):
         raise RejectedError(
-            f"{name} is a dictionary, as in {{'source': 'slack', 'ticket': 4711}}, and {given!r:.40} is none"
+            f"{name} must be a dictionary, as in {{'source': 'slack', 'ticket': 4711}}, but {metadata!r:.40} was given"
         )
-    pairs = {_key(name, key): _value(f"{name}[{key!r:.40}]", value) for key, value in given.items()}
+    pairs = {_key(name, key): _value(f"{name}[{key!r:.40}]", value) for key, value in metadata.items()}
     check_size(name, pairs)
     return {key: pairs[key] for key in sorted(pairs)}
 
 
 def check_size(name: str, pairs: Pairs, known: Pairs | None = None) -> None:
-    """``RejectedError`` where these are more than one thing may have; ``known`` is what it has already."""
+    """Raise ``RejectedError`` for more pairs than a subject may have; ``known`` are the pairs that it has already."""
     current = None if known is None else len(known)
     if len(pairs) > KEYS:
-        message = f"{name} has at most {KEYS} keys, and there would be {len(pairs)}"
+        message = f"{name} may have at most {KEYS} keys, but there would be {len(pairs)}"
         raise RejectedError(message, rule="size", limit=KEYS, current=current, requested=len(pairs))
     if (size := len(_encode(pairs))) > ALL_BYTES:
         current = None if known is None else len(_encode(known))
-        message = f"{name} takes at most {ALL_BYTES:,} bytes as JSON, and it would take {size:,}"
+        message = f"{name} may take at most {ALL_BYTES:,} bytes as JSON, but would take {size:,}"
         raise RejectedError(message, rule="size", limit=ALL_BYTES, current=current, requested=size)
 
 
-def keys(name: str, given: Iterable[str]) -> tuple[str, ...]:
-    """Keys to look for, as given."""
-    return tuple(dict.fromkeys(_key(name, key) for key in plural(name, given)))
+def keys(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return keys to look for, in the order given."""
+    return tuple(dict.fromkeys(_key(name, key) for key in plural(name, names)))
 
 
 def _key(name: str, key: object) -> str:
@@ -62,15 +66,15 @@ def _key(name: str, key: object) -> str:
 
 
 def _value(name: str, value: object) -> Value:
-    kind = type(value)  # exactly: True is no number here, and the encoder takes no subclass
+    kind = type(value)  # the exact type: True is not a number here, and the encoder takes no subclass
     if kind is str:
         return check_text(name, value, max_bytes=VALUE_BYTES, blank_allowed=True)
     if kind is int and not -(2**63) <= cast(int, value) < 2**63:
         raise RejectedError(f"{name} is beyond 64 bits; give larger numbers as text")
     if kind is float:
         if not isfinite(cast(float, value)):
-            raise RejectedError(f"{name} is {value}; numbers are finite, and None stands for none")
-        return cast(float, value) + 0.0  # there is one zero
+            raise RejectedError(f"{name} is {value}; numbers must be finite, and None stands for no value")
+        return cast(float, value) + 0.0  # -0.0 becomes 0.0
     if value is not None and kind not in (int, bool):
         raise RejectedError(
             f"{name} is of type {kind.__name__}; allowed: str, int, float, bool and None, nothing nested"
@@ -78,15 +82,15 @@ def _value(name: str, value: object) -> Value:
     return cast(Value, value)
 
 
-def is_same(one: Value, other: Value) -> bool:
-    return type(one) is type(other) and one == other
+def is_same(left: Value, right: Value) -> bool:
+    return type(left) is type(right) and left == right
 
 
 def in_all(several: Sequence[Pairs]) -> dict[str, Value]:
-    """The pairs that each of these has."""
+    """Return the pairs that all of several metadata have."""
     first, *rest = several
     return {
-        key: value for key, value in first.items() if all(key in each and is_same(each[key], value) for each in rest)
+        key: value for key, value in first.items() if all(key in pairs and is_same(pairs[key], value) for pairs in rest)
     }
 
 
@@ -101,17 +105,17 @@ def row_form(pairs: Pairs) -> str | None:
 
 
 def pattern(key: str, value: Value) -> str:
-    """The pair as it stands in a row, and nothing else does."""
+    """Return the text of a pair in a row, which no other part of a row contains."""
     return f"\t{_encode(key).decode()}:{_encode(value).decode()}\t"
 
 
 def of_event(raw: Raw) -> dict[str, Value]:
-    """What an event says; nothing where it was erased."""
+    """Return the pairs of an event, {} if they were erased."""
     if bytes(raw) in (b"{}", b"null"):
         return {}
     try:
         return _object.decode(raw)
-    except msgspec.DecodeError:  # no ledger wrote this
+    except msgspec.DecodeError:  # not written by a ledger
         return {}
 
 
@@ -123,7 +127,7 @@ def row_of(raw: Raw) -> str | None:
     return row_form(of_event(raw))
 
 
-def changed(stored: str | None, given: Raw, dropped: Collection[str] = ()) -> str | None:
-    """The form of a row with these pairs besides or instead, and without what was dropped."""
-    pairs = of_row(stored) | of_event(given)
+def changed(stored: str | None, added: Raw, dropped: Collection[str] = ()) -> str | None:
+    """Return the form of a row with these pairs added or replaced, and without the dropped keys."""
+    pairs = of_row(stored) | of_event(added)
     return row_form({key: value for key, value in pairs.items() if key not in dropped})

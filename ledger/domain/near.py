@@ -1,10 +1,10 @@
-"""Texts that say nearly the same: those whose sets of words overlap, found without comparing each with each.
+"""Texts that say nearly the same: their sets of words overlap. They are found without comparing every two.
 
-Similarity is that of Jaccard: the words in common over the words of both, in millionths. All words are brought into one
-order, rare ones first. Two sets that are similar enough have a word in common among the first few of each (the prefix
-filter), sizes that are not far apart, and, from their first common word on, enough words left in both (the positional filter of
-PPJoin, Xiao et al. 2008). So a text is looked up by its few rarest words only, under the sizes and places where a
-partner can be; what is found there is compared exactly. Equal sets are one set throughout.
+The similarity is Jaccard's: the words in common over the words of both, in millionths. All words have one order, rare words
+first. Two sets that are similar enough have a word in common among the first few of each (the prefix filter), similar
+sizes, and, from their first common word on, enough words left in both (the positional filter of PPJoin, Xiao et al. 2008).
+So a text is looked up only by its few rarest words, under the sizes and places that a partner can have, and the candidates
+are compared exactly. Equal sets are stored once.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ WordSet = frozenset[str]
 ONE = 1_000_000
 
 THRESHOLD = 850_000
-"""From here two texts are near duplicates (rubino, SEEDS 2b)."""
+"""From this similarity on two texts are near duplicates, as in rubino."""
 
 MOST = 50
-"""A cluster has at most this many members (ours; ATOCore looks at batches of 50)."""
+"""The most members of a cluster (our choice; ATOCore works on batches of 50)."""
 
 PATIENCE = 256
-"""``clusters`` gives up on a text after this many comparisons that came to nothing, and counts it (ours). Among notes that share
-nearly all of their words no filter helps, and without this the time would grow with the square of their number."""
+"""``clusters`` gives up on a text after this many comparisons in vain, and counts the text (our choice). Among notes that
+share nearly all of their words no filter helps, and the time would grow with the square of their number."""
 
 NEIGHBORS = 32
-"""``clusters`` looks for no more neighbors of a text than this (ours): a cluster is found by each of its members."""
+"""``clusters`` looks for at most this many neighbors of a text (our choice): each member of a cluster finds it."""
 
-FEW = 16  # sets with a word that are looked at by their sizes alone
+FEW = 16  # sets with a word up to which they are searched by their sizes alone
 
 _NEGATIONS = """
     no not never none nobody nothing nor neither without cannot cant dont doesnt didnt wont wouldnt shouldnt isnt arent
@@ -45,47 +45,47 @@ NEGATIONS = frozenset(_NEGATIONS.split())
 
 
 def word_set(text: str) -> WordSet:
-    """The words of a text, each once; an empty set is near nothing."""
+    """Return the words of a text, each once. An empty set is near nothing."""
     return frozenset(words(text))
 
 
-def similarity(one: WordSet, other: WordSet) -> int:
-    """Words in common over words of both, in millionths, rounded down; 0 where there are none."""
-    common = len(one & other)
-    return common * ONE // (len(one) + len(other) - common) if common else 0
+def similarity(left: WordSet, right: WordSet) -> int:
+    """Return the words in common over the words of both, in millionths, rounded down; 0 if no word is in common."""
+    common = len(left & right)
+    return common * ONE // (len(left) + len(right) - common) if common else 0
 
 
-def opposed(one: WordSet, other: WordSet) -> bool:
-    """Whether two near texts say different things: one denies, and the other does not; or each has a number of its own."""
-    if bool(one & NEGATIONS) != bool(other & NEGATIONS):
+def opposed(left: WordSet, right: WordSet) -> bool:
+    """Return True if two near texts say different things: only one denies, or each has a figure that the other lacks."""
+    if bool(left & NEGATIONS) != bool(right & NEGATIONS):
         return True
-    ours, theirs = one - other, other - one
-    return any(_figure(word) for word in ours) and any(_figure(word) for word in theirs)
+    only_left, only_right = left - right, right - left
+    return any(_figure(word) for word in only_left) and any(_figure(word) for word in only_right)
 
 
 def _figure(word: str) -> bool:
-    return any(each.isdigit() for each in word)
+    return any(character.isdigit() for character in word)
 
 
 # --- looking up ------------------------------------------------------------------------------------------------------
 
 
 class Index:
-    """Word sets, numbered from 0 as they are added, and the numbers of those that are near another one.
+    """An index of word sets, numbered from 0 as they are added, that finds the sets near another.
 
-    ``order`` puts words in their place, the rarest first; a word that is not in it comes before all that are. The first
-    ``alone`` of them are known to be in one set each, now and later, so that nothing is found by them. With ``growing``
-    each set must be at least as large as those before it, which halves what is kept and looked at.
+    ``order`` is the order of words, the rarest first; a new word comes before all of them. The first ``alone`` words are known
+    to be in one set each, now and later, so no set is found by them. With ``growing`` each set must be at least as large as
+    those before it, which halves the stored entries and the work.
     """
 
     def __init__(
         self, threshold: int = THRESHOLD, order: Iterable[str] = (), *, alone: int = 0, growing: bool = False
     ) -> None:
         if not 0 < threshold <= ONE:
-            raise ValueError(f"a threshold lies above 0 and is at most {ONE:,} millionths, and {threshold} does not")
+            raise ValueError(f"a threshold must be above 0 and at most {ONE:,} millionths, but {threshold} was given")
         self.threshold, self.growing, self._alone = threshold, growing, range(alone)
         self.sets: list[WordSet] = []
-        self.cut_short = 0  # look-ups that ended for want of patience
+        self.cut_short = 0  # look-ups that ran out of patience
         self._places = {word: place for place, word in enumerate(order)}
         self._last: tuple[WordSet | None, list[int]] = (None, [])
         self._next = -1  # the place of the next word that is not in the order
@@ -93,7 +93,7 @@ class Index:
         self._many: dict[int, dict[tuple[int, int], list[int]]] = {}  # word -> (size of the set, place in it) -> sets
 
     def add(self, own: WordSet) -> int:
-        """Takes a set in; its number."""
+        """Add a set, and return its number."""
         number, size = len(self.sets), len(own)
         self.sets.append(own)
         least = self._common(size, size) if self.growing else self._least(size)
@@ -106,37 +106,37 @@ class Index:
                 known.append(number)
             else:
                 self._many[word] = {}
-                for each in (*self._few.pop(word), number):
-                    own = self.sets[each]
-                    key = (len(own), sorted(self._places[other] for other in own).index(word))
-                    self._many[word].setdefault(key, []).append(each)
+                for set_number in (*self._few.pop(word), number):
+                    own = self.sets[set_number]
+                    key = (len(own), sorted(self._places[set_word] for set_word in own).index(word))
+                    self._many[word].setdefault(key, []).append(set_number)
         return number
 
     def near(self, own: WordSet, *, most: int | None = None, patience: int | None = None) -> list[tuple[int, int]]:
-        """(number, similarity) of the sets near this one, the latest of equal ones first.
+        """Return (number, similarity) of the sets near a set, the latest of equally similar ones first.
 
-        No more than ``most``, and no further than ``patience`` comparisons in vain; None for all there are.
+        The search ends after ``most`` results, or after ``patience`` comparisons in vain; None is no bound.
         """
-        found, seen, vain = [], set(), 0
+        results, seen, vain = [], set(), 0
         for number in self._candidates(own):
             if number in seen:
                 continue
             seen.add(number)
-            how = self._compare(own, self.sets[number])
-            if how is None:
+            likeness = self._compare(own, self.sets[number])
+            if likeness is None:
                 vain += 1
                 if patience is not None and vain >= patience:
                     self.cut_short += 1
                     break
             else:
-                found.append((number, how))
-                if most is not None and len(found) >= most:
+                results.append((number, likeness))
+                if most is not None and len(results) >= most:
                     break
-        return sorted(found, key=lambda each: (-each[1], -each[0]))
+        return sorted(results, key=lambda result: (-result[1], -result[0]))
 
-    def _compare(self, one: WordSet, other: WordSet) -> int | None:
-        common = len(one & other)
-        both = len(one) + len(other) - common
+    def _compare(self, left: WordSet, right: WordSet) -> int | None:
+        common = len(left & right)
+        both = len(left) + len(right) - common
         return common * ONE // both if common * ONE >= self.threshold * both else None
 
     def _candidates(self, own: WordSet) -> Iterator[int]:
@@ -146,57 +146,59 @@ class Index:
             if (few := self._few.get(word)) is not None:
                 yield from (number for number in reversed(few) if least <= len(self.sets[number]) <= greatest)
                 continue
-            for (other, at), numbers in self._many[word].items() if word in self._many else ():
-                # if this is the first word in common, no more than those from here on can be
-                if least <= other <= greatest and min(size - place, other - at) >= self._common(size, other):
+            for (other_size, at), numbers in self._many[word].items() if word in self._many else ():
+                # If this is the first common word, the words from here on are the most that can be in common.
+                if least <= other_size <= greatest and min(size - place, other_size - at) >= self._common(
+                    size, other_size
+                ):
                     yield from reversed(numbers)
 
     def _sorted(self, own: WordSet) -> list[int]:
-        if self._last[0] is own:  # looked up, and now added
+        if self._last[0] is own:  # just looked up, and now added
             return self._last[1]
         places = self._places
         try:
-            found = sorted([places[word] for word in own])
+            places_of_own = sorted([places[word] for word in own])
         except KeyError:
             for word in sorted(own.difference(places)):
                 places[word] = self._next
                 self._next -= 1
-            found = sorted([places[word] for word in own])
-        self._last = (own, found)
-        return found
+            places_of_own = sorted([places[word] for word in own])
+        self._last = (own, places_of_own)
+        return places_of_own
 
     def _least(self, size: int) -> int:
-        """How many words a partner needs: the whole of it in common with a set of this size."""
+        """Return the least size of a partner, for which all its words are in a set of this size."""
         return -(-self.threshold * size // ONE)
 
-    def _common(self, size: int, other: int) -> int:
-        """How many words sets of two sizes must have in common: similarity ≥ t is common ≥ t / (1 + t) of their sum."""
-        return -(-self.threshold * (size + other) // (ONE + self.threshold))
+    def _common(self, size: int, other_size: int) -> int:
+        """Return the least number of common words of sets of two sizes: similarity ≥ t is common ≥ t / (1 + t) of their sum."""
+        return -(-self.threshold * (size + other_size) // (ONE + self.threshold))
 
 
 def rarest_first(sets: Iterable[Collection[str]]) -> list[str]:
-    """The words of all sets by how many have them, and by the alphabet, so that nothing depends on the order of sets."""
+    """Return the words of all sets by the number of sets that have them, then by the alphabet, so that the order is stable."""
     return _rarest_first(sets)[0]
 
 
 def _rarest_first(sets: Iterable[Collection[str]]) -> tuple[list[str], int]:
-    """... and how many of them are in one set only."""
+    """Return the same order, and the number of words that are in one set only."""
     counts: Counter[str] = Counter()
-    for each in sets:
-        counts.update(each)
+    for members in sets:
+        counts.update(members)
     return sorted(counts, key=lambda word: (counts[word], word)), sum(count == 1 for count in counts.values())
 
 
-# --- each with each --------------------------------------------------------------------------------------------------
+# --- distinct sets ---------------------------------------------------------------------------------------------------
 
 
 class _Distinct(Generic[K]):
-    """Items by their sets: each set once, the smaller ones first; ``items`` has the places of those that share it."""
+    """The distinct word sets of items, the smaller first. ``items`` has the places of the items of each set."""
 
-    def __init__(self, given: Iterable[tuple[K, WordSet]]) -> None:
+    def __init__(self, items: Iterable[tuple[K, WordSet]]) -> None:
         by_set: dict[WordSet, list[int]] = {}
         self.keys: list[K] = []
-        for key, own in given:
+        for key, own in items:
             if own:
                 by_set.setdefault(own, []).append(len(self.keys))
             self.keys.append(key)
@@ -204,7 +206,7 @@ class _Distinct(Generic[K]):
         self.items = [by_set[own] for own in self.sets]
 
     def index(self, threshold: int) -> Index:
-        """An index to add these sets to, in their order, and no others."""
+        """Return an index for these sets only, which must be added in their order."""
         order, alone = _rarest_first(self.sets)
         return Index(threshold, order, alone=alone, growing=True)
 
@@ -213,21 +215,21 @@ class _Distinct(Generic[K]):
 
 
 class Cluster(Struct, Generic[K], frozen=True):
-    """Items of which each is near each, in the order given; ``similarity`` is that of the two that are least alike."""
+    """Items that are all near each other, in the order given. ``similarity`` is that of the least similar two."""
 
     ids: tuple[K, ...]
     similarity: int
 
 
 class Clusters(Struct, Generic[K], frozen=True):
-    """``cut_short`` counts the items whose neighbors were not all looked for (see PATIENCE)."""
+    """All clusters of some items. ``cut_short`` counts the items whose neighbors were not all looked for (see PATIENCE)."""
 
     found: tuple[Cluster[K], ...]
     cut_short: int = 0
 
 
 class _Growing:
-    """A cluster under way: the places of its items, their sets (each once), the least similarity of two of them."""
+    """A cluster under construction: the places of its items, their sets (each once), the least similarity of two of them."""
 
     __slots__ = ("items", "least", "sets")
 
@@ -235,11 +237,11 @@ class _Growing:
         self.items, self.sets, self.least = [item], [own], ONE
 
     def would_be(self, own: WordSet, threshold: int) -> int | None:
-        """The least similarity with one more set; None where it is not near each."""
+        """Return the least similarity with one more set, or None if the set is not near all sets of the cluster."""
         least = self.least
-        for each in reversed(self.sets):
-            common = len(each & own)
-            both = len(each) + len(own) - common
+        for member in reversed(self.sets):
+            common = len(member & own)
+            both = len(member) + len(own) - common
             if common * ONE < threshold * both:
                 return None
             least = min(least, common * ONE // both)
@@ -259,44 +261,46 @@ def clusters(
     most: int = MOST,
     together: Callable[[K, K], bool] | None = None,
 ) -> Clusters[K]:
-    """Groups of two to ``most`` items in which each is near each (complete linkage), every item in one at the most.
+    """Return groups of two to ``most`` items that are all near each other (complete linkage). No item is in two groups.
 
-    From the smallest set to the largest, an item joins the cluster of its nearest neighbor that it is near all of, or begins
-    one of its own. So what is like a member, but not like all, stays apart: a chain of small differences joins nothing.
-    ``together`` may refuse two items that would come to stand in one. The same items give the same clusters.
+    From the smallest set to the largest, an item joins the cluster of its nearest neighbor if it is near all members, or begins
+    a cluster of its own. So a chain of small differences joins nothing. ``together`` may refuse two items of one cluster. The
+    same items give the same clusters.
     """
     kept = _Distinct(items)
     index = kept.index(threshold)
-    of: list[list[_Growing]] = []  # the clusters with an item of each set that may still take one
+    of_set: list[list[_Growing]] = []  # the clusters with an item of each set that have room left
     everything: list[_Growing] = []
 
     def takes(cluster: _Growing, item: int) -> bool:
-        others = (kept.keys[each] for each in cluster.items)
-        return together is None or all(together(other, kept.keys[item]) for other in others)
+        members = (kept.keys[place] for place in cluster.items)
+        return together is None or all(together(member, kept.keys[item]) for member in members)
 
     for number, own in enumerate(kept.sets):
-        of.append([])
+        of_set.append([])
         near = index.near(own, most=NEIGHBORS, patience=PATIENCE)
         index.add(own)
         for item in kept.items[number]:
-            joined = _join(item, own, threshold, _open(of, [number, *(each for each, _ in near)], most), takes)
+            joined = _join(
+                item, own, threshold, _open(of_set, [number, *(neighbor for neighbor, _ in near)], most), takes
+            )
             if joined is None:
                 everything.append(joined := _Growing(item, own))
-            if joined not in of[number]:
-                of[number].append(joined)
-    found = (each for each in everything if len(each.items) > 1)
-    ordered = sorted((sorted(each.items), each.least) for each in found)
+            if joined not in of_set[number]:
+                of_set[number].append(joined)
+    grown = (cluster for cluster in everything if len(cluster.items) > 1)
+    ordered = sorted((sorted(cluster.items), cluster.least) for cluster in grown)
     return Clusters(
         tuple(Cluster(tuple(kept.keys[item] for item in group), least) for group, least in ordered), index.cut_short
     )
 
 
-def _open(of: list[list[_Growing]], numbers: Iterable[int], most: int) -> Iterator[_Growing]:
-    """The clusters of these sets that are not full, the nearest first; full ones are forgotten on the way."""
+def _open(of_set: list[list[_Growing]], numbers: Iterable[int], most: int) -> Iterator[_Growing]:
+    """Yield the clusters of some sets that are not full, the nearest first. Full clusters are removed on the way."""
     tried: list[_Growing] = []
     for number in numbers:
-        of[number] = [each for each in of[number] if len(each.items) < most]
-        for cluster in of[number]:
+        of_set[number] = [cluster_of_set for cluster_of_set in of_set[number] if len(cluster_of_set.items) < most]
+        for cluster in of_set[number]:
             if len(tried) >= NEIGHBORS:
                 return
             if cluster not in tried:

@@ -1,4 +1,4 @@
-"""A long text as passages: pieces of a size at which a score says something about the words around a match."""
+"""A long text as passages: pieces of a size at which a score tells about the words around a match."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
-    """Where the passages begin and end, in characters: end to end, so that nothing of the text is left out.
+    """Return the beginning and end of each passage, in characters, end to end, so that the passages are the whole text.
 
-    Cut after a blank line, else after a sentence or line, else after white space, else between words, in the second half of
-    what fits; where there is none of them, anywhere.
+    A cut comes after a blank line, else after a sentence or line, else after white space, else between words, in the second
+    half of the room; without any of these places, anywhere.
     """
-    found, start = [], 0
+    spans, start = [], 0
     while len(text) - start > size:
         end = _cut(text, start + size // 2, start + size)
-        found.append((start, end))
+        spans.append((start, end))
         start = end
     if start < len(text):
-        found.append((start, len(text)))
-    return found
+        spans.append((start, len(text)))
+    return spans
 
 
 def _cut(text: str, least: int, most: int) -> int:
@@ -45,7 +45,7 @@ def _cut(text: str, least: int, most: int) -> int:
 
 
 def day_words(time: str) -> str:
-    """What a date is called by who asks for it: ``2023 may 8 monday``; "" for what is no date."""
+    """Return the words by which people ask for a date, ``2023 may 8 monday``; "" if the text is not a date."""
     return _called(time[:10])
 
 
@@ -63,7 +63,7 @@ PEOPLE, ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
 
 
 def speaker(text: str) -> tuple[str, str]:
-    """Who is said to speak, as in ``Ana: I moved to Porto.``, and what; without a name "" and the text as it is."""
+    """Return the name and the text of a text such as ``Ana: I moved to Porto.``; "" and the whole text without a name."""
     head = text[:120]
     match = _SPEAKER.match(head) if ":" in head else None
     return (match.group(1), text[match.end() :]) if match is not None else ("", text)

@@ -1,6 +1,6 @@
-"""What a question asks for: its telling words with their irregular forms, the dates it names, whether it asks when.
+"""The reading of a question: its telling words with their irregular forms, the dates it names, whether it asks when.
 
-The word lists are English; of a question in another language the words are what is left, and that is what it is searched by.
+The word lists are English. In a question of another language no word is a stop word, and all words are searched.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ledger.domain.passages import MONTHS
 from ledger.domain.text import ascii_words
 
 READ_CHARS = 4_000
-"""A question is read up to here; what follows is no question any more."""
+"""The most characters of a question that are read."""
 
 MAX_CONCEPTS = 24
-"""A search asks for at most so many different words, the first ones."""
+"""A search asks for at most this many different words, the first ones."""
 
 _STOP_WORDS = """
     a about am an and any are as at be been being but by can could d did do does doing for from had has have he her him
@@ -50,29 +50,29 @@ _FAMILIES = """
     favorite favourite
 """
 FORMS: dict[str, tuple[str, ...]] = {
-    word: tuple(other for other in family.split() if other != word)
+    word: tuple(form for form in family.split() if form != word)
     for family in re.split(r"[|\n]", _FAMILIES)
     for word in family.split()
 }
-"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
+"""The other forms of an irregular word, and a few everyday synonyms; the stemmer does the regular forms."""
 
 _WORD = late(r"[^\W_]+")
 _BETWEEN = late(r"[\W_]+")
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
 _WHEN = late(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
-_UNSPACED = (  # scripts written without spaces, a character of which is a word for the index
+_UNSPACED = (  # scripts written without spaces: each of their characters is a word for the index
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED_CHARACTER = late(f"([{_UNSPACED}])")
-_VOICED = "\u3099\u309a"  # a kana with one of these is another
+_VOICED = "\u3099\u309a"  # these marks make another kana, so they are not dropped like accents
 _UNSPACED_RUN = late(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 
 Days = tuple[int | None, int, int | None]  # year, month, day
 
 
 class Question(Struct, frozen=True):
-    """``concepts`` are the telling words in order, each with its other forms; ``words`` are all of them."""
+    """A question: ``words`` are all its words, ``concepts`` its telling words in order, each with its other forms."""
 
     words: tuple[str, ...]
     concepts: tuple[tuple[str, ...], ...]
@@ -82,7 +82,7 @@ class Question(Struct, frozen=True):
 
     @property
     def expression(self) -> str:
-        """An FTS5 MATCH expression for any of the forms, "" where there is nothing to search for; nothing in it is syntax."""
+        """Return an FTS5 MATCH expression for any of the forms, "" if there are none. No word of the question acts as syntax."""
         return any_of(self.concepts)
 
 
@@ -91,8 +91,11 @@ def any_of(concepts: Iterable[Iterable[str]]) -> str:
 
 
 def read(text: str, *, numeric: bool = False) -> Question:
-    """What a question asks for; ``numeric`` dates are dates too, and their numbers what a date is called by; then a
-    number of one digit is a word like another."""
+    """Return a question, read.
+
+    With ``numeric``, numeric dates are dates too, their numbers have the names of their days and months as other forms, and a
+    number of one digit is a word like another.
+    """
     head = text[:READ_CHARS]
     words = tuple(split(head))
     named, called = numeric_days(head) if numeric else ([], {})
@@ -109,7 +112,7 @@ def read(text: str, *, numeric: bool = False) -> Question:
 
 
 def _parts(word: str) -> list[str]:
-    """What is looked for of a word: of a run in a script without spaces each two characters, for it may be a sentence."""
+    """Return the searched parts of a word: of a run in a script without spaces, perhaps a sentence, each two characters."""
     return [word] if len(word) < 3 or not unspaced(word) else [a + b for a, b in pairwise(word)]
 
 
@@ -118,7 +121,7 @@ def _says_little(word: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """Lower case without accents and compatibility forms: what a question and the texts it is put to have in common."""
+    """Return a text in lower case without accents and compatibility forms, as questions and searched texts are compared."""
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
@@ -126,19 +129,19 @@ def folded(text: str) -> str:
 
 
 class _Unaccented(dict[int, int | None]):
-    """Each character by its number, accents as nothing, made when it is first asked for."""
+    """A table of characters by number, accents as None, made at first use."""
 
     def __missing__(self, number: int) -> int | None:
         accent = unicodedata.combining(chr(number)) != 0 and chr(number) not in _VOICED
-        self[number] = found = None if accent else number
-        return found
+        self[number] = kept = None if accent else number
+        return kept
 
 
 _UNACCENTED = _Unaccented()
 
 
 def split(text: str) -> list[str]:
-    """The words of a text, folded; a run of characters of a script without spaces is one word."""
+    """Return the words of a text, folded. A run of characters of a script without spaces is one word."""
     return (
         ascii_words(text)
         if text.isascii()
@@ -147,35 +150,37 @@ def split(text: str) -> list[str]:
 
 
 def indexed_words(text: str) -> list[str]:
-    """The words of a text as the index takes them: each character of a script without spaces is one."""
+    """Return the words of a text as the index takes them: each character of a script without spaces is one."""
     return ascii_words(text) if text.isascii() else _WORD.findall(spaced(folded(text)))
 
 
 def spaced(text: str, sign: str = " ") -> str:
-    """A folded text with each character of a script without spaces as a word of its own, by a sign before and after it."""
+    """Return a folded text with a sign on both sides of each character of a script without spaces."""
     return text if text.isascii() else _UNSPACED_CHARACTER.sub(rf"{sign}\1{sign}", text)
 
 
 def indexed(text: str) -> str:
-    """A text as the index takes it: our words and no others. FTS5 leaves accents on all but Latin letters, and takes what
-    Unicode came to know after it, most emoji, for letters."""
+    """Return a text as the index takes it: our words and no others.
+
+    FTS5 leaves accents on all but Latin letters, and takes characters newer than its Unicode version, most emoji, for letters.
+    """
     return text if text.isascii() else spaced(_BETWEEN.sub(" ", folded(text)))
 
 
 def unspaced(word: str) -> bool:
-    """Whether a word of ``split`` is of a script without spaces."""
+    """Return True if a word of ``split`` is of a script without spaces."""
     return _UNSPACED_CHARACTER.match(word) is not None
 
 
 def quoted(form: str) -> str:
-    """A word in double quotes; a run of such characters is a phrase of them."""
+    """Return a word in double quotes. A run of characters of a script without spaces becomes a phrase."""
     return f'"{spaced(form).strip()}"'
 
 
 # --- dates -----------------------------------------------------------------------------------------------------------
 
-_MONTHS = tuple(each[:3] for each in MONTHS)
-_MONTH = "|".join(f"{each[:3]}(?:{each[3:]})?" for each in MONTHS).replace("(?:tember)", "t?(?:ember)")
+_MONTHS = tuple(month[:3] for month in MONTHS)
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS).replace("(?:tember)", "t?(?:ember)")
 _NAMED = late(
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?[\s-]+)?({_MONTH})\b\.?"
     r"(?:[\s-]+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?[\s-]+(?:of\s+)?(\d{4}))?",
@@ -186,19 +191,21 @@ _MAY = late(r"\b(?:in|of|during|since|by|until|last|this|early|late|mid) May\b")
 
 
 def days(text: str) -> list[Days]:
-    """The days and months that a text names: 8 May 2023, May 8th, in June 2023, 2023-05-08.
+    """Return the days and months that a text names: 8 May 2023, May 8th, in June 2023, 2023-05-08.
 
     The bare words "may" and "mar" are months only after a preposition.
     """
-    found: list[Days] = []
+    named_days: list[Days] = []
     for before, month, after, year in _NAMED.findall(text):
         bare = not (before or after or year)
         if bare and (month.lower() == "mar" or (month.lower() == "may" and not _MAY.search(text))):
             continue
         day = int(before or after) if before or after else None
-        found.append((int(year) if year else None, _MONTHS.index(month.lower()[:3]) + 1, day))
-    found += [(int(year), int(month), int(day)) for year, month, day in _ISO.findall(text) if 1 <= int(month) <= 12]
-    return found
+        named_days.append((int(year) if year else None, _MONTHS.index(month.lower()[:3]) + 1, day))
+    named_days += [
+        (int(year), int(month), int(day)) for year, month, day in _ISO.findall(text) if 1 <= int(month) <= 12
+    ]
+    return named_days
 
 
 _NUMERIC = late(
@@ -207,36 +214,38 @@ _NUMERIC = late(
 
 
 def numeric_days(text: str) -> tuple[list[Days], dict[str, tuple[str, ...]]]:
-    """The days that a text names by numbers: 08.05.2023, 05/08/2023, 2023/05/08; and what else their numbers are called.
+    """Return the days that a text names by numbers (08.05.2023, 05/08/2023, 2023/05/08), and other names of their numbers.
 
-    With points the day comes first, with slashes the month; where that cannot be, the other.
+    With points the day comes first, with slashes the month; if that cannot be a date, the other way round.
     """
-    found: list[Days] = []
+    named_days: list[Days] = []
     called: dict[str, tuple[str, ...]] = {}
-    for one, sign, other, late_year, early_year, month, day in _NUMERIC.findall(text):
+    for first, sign, second, late_year, early_year, month, day in _NUMERIC.findall(text):
         if sign:
-            day, month = (one, other) if sign == "." else (other, one)
+            day, month = (first, second) if sign == "." else (second, first)
             if int(month) > 12:
                 day, month = month, day
         try:
             named = date(int(late_year or early_year), int(month), int(day))
         except ValueError:
             continue
-        found.append((named.year, named.month, named.day))
+        named_days.append((named.year, named.month, named.day))
         for number, name in ((day, str(named.day)), (month, MONTHS[named.month - 1])):
             called[number] = tuple(dict.fromkeys((*called.get(number, ()), *({name} - {number}))))
-    return found, called
+    return named_days, called
 
 
 def nearness(named: Days, day: date, *, before: int, after: int) -> float:
-    """1 on the days named, falling to 0 ``before`` days ahead of them and ``after`` days behind: people mostly talk about
-    things shortly after they happened."""
+    """Return 1 on the named days, falling to 0 ``before`` days ahead of them and ``after`` days behind.
+
+    People mostly talk about things shortly after they happened.
+    """
     year, month, number = named
     best = 0.0
-    for each in (year,) if year is not None else (day.year - 1, day.year, day.year + 1):
+    for candidate_year in (year,) if year is not None else (day.year - 1, day.year, day.year + 1):
         try:
-            first = date(each, month, number or 1)
-            last = first if number else date(each + (month == 12), month % 12 + 1, 1) - timedelta(1)
+            first = date(candidate_year, month, number or 1)
+            last = first if number else date(candidate_year + (month == 12), month % 12 + 1, 1) - timedelta(1)
         except (ValueError, OverflowError):
             continue
         if first <= day <= last:

@@ -1,4 +1,4 @@
-"""Finding a text inside others, whatever their case, white space and accents are made of, and where it stands there."""
+"""The search for texts inside other texts, whatever their case, white space and forms of accents, and their places there."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Iterable, Iterator
 from ledger.domain.spans import Span, merged
 from ledger.domain.text import normalise
 
-EQUAL_CHARS = 4  # a shorter text is found only where it is all there is
+EQUAL_CHARS = 4  # a shorter text is found only if it is the whole text
 BOUNDED_CHARS = 12  # a shorter text is found only as whole words: "tea" is not in "team"
 
-EXCERPT_CHARS = 80  # of the beginning of a text
-AROUND_CHARS, MARKED_CHARS, MARKED = 30, 200, 5  # of a text with spans: on each side of one, of one, and how many
+EXCERPT_CHARS = 80  # characters of the beginning of a text
+# In an excerpt with spans: the characters beside a span, the characters of a span, and the number of spans.
+AROUND_CHARS, MARKED_CHARS, MARKED = 30, 200, 5
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Needles:
-    """Texts to look for, in many others, by one word of each, so that a thousand are found as fast as one."""
+    """Texts to look for in many others. They are indexed by one word each, so that a thousand are found as fast as one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.forms = {form for text in texts if (form := normalise(text))}
         self._by_word: dict[str, list[str]] = {}
-        self._anywhere: list[str] = []  # nothing in them is sure to stand as a whole word
+        self._anywhere: list[str] = []  # texts without a word that surely stands as a whole word
         for form in sorted(self.forms):
             word = _longest_word(form)
             if word is None:
@@ -36,7 +37,7 @@ class Needles:
         return bool(self.forms)
 
     def found(self, text: str) -> list[str]:
-        """The texts that stand in this one, in their normal form."""
+        """Return the texts that occur in a text, in their normal form."""
         if not self.forms:
             return []
         return self._in(normalise(text))
@@ -49,19 +50,19 @@ class Needles:
         return [form for form in candidates if next(_places(form, text), None) is not None]
 
     def spans(self, text: str) -> tuple[Span, ...] | None:
-        """Where they stand, in characters of the text as it is; None where that cannot be told."""
+        """Return the places of the texts, in characters of the unchanged text; None if the places cannot be determined."""
         mapped, starts, ends = _mapped(text)
         if mapped != normalise(text):
             return None
-        found = [(starts[first], ends[last - 1]) for form in self._in(mapped) for first, last in _places(form, mapped)]
-        return merged(found)
+        places = [(starts[first], ends[last - 1]) for form in self._in(mapped) for first, last in _places(form, mapped)]
+        return merged(places)
 
 
 def _longest_word(form: str) -> str | None:
-    """The longest word of a text that stands as a whole wherever the text does."""
+    """Return the longest word of a text that stands as a whole word wherever the text occurs."""
     words = _WORD.findall(form)
     if len(form) >= BOUNDED_CHARS:
-        words = words[1:-1]  # the first and the last may be part of a longer one
+        words = words[1:-1]  # the first and the last may be part of a longer word
     return max(words, key=len, default=None)
 
 
@@ -84,7 +85,7 @@ def _is_whole(form: str, text: str, at: int, end: int) -> bool:
 
 
 def _mapped(text: str) -> tuple[str, list[int], list[int]]:
-    """The normal form, and for each of its characters where the raw ones behind it begin and end."""
+    """Return the normal form, and for each of its characters the start and end of the original characters."""
     forms: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -99,7 +100,7 @@ def _mapped(text: str) -> tuple[str, list[int], list[int]]:
 
 
 def _letters(text: str) -> Iterator[Span]:
-    """Each letter with the marks on it, and each run of white space."""
+    """Yield the span of each letter with its marks, and of each run of white space."""
     at = 0
     while at < len(text):
         end, space = at + 1, text[at].isspace()
@@ -110,12 +111,12 @@ def _letters(text: str) -> Iterator[Span]:
 
 
 def _belongs(character: str) -> bool:
-    """Whether it makes one letter with what stands before it: a combining mark, a Hangul vowel or final consonant."""
+    """Return True if a character joins the letter before it: a combining mark, a Hangul vowel or final consonant."""
     return character > "\u02ff" and (bool(unicodedata.combining(character)) or "\u1160" <= character <= "\u11ff")
 
 
 def excerpt(text: str, spans: Iterable[Span] = ()) -> str:
-    """The beginning of a text, or of one with spans these, each between [[ and ]], with the words around them."""
+    """Return the beginning of a text; or its spans, each between [[ and ]], with the words around them."""
     shown, at = "", 0
     for first, last in merged(spans)[:MARKED]:
         shown += _cut(text[at:first], AROUND_CHARS if at else 0, AROUND_CHARS)

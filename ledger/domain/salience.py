@@ -1,9 +1,9 @@
-"""Whether a piece of conversation can hold anything to remember: the gate before a model is asked (salience/3).
+"""The gate before a model is asked: whether a piece of conversation can hold anything to remember (salience/3).
 
-salience/1 asked for three informative words, and so passed over "No nuts please". salience/2 passed nearly every question on,
-which says nothing to remember: of 217 everyday messages of two invented years it passed over 9. salience/3 looks at what is
-left beside the questions: it passes over 64, and of 232 messages with a fact none. A gate is never asked again on replay: what
-it passed over is recorded under its name.
+salience/1 asked for three informative words, and so passed over "No nuts please". salience/2 passed on nearly every
+question, which holds nothing to remember: of 217 everyday messages of two invented years it passed over 9. salience/3
+ignores the questions: it passes over 64, and of 232 messages with a fact none. A gate is never applied again on replay: the
+messages that it passed over are recorded under its name.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ledger.domain.text import STOP_WORDS, normalise, words
 
 GATES = "salience/"
 GATE = f"{GATES}3"
-"""Name and version: other signals, words or numbers are another version. So each gate's name begins."""
+"""The name and version: other signals, words or numbers are another version. All gates' names begin with GATES."""
 
 LOOKED_CHARS = 20_000
-"""So much of each line is looked at (ours): what is longer says something."""
+"""The most characters of each line that are read (our choice): a longer line says something."""
 
 WORD_SIGNS, ENOUGH_SIGNS = 2, 4
-"""What is enough without a durable signal: four signs of a script without spaces, and a word counts as two of them. So two
-informative words are enough (ours: rubino's three, SEEDS 2b, lose "no nuts please" for good)."""
+"""Without a durable signal four signs of a script without spaces are enough, and a word counts as two signs. So two
+informative words are enough (our choice: rubino's three lose "no nuts please" for good)."""
 
-# rubino's signals (SEEDS 2b), and the same in a few other languages (ours). White space is one space, case is folded.
+# rubino's signals, and the same in a few other languages (our own). White space is one space, case is folded.
 _ENGLISH = (
     r"my name is|call me|i am|i['’]?m",
     r"i (?:also |really |usually |generally |mostly )?(?:prefer|like|love|hate|dislike|use|want|need|always|never|work|live"
@@ -57,8 +57,8 @@ _FILLERS = """
     ja danke bitte gut super oui merci bien sí gracias vale grazie sim obrigado да спасибо
 """
 TRIVIAL = STOP_WORDS | frozenset(_FILLERS.split())
-"""Words that say nothing by themselves: the stop words, and what people say in between. The list is ours. A word that denies
-is none of them, for it turns the next one into a fact ("no nuts")."""
+"""Words that say nothing by themselves: the stop words, and small talk. The list is our own. A denying word is not in it,
+because it turns the next word into a fact ("no nuts")."""
 
 _PHRASES = (
     r"no (?:problem|worries|idea|way|need|rush)|never ?mind|not (?:yet|really|sure|now)|i (?:do not|don['’]?t) (?:know|care)",
@@ -74,7 +74,7 @@ _POLITE = (
     "お願いします|すみません|こんにちは|네|예|아니요|감사합니다|고마워요?|알겠습니다|좋아요|안녕하세요",
 )
 _UNSPACED_BETWEEN = re.compile(rf"(?:{'|'.join(_POLITE)})+|(.)\1*")
-"""What people say in between in scripts without spaces, and one sign over and over."""
+"""Small talk in scripts without spaces, and one sign repeated."""
 
 
 _QUESTION_WORDS = (
@@ -105,19 +105,17 @@ def stated_spans(text: str) -> list[tuple[int, int]]:
 
 
 def is_salient(user_lines: Iterable[str]) -> bool:
-    """Return True if what a user said is worth a model's time.
+    """Return True if a user's lines are worth a model's time.
 
-    It is, with a durable signal in any line, or with two informative words in all of them together, or four signs of a script
-    without spaces; questions count for their durable signals alone.
-
-    Only the user's lines count; without any there is nothing.
+    They are with a durable signal in any line, or with two informative words in all of them together, or four signs of a script
+    without spaces. Questions count only for their durable signals. Without a line of the user's the answer is False.
     """
     informative, signs = set[str](), 0
     for line in user_lines:
         looked = normalise(line[:LOOKED_CHARS])
         if _SIGNAL.search(looked) is not None:
             return True
-        found = {
+        informative_runs = {
             run
             for word in words(
                 _BETWEEN.sub(
@@ -127,15 +125,15 @@ def is_salient(user_lines: Iterable[str]) -> bool:
             if word not in TRIVIAL
             for run in split(word)
         }
-        signs += sum(map(_signs, found - informative))
-        informative |= found
+        signs += sum(map(_signs, informative_runs - informative))
+        informative |= informative_runs
         if signs >= ENOUGH_SIGNS:
             return True
     return False
 
 
 def _signs(run: str) -> int:
-    """What a run of letters counts."""
+    """Return the number of signs that a run of letters counts."""
     if run in TRIVIAL:
         return 0
     if not unspaced(run):

@@ -1,8 +1,8 @@
-"""What the domain asks about secrets. The scanner reads files, so ``ledger/__init__.py`` hands it in."""
+"""The domain's access to the secret scanner. The scanner reads files, so ``ledger/__init__.py`` hands it in."""
 
 from collections.abc import Callable
 
-MARK_BEGINS = "[redacted:"  # of what stands for a secret that was taken out
+MARK_BEGINS = "[redacted:"  # the beginning of the mark of a secret that was taken out
 
 redacted: Callable[[str], str] = str
-"""A text with marks for the secrets in it."""
+"""Return a text with marks for its secrets."""

@@ -1,9 +1,9 @@
-"""What a memory says of a slot: a place in the world that likely holds one value at a time.
+"""The slots that a memory fills: places in the world that likely hold one value at a time.
 
 Two rules fill slots. "edges/1" reads the edges whose relation holds one value, as a model or a person gave them: "Ana works_at
 Acme". "place/1" reads short statements: two that are the same but for one or two words in one place fill that place with two
-values, "The gym costs … euros." It knows no language and no attribute, so it also proposes what can both be true, such as
-two allergies. A conflict is a question to a person, and nothing is decided by it.
+values, "The gym costs … euros." This rule knows no language and no attribute, so it also proposes values that can both be
+true, such as two allergies. A conflict is a question to a person, and decides nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ EDGES, PLACE = "edges/1", "place/1"
 
 GAP = "…"
 PLACE_WORDS = 2
-"""Words that may differ in the place. With two the rule finds 24 of the 65 seen updates of ``tests/corpus/update_pairs.jsonl``,
-and proposes 5 of 44 pairs that are both true; with four words 25 and 18."""
+"""The most words that may differ in a place. With two words the rule finds 24 of the 65 seen updates of
+``tests/corpus/update_pairs.jsonl`` and proposes 5 of 44 pairs that are both true; with four words 25 and 18."""
 
 SINGLE = frozenset(
     (
@@ -31,10 +31,10 @@ SINGLE = frozenset(
         *("located_in", "headquartered_in", "reports_to", "capital_of", "version_of"),
     )
 )
-"""Relations in which a name stands to one other at a time."""
+"""Relations in which a name has only one other name at a time."""
 
 OF_TARGET = frozenset(("capital_of", "version_of"))
-"""... and that one has one such name: a country one capital, a product one current version."""
+"""Relations in which the other name has only one such name: a country one capital, a product one current version."""
 
 BOTH_WAYS = frozenset(("married_to",))
 
@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*|[%$€£?]")
 
 
 class Filled(Struct, frozen=True):
-    """One slot and what is in it, as a rule reads it; ``valid_from`` and ``valid_to`` are the bounds of an edge."""
+    """A slot with its value by a rule. ``valid_from`` and ``valid_to`` are an edge's own bounds."""
 
     slot: str
     value: str
@@ -52,7 +52,7 @@ class Filled(Struct, frozen=True):
 
 
 class Statement(Protocol):
-    """What of a memory is looked at."""
+    """The attributes of a memory that the rules read."""
 
     @property
     def content(self) -> str | None: ...
@@ -65,15 +65,15 @@ class Statement(Protocol):
 
 
 def filled(memory: Statement) -> tuple[Filled, ...]:
-    """Return what a memory puts into slots, each slot once, what is said by edges first."""
-    found: dict[str, Filled] = {}
-    for each in (*of_edges(memory.edges), *of_text(memory.content or "")):
-        found.setdefault(each.slot, each)
-    return tuple(found.values())
+    """Return the slots that a memory fills, each once, those of its edges first."""
+    first_of_slot: dict[str, Filled] = {}
+    for filling in (*of_edges(memory.edges), *of_text(memory.content or "")):
+        first_of_slot.setdefault(filling.slot, filling)
+    return tuple(first_of_slot.values())
 
 
 def of_edges(edges: Sequence[Edge]) -> Iterator[Filled]:
-    """Yield what edges put into slots."""
+    """Yield the slots that edges fill."""
     for edge in edges:
         source, relation, target = edge.form
         relation = relation.replace(" ", "_").replace("-", "_")
@@ -86,9 +86,9 @@ def of_edges(edges: Sequence[Edge]) -> Iterator[Filled]:
 
 
 def of_text(content: str) -> Iterator[Filled]:
-    """Yield the places of a short statement: each with one or two words taken out, where half of what it tells is left.
+    """Yield the places of a short statement: one or two words taken out, with half of the telling stems left.
 
-    Something is told before the place, for a statement mostly begins with whom it is about.
+    A place has a telling word before it, because a statement mostly begins with its subject.
     """
     tokens = [token.lower() for token in _TOKEN.findall(content)] if len(content) <= ALIKE_CHARS else []
     if "?" in tokens:
@@ -103,39 +103,39 @@ def of_text(content: str) -> Iterator[Filled]:
                 yield Filled(" ".join([*tokens[:start], GAP, *tokens[end:]]), " ".join(tokens[start:end]))
 
 
-# --- what cannot both be so ------------------------------------------------------------------------------------------
+# --- exclusive values ------------------------------------------------------------------------------------------------
 
 
-def exclusive(rule: str, one: str, other: str) -> bool:
-    """Return True if two values of one slot are likely not both so: neither is a part of the other.
+def exclusive(rule: str, left: str, right: str) -> bool:
+    """Return True if two values of one slot likely cannot both be so: neither is a part of the other.
 
-    Values of a place that begin or end alike are of a smaller place. The rule may be of an earlier version.
+    Values of a place that begin or end alike belong to a smaller place. The rule may be of an earlier version.
     """
-    ours, theirs = one.split(), other.split()
-    if rule == PLACE and (ours[:1] == theirs[:1] or ours[-1:] == theirs[-1:]):
+    left_words, right_words = left.split(), right.split()
+    if rule == PLACE and (left_words[:1] == right_words[:1] or left_words[-1:] == right_words[-1:]):
         return False
-    return not (_has(words(one), words(other)) or _has(words(other), words(one)))
+    return not (_has(words(left), words(right)) or _has(words(right), words(left)))
 
 
 def still_stated(memory: Statement, slot: str | None, value: str) -> Filled | None:
-    """Return what a memory says of a recorded value, by an edge or in its words; None if it says so no more."""
-    for each in of_edges(memory.edges):
-        if each.value == value and slot in (None, each.slot):
-            return each
+    """Return the slot and value if a memory still states a recorded value, by an edge or in its words, else None."""
+    for filling in of_edges(memory.edges):
+        if filling.value == value and slot in (None, filling.slot):
+            return filling
     return Filled(slot or "", value) if _has(words(memory.content or ""), words(value)) else None
 
 
-def _has(all_words: Sequence[str], some: Sequence[str]) -> bool:
-    """Return True if some words stand in a row among all of them."""
-    return any(all_words[at : at + len(some)] == some for at in range(len(all_words) - len(some) + 1))
+def _has(all_words: Sequence[str], part: Sequence[str]) -> bool:
+    """Return True if some words stand in a row among all words."""
+    return any(all_words[at : at + len(part)] == part for at in range(len(all_words) - len(part) + 1))
 
 
-def overlap(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
-    """Return True if two half-open times have a moment in common; None is open."""
-    return (one[1] is None or other[0] < one[1]) and (other[1] is None or one[0] < other[1])
+def overlap(left: tuple[str, str | None], right: tuple[str, str | None]) -> bool:
+    """Return True if two half-open times have a moment in common; None is an open end."""
+    return (left[1] is None or right[0] < left[1]) and (right[1] is None or left[0] < right[1])
 
 
 def during(memory: Statement, filled: Filled) -> tuple[str, str | None]:
-    """Return when a memory says so: while it holds, and within the bounds of the edge."""
-    ends = [each for each in (memory.valid_to, filled.valid_to) if each is not None]
+    """Return the time of a memory's statement: while the memory holds, within the bounds of the edge."""
+    ends = [end for end in (memory.valid_to, filled.valid_to) if end is not None]
     return max(memory.valid_from, filled.valid_from or memory.valid_from), min(ends, default=None)

@@ -1,21 +1,21 @@
-"""substring/1: the beginning of a memory stands in a response as it is."""
+"""The matcher substring/1: the beginning of a memory stands in a response unchanged."""
 
 from __future__ import annotations
 
 NAME = "substring/1"
 
 LEAST_CHARS = 12
-"""A shorter memory never matches, for it would occur by accident (ATOCore, SEEDS 1b)."""
+"""A shorter memory never matches, because it would occur by accident (as in ATOCore)."""
 
 WINDOW_CHARS = 80
-"""So many characters from the beginning of a memory must occur (ATOCore, SEEDS 1b)."""
+"""The number of characters from the beginning of a memory that must occur (as in ATOCore)."""
 
 
 def shared_chars(content: str, response: str) -> int:
-    """Return how many characters from the beginning of a memory the response has to hold and holds, or 0."""
-    wanted = lowered(content)
-    window = wanted[:WINDOW_CHARS]
-    return len(window) if len(wanted) >= LEAST_CHARS and window in response else 0
+    """Return the number of characters from the beginning of a memory that the response has to hold and holds, or 0."""
+    memory_text = lowered(content)
+    window = memory_text[:WINDOW_CHARS]
+    return len(window) if len(memory_text) >= LEAST_CHARS and window in response else 0
 
 
 def lowered(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the ledger does to text: normal forms, keyed fingerprints, stems, checks on what is given."""
+"""The ledger's text functions: normal forms, keyed fingerprints, words and stems, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _T = TypeVar("_T")
 _Path = tuple["_Path | None", str | int]
 
 MIN_STEM_CHARS = 3
-"""A stem keeps at least this many characters (SEEDS 1b: `red`, `bus`, `sing`, `being` stay unchanged)."""
+"""A stem keeps at least this many characters: `red`, `bus`, `sing`, `being` stay unchanged (ATOCore)."""
 
 MAX_JSON_DEPTH = 64
-"""Free JSON nests at most this deep; a scalar has depth 0. The number is ours, well inside every parser's own limit."""
+"""Free JSON nests at most this deep; a scalar has depth 0. The number is our choice, well inside every parser's own limit."""
 
 MAX_JSON_VALUES = 1_000_000
-"""Free JSON holds at most this many values. Ours: more could not fit in an event, and lists that share their
+"""Free JSON holds at most this many values (our choice). More could not fit in an event, and lists that share their
 members could otherwise stand for more values than any machine can visit."""
 
 REASON_BYTES = 16 * 1024
-LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over several events of the same append
+LIST_ITEMS = 2_000  # of one list in one event; a longer list is spread over several events of the same append
 NAME_BYTES = 1_024
-TAGS = 10  # ATOCore
+TAGS = 10  # as in ATOCore
 
 _STOP_WORDS = """
     a about above after again all also am an and any are as at be because been before being below between both but by
@@ -41,20 +41,19 @@ _STOP_WORDS = """
     why will with within would you your yours im ive youre thats theres
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about a topic. The list is ours (ATOCore's is not known). Negations (no, not, never,
-don't) are not in it: they turn a statement into its opposite."""
+"""English words that say nothing about a topic. The list is our own (ATOCore's is not known). Negations (no, not, never,
+don't) are left out of the list: they turn a statement into its opposite."""
 
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(128)
 _APOSTROPHE = re.compile(r"(?<=[^\W_])['’](?=[^\W_])|ʼ")
-_ASCII_APOSTROPHE = re.compile(
-    r"'(?<=[^\W_]')(?=[^\W_])"
-)  # the sign first: it is looked for, and what is around it then
+# The apostrophe comes first in the pattern, so that the search jumps to it and only then looks at its neighbors.
+_ASCII_APOSTROPHE = re.compile(r"'(?<=[^\W_]')(?=[^\W_])")
 _MARK = re.compile("[\u0300-\u036f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
 _COINED = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_DOUBLED = ("bb", "dd", "gg", "mm", "nn", "pp", "rr", "tt")  # not ff, ll, ss, zz: those mostly end the word itself
+_DOUBLED = ("bb", "dd", "gg", "mm", "nn", "pp", "rr", "tt")  # not ff, ll, ss, zz: those mostly belong to the word
 _VOWEL = re.compile(r"[aeiouy]|[^\x00-\x7f]")
 
 
@@ -62,33 +61,33 @@ _VOWEL = re.compile(r"[aeiouy]|[^\x00-\x7f]")
 
 
 def _fold(text: str) -> str:
-    # Folding case can take a composed letter apart, so it is composed again; canonically equal texts stay equal.
+    # Folding case can take a composed letter apart, so the text is composed again: canonically equal texts stay equal.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def lowered(text: str) -> str:
-    """In lower case, but for a text with a secret in it: a secret is known by its case, and the guards still look for it."""
+    """Return a text in lower case, but a text with a secret unchanged: the guards recognise a secret by its case."""
     lower = text.lower()
     return text if lower != text and secrecy.redacted(text) != text else lower
 
 
 def normalise(text: str) -> str:
-    """The form under which two texts count as the same: NFC, case folded, trimmed, each run of whitespace one space."""
+    """Return the form under which two texts count as the same: NFC, case folded, trimmed, each run of whitespace one space."""
     return " ".join((text.lower() if text.isascii() else _fold(text)).split())
 
 
 def fingerprint(secret: bytes, *parts: str | None) -> int:
-    """A keyed 64-bit digest of the parts, signed so that it fits an SQLite INTEGER.
+    """Return a keyed 64-bit digest of the parts, signed so that it fits an SQLite INTEGER.
 
-    The first 8 bytes of HMAC-SHA256 over the parts, each behind its length in characters, so that ("ab", "c") differs from
-    ("a", "bc") and None from "". Total: a lone surrogate is digested too.
+    The digest is the first 8 bytes of HMAC-SHA256 over the parts, each behind its length in characters, so that ("ab", "c")
+    differs from ("a", "bc") and None from "". A lone surrogate is digested too.
     """
     joined = "".join(["-" if part is None else f"{len(part)}:{part}" for part in parts])
     return int.from_bytes(_hmac(secret, joined.encode("utf-8", "surrogatepass"))[:8], "big", signed=True)
 
 
 def _hmac(secret: bytes, data: bytes) -> bytes:
-    """HMAC-SHA256 (RFC 2104) with the padded key hashed once: what ``hmac.digest`` gives, in a third of its time."""
+    """Return the HMAC-SHA256 (RFC 2104) of data. The padded key is hashed only once: a third of the time of ``hmac.digest``."""
     inner, outer = _primed(secret)
     inner, outer = inner.copy(), outer.copy()
     inner.update(data)
@@ -103,7 +102,7 @@ def _primed(secret: bytes) -> tuple[Any, Any]:
 
 
 def keyed_digest(secret: bytes, data: bytes) -> bytes:
-    """The first 16 bytes of HMAC-SHA256: a digest of user text that says nothing to whoever lacks the secret."""
+    """Return the first 16 bytes of HMAC-SHA256. Without the secret the digest reveals nothing about the data."""
     return _hmac(secret, data)[:16]
 
 
@@ -111,7 +110,7 @@ def keyed_digest(secret: bytes, data: bytes) -> bytes:
 
 
 def words(text: str) -> list[str]:
-    """The runs of letters and digits, case folded, in order.
+    """Return the runs of letters and digits, case folded, in order.
 
     An apostrophe inside a word is dropped ("don't" is "dont", "user's" is "users"), as are combining accents that have
     no composed letter; every other mark, and the underscore, separates.
@@ -122,15 +121,15 @@ def words(text: str) -> list[str]:
 
 
 def ascii_words(text: str) -> list[str]:
-    """The runs of letters and digits of a text of ASCII alone, in lower case; four times as fast as a pattern."""
+    """Return the words of an ASCII text in lower case, four times as fast as by a pattern."""
     return text.encode().translate(_LETTERS).decode().split()
 
 
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
-    """The word without a plural or third-person s, then without ing or ed (SEEDS 1b, the light stem of matcher v2).
+    """Return the word without a plural or third-person s, then without ing or ed: the light stem of ATOCore.
 
-    Unchanged where fewer than three characters or no vowel would remain (red, sing, being, string), and at -ss, -us,
+    A word stays unchanged if fewer than three characters or no vowel would remain (red, sing, being, string), and at -ss, -us,
     -is and -eed, where the ending belongs to the word (class, bus, basis, speed). A consonant that is only doubled
     before the ending goes too, so that "preferred" meets "prefers".
     """
@@ -150,33 +149,42 @@ def _uninflected(word: str, rest: str) -> str:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The stems of the text's words, stop words left out."""
+    """Return the stems of the text's words without stop words."""
     return frozenset(map(stem, set(words(text)) - STOP_WORDS))
 
 
-# --- checks on what callers give ---
+# --- checks of arguments ---
 
 
 def check_plain(what: str, *given: object) -> None:
-    """``RejectedError`` where one of these is async: nobody would wait for its answer."""
+    """Refuse async functions, whose results nothing would await.
+
+    Args:
+        what: The name of the argument, for the message.
+        *given: The functions or callable objects.
+
+    Raises:
+        RejectedError: One of them is async.
+    """
     from inspect import isasyncgenfunction, iscoroutinefunction
 
-    for each in given:
-        calls = (each, getattr(type(each), "__call__", None))  # noqa: B004 - of an object, the method
+    for function in given:
+        calls = (function, getattr(type(function), "__call__", None))  # noqa: B004 - of an object, the method
         if any(iscoroutinefunction(call) or isasyncgenfunction(call) for call in calls):
-            name = getattr(each, "__qualname__", None) or type(each).__name__
+            name = getattr(function, "__qualname__", None) or type(function).__name__
             short = name.rpartition(".")[2]
             raise RejectedError(
-                f"{what} is a plain function, and {name} is async; wrap it: def plain(given): return asyncio.run({short}(given))",
+                f"{what} is a plain function, and {name} is async; wrap it: def plain(value): return asyncio.run({short}(value))",
                 rule="async",
             )
 
 
 def check_text(name: str, text: object, *, max_bytes: int = NAME_BYTES, blank_allowed: bool = False) -> str:
-    """The text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
+    """Return the text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
 
-    Raises RejectedError where it is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than
-    ``max_bytes`` bytes of UTF-8 (rule "size").
+    Raises:
+        RejectedError: The text is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than ``max_bytes``
+            bytes of UTF-8 (rule "size").
     """
     if not isinstance(text, str):
         raise RejectedError(f"{name} must be text (a str), not {type(text).__name__}")
@@ -200,37 +208,41 @@ def _utf8_size(name: str, text: str) -> int:
     )
 
 
-def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
-    """Any number of texts; a bare string is refused, and what a closed set does not have."""
-    if isinstance(given, tuple) and not given:
+def plural(name: str, values: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return several texts as a tuple.
+
+    Raises:
+        RejectedError: A bare string, a value that is not a text, or a text that is not among ``allowed``.
+    """
+    if isinstance(values, tuple) and not values:
         return ()
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise RejectedError(f"{name} takes several, as in {name}=[…], and {given!r:.40} is not a list or a tuple")
-    found = tuple(given)
-    for each in found:
-        if not isinstance(each, str):
-            raise RejectedError(f"{name} takes texts, and {each!r:.40} is none")
-        one_of(name, each, allowed)
-    return found
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise RejectedError(f"{name} takes several, as in {name}=[…], and {values!r:.40} is not a list or a tuple")
+    items = tuple(values)
+    for item in items:
+        if not isinstance(item, str):
+            raise RejectedError(f"{name} takes texts, and {item!r:.40} is not a text")
+        one_of(name, item, allowed)
+    return items
 
 
-def texts(**given: object) -> None:
-    """Refuse what is no text where one is asked for; None is nothing asked for."""
-    for name, each in given.items():
-        if each is not None and not isinstance(each, str):
-            raise RejectedError(f"{name} is a text, and {each!r:.40} is none")
+def texts(**arguments: object) -> None:
+    """Refuse an argument that is neither a text nor None."""
+    for name, value in arguments.items():
+        if value is not None and not isinstance(value, str):
+            raise RejectedError(f"{name} must be a text, but {value!r:.40} was given")
 
 
-def flags(**given: object) -> None:
-    """Refuse what is neither true nor false where one of them is asked for."""
-    for name, each in given.items():
-        if not isinstance(each, bool):
-            raise RejectedError(f"{name} must be true or false, not {each!r:.40}")
+def flags(**arguments: object) -> None:
+    """Refuse an argument that is neither True nor False."""
+    for name, value in arguments.items():
+        if not isinstance(value, bool):
+            raise RejectedError(f"{name} must be true or false, not {value!r:.40}")
 
 
-def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
-    if allowed and given not in allowed:
-        raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")
+def one_of(name: str, value: object, allowed: Sequence[str]) -> None:
+    if allowed and value not in allowed:
+        raise RejectedError(f"{name} cannot be {value!r:.40}; there are: {', '.join(allowed)}")
 
 
 def check_reason(name: str, text: str) -> str:
@@ -238,46 +250,48 @@ def check_reason(name: str, text: str) -> str:
 
 
 def check_word(name: str, word: str, known: Sequence[str], synonyms: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A word that is known, by itself or by a synonym, or another of lower-case letters, digits, _ and -."""
+    """Return a known word, or the word that it is a synonym of, or a new word of lower-case letters, digits, _ and -."""
     if word in known:
         return word
     if not isinstance(word, str) or _COINED.fullmatch(word) is None:
         raise RejectedError(
-            f"{name} is a word of lower-case letters, digits, _ and -, up to 64, and {word!r:.40} is not; "
+            f"{name} must be a word of up to 64 lower-case letters, digits, _ and -, but {word!r:.40} was given; "
             f"known: {', '.join(known)}"
         )
     return synonyms.get(word, word)
 
 
-def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
-    """Texts without repeats, in the order given; a bare one is a list of one."""
-    if isinstance(given, str):
-        given = (given,)
-    if not isinstance(given, Iterable):
-        raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
-    found = tuple(dict.fromkeys(check_text(f"each of {name}", each) for each in given))
-    if len(found) > items:
+def text_list(name: str, values: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
+    """Return texts without repeats, in the order given. A bare text is a list of one."""
+    if isinstance(values, str):
+        values = (values,)
+    if not isinstance(values, Iterable):
+        raise RejectedError(f"{name} must be a text or a list of texts, not {type(values).__name__}")
+    kept = tuple(dict.fromkeys(check_text(f"each of {name}", item) for item in values))
+    if len(kept) > items:
         raise RejectedError(
-            f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
+            f"{name} may have at most {items} texts, but {len(kept)} were given", limit=items, requested=len(kept)
         )
-    return found
+    return kept
 
 
-def tag_list(given: Iterable[str]) -> tuple[str, ...]:
-    """Tags in lower case, 10 at the most."""
+def tag_list(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags in lower case, at most 10."""
     labels = [
-        lowered(each.strip()) if isinstance(each, str) else each
-        for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
+        lowered(tag.strip()) if isinstance(tag, str) else tag
+        for tag in ((tags,) if isinstance(tags, str) or not isinstance(tags, Iterable) else tags)
     ]
     return text_list("tags", labels, items=TAGS)
 
 
 def check_json(name: str, value: _T) -> _T:
-    """The value as given, once it is sure that it is JSON which every reader reads alike.
+    """Return the value unchanged if every reader reads it alike as JSON.
 
-    Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. Raises RejectedError naming
-    the path for NaN and infinities, larger ints, lone surrogates, keys that are not text, any other type, nesting
-    deeper than 64 levels (rule "depth") and more than a million values (rule "size"). Never recurses.
+    Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. The check never recurses.
+
+    Raises:
+        RejectedError: NaN and infinities, larger ints, lone surrogates, keys that are not text, any other type, nesting deeper
+            than 64 levels (rule "depth") or more than a million values (rule "size"). The message names the path.
     """
     pending: list[tuple[_Path, int, object]] = [((None, name), 0, value)]
     count = 1
@@ -334,9 +348,9 @@ def _refuse(path: _Path, wrong: str, allowed: str, *, rule: str = "validation", 
 
 def _shown(path: _Path) -> str:
     steps: list[str] = []
-    here: _Path | None = path
-    while here is not None:
-        here, step = here
-        name = here is None  # ours, and shown whole
+    rest: _Path | None = path
+    while rest is not None:
+        rest, step = rest
+        name = rest is None  # the argument's own name, shown in full
         steps.append(f"[{step}]" if isinstance(step, int) else step if name else f".{step[:_SHOWN_KEY_CHARS]}")
     return "".join(reversed(steps)).encode("utf-8", "backslashreplace").decode()

@@ -16,11 +16,11 @@ _ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?=[Tt ]|$)", re.ASCII)
 _END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=(:?00){0,2}([.,]0+)?(Z|[+-][\d:]+)?$)", re.ASCII)
 _DURATION = re.compile(r"\s*(\d{1,9})([mhdw])\s*", re.ASCII)
 _MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
-_DAYS = {"day": 1, "week": 7, "month": 31}  # at the most
+_DAYS = {"day": 1, "week": 7, "month": 31}  # the longest month; until() cuts the rest
 
 
 def fixed(moment: datetime) -> str:
-    """A moment with an offset as fixed-width UTC text (``2026-11-21T09:30:00.000000Z``)."""
+    """Return a moment with an offset as fixed-width UTC text (``2026-11-21T09:30:00.000000Z``)."""
     try:
         utc = moment.astimezone(UTC)
     except (OverflowError, ValueError):
@@ -29,11 +29,11 @@ def fixed(moment: datetime) -> str:
 
 
 def parse(name: str, value: object) -> datetime:
-    """Any ISO form a person may write, as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone.
+    """Return any ISO form of a time as an aware datetime: ``T`` or a space, ``Z``, an offset, a date alone.
 
-    With dashes and colons or without (20260102T0930Z), by month, week or day of the year (2026-01, 2026-W05, 2026-002),
-    and to 24:00. A date, month or week alone is where it begins in UTC. A time that says no offset is refused, for read in
-    another time zone it would quietly be another time.
+    Allowed are forms with dashes and colons or without (20260102T0930Z), a month, week or day of the year (2026-01, 2026-W05,
+    2026-002), and 24:00. A date, month or week alone stands for its beginning in UTC. A time without an offset is refused,
+    because read in another time zone it would silently be another time.
     """
     if isinstance(value, datetime):
         moment, alone = value, ""
@@ -58,9 +58,9 @@ def parse(name: str, value: object) -> datetime:
     return moment.replace(tzinfo=UTC)
 
 
-@lru_cache(maxsize=1024)  # a line of an import is looked at three times: checked, recorded, folded
+@lru_cache(maxsize=1024)  # a line of an import is read three times: checked, recorded, folded
 def _read(value: str) -> tuple[datetime, str]:
-    """A text as the moment that it says, with an offset or without, and what of a date alone it is: "day", "week", "month".
+    """Return the moment of a text, with an offset or without, and its unit if it is a date alone: "day", "week", "month".
 
     ``fromisoformat`` reads neither days of the year nor months, no 24:00 and no z.
     """
@@ -94,18 +94,18 @@ def _date_alone(text: str) -> str:
 
 
 def moment(name: str, value: object) -> str:
-    """``parse`` and ``fixed`` in one: the stored form of a time that somebody gave."""
+    """Return the stored form of a time that a caller gave: ``parse`` and ``fixed`` in one."""
     return fixed(parse(name, value))
 
 
 def since(name: str, value: object, now: str) -> str:
-    """A ``moment``, or a duration back from now: "30m", "12h", "7d", "2w"."""
+    """Return the stored form of a time, or of a duration back from now: "30m", "12h", "7d", "2w"."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return moment(name, value)
     if not int(match[1]):
         raise RejectedError(
-            f"{name} goes back from now, and {value!s:.60} goes back by nothing: a duration is from 1 on"
+            f"{name} is a duration back from now, and {value!s:.60} has no length: a duration starts at 1"
         )
     try:
         return fixed(parse("now", now) - timedelta(minutes=int(match[1]) * _MINUTES[match[2]]))
@@ -114,7 +114,7 @@ def since(name: str, value: object, now: str) -> str:
 
 
 def validity(valid_from: object, valid_to: object) -> tuple[str | None, str | None]:
-    """From when and until when something is true in the world, where that is given."""
+    """Return the stored bounds of the time in which a statement is true in the world; None for an open bound."""
     start = moment("valid_from", valid_from) if valid_from is not None else None
     end = until("valid_to", valid_to) if valid_to is not None else None
     if start is not None and end is not None and end <= start:
@@ -123,7 +123,7 @@ def validity(valid_from: object, valid_to: object) -> tuple[str | None, str | No
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a time or a date in ISO 8601, with an offset or without."""
+    """Return True if a text is a time or a date in ISO 8601, with an offset or without."""
     try:
         _read(text)
         return True
@@ -132,21 +132,20 @@ def is_time(text: str) -> bool:
 
 
 def or_utc(text: str) -> str:
-    """A time in ISO 8601 with its offset, or that of UTC where it says none; ``ValueError`` for what is no time."""
-    given = _read(text)[0]
-    return (given if given.utcoffset() is not None else given.replace(tzinfo=UTC)).isoformat()
+    """Return a time in ISO 8601 with its offset, or in UTC if it has none; raise ``ValueError`` for any other text."""
+    time = _read(text)[0]
+    return (time if time.utcoffset() is not None else time.replace(tzinfo=UTC)).isoformat()
 
 
 def with_offset(name: str, value: object) -> str:
-    """The stored form of a time of the world, which keeps the offset it was given with."""
-    given = parse(name, value)
-    fixed(given)
-    return given.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Return the stored form of a time of the world, which keeps its offset."""
+    time = parse(name, value)
+    fixed(time)
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def until(name: str, value: object) -> str:
-    """The end of a half-open interval; a date alone means through that day (week, month), so it ends when the next one
-    begins, in UTC."""
+    """Return the end of a half-open interval. A date, week or month alone includes its last day, in UTC."""
     if not (alone := _alone(value)):
         return moment(name, value)
     first = parse(name, value)
@@ -167,7 +166,7 @@ def _alone(value: object) -> str:
 
 
 def day_of(time: str) -> date | None:
-    """The day of a stored time."""
+    """Return the day of a stored time."""
     try:
         return date.fromisoformat(time[:10])
     except ValueError:
@@ -175,5 +174,5 @@ def day_of(time: str) -> date | None:
 
 
 def days_between(start: str, end: str) -> int:
-    """Whole days from one stored time to another; never negative, for a clock may jump back."""
+    """Return the whole days from one stored time to another. The number is never negative, though a clock may jump back."""
     return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)

@@ -1,13 +1,13 @@
-"""How many tokens a text takes, estimated without a tokenizer: rounded up, because a budget that is passed fails a call.
+"""The number of tokens of a text, estimated without a tokenizer and rounded up, because a call over its budget fails.
 
-Of the real count it is, with the vocabularies cl100k, o200k, Llama 3, DeepSeek 3, Qwen, Tekken and Claude 2: 110 to 122 %
+Share of the real count, with the vocabularies cl100k, o200k, Llama 3, DeepSeek 3, Qwen, Tekken and Claude 2: 110 to 122 %
 of English conversation (one short message in 25 is under, by 9 % at p99), 114 to 122 % of Python, 111 to 174 % of JSON, 98 to
 155 % of base64, hex and ids, 94 to 160 % of listings and tables of numbers; 137 to 254 % of Russian, 106 to 273 % of Chinese,
 Japanese and Korean (99 of traditional Chinese), 117 to 433 % of Hindi, 114 to 298 % of Arabic, 98 to 168 % of German, French,
-Spanish and Turkish (a sentence up to 15 % under), 94 to 586 % in scripts that only the newer vocabularies know. Claude 2's,
-of 65,000, takes more: 84 to 95 % of French, German, Spanish, Arabic, Thai and Vietnamese. Too low are Polish (92, there 72),
-Finnish (81, 74), Ethiopic (62), emoji (65) and made-up words (38): what must fit whatever it is needs a real tokenizer.
-``tools/evaluate/token_error.py`` measures it.
+Spanish and Turkish (a sentence up to 15 % under), 94 to 586 % in scripts that only the newer vocabularies know. Claude 2's
+vocabulary of 65,000 takes more: 84 to 95 % of French, German, Spanish, Arabic, Thai and Vietnamese. Too low are Polish (92,
+there 72), Finnish (81, 74), Ethiopic (62), emoji (65) and made-up words (38): a text of any kind that must fit needs a real
+tokenizer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import re
 from bisect import bisect_left
 
 MESSAGE_TOKENS = 4
-"""What a provider adds to each message for its frame: the role and the marks around it."""
+"""The tokens that a provider adds to each message for its frame: the role and the marks around the text."""
 
 MEDIA_TOKENS = 256
-"""For each image or other media item of a message (SEEDS 3b)."""
+"""The tokens of each image or other media item of a message."""
 
-# What a character is for the count: "a" and "A" are letters of English words, "0" is a digit, "q" an apostrophe and "." any
-# other ASCII sign; "n" ends a line. Beyond ASCII "k" takes one token, "h" three for two characters, "y" two for three, "w" two.
-_SCRIPTS = (  # up to and with this character, in order
+# The classes of characters: "a" and "A" are letters of English words, "0" is a digit, "q" an apostrophe and "." any other
+# ASCII sign; "n" ends a line. Beyond ASCII "k" takes one token, "h" three for two characters, "y" two for three, "w" two.
+_SCRIPTS = (  # (the last character, the class), in order
     (0x24F, "k"),  # Latin
     (0x36F, "w"),
     (0x3FF, "h"),  # Greek
@@ -57,7 +57,7 @@ _SCRIPTS = (  # up to and with this character, in order
 )
 _ENDS = [last for last, _ in _SCRIPTS]
 _COSTLY = frozenset("äöüßåæøœąćęłńśźżčďěňřšťůžğışőűțșāēīūļķņģ")
-"""Letters of the languages whose words are in pieces most; those of French, Spanish, Vietnamese are not among them."""
+"""Letters of the languages whose words take most pieces; letters of French, Spanish and Vietnamese are not among them."""
 
 
 def _class(character: str) -> str:
@@ -73,11 +73,11 @@ def _class(character: str) -> str:
 
 
 class _Classes(dict[int, str]):
-    """The class of each character by its number, made when it is first asked for."""
+    """The class of each character by its number, made at first use."""
 
     def __missing__(self, number: int) -> str:
-        self[number] = found = _class(chr(number))
-        return found
+        self[number] = kind = _class(chr(number))
+        return kind
 
 
 _CLASSES = _Classes()
@@ -88,28 +88,29 @@ _JOINED = bytes.maketrans(b"A0", b"aa")
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text: one for each started six letters of a word, three of one in capitals, and each sign; one for up to
-    three digits that stand alone, two for four, else one a digit; beyond ASCII two thirds to two a character, by its script.
+    """Return the estimated tokens of a text.
 
-    One for the end of a line after a letter or digit. Other white space takes nothing, and what a space parts counts by
-    itself. Never more than two a character.
+    A word takes a token for each started six letters, or for each started three letters in capitals. A sign takes a token. A
+    number takes one token up to three digits, two for four digits, else a token for each digit. Beyond ASCII a character takes
+    two thirds to two tokens, by its script. The end of a line after a letter or digit takes a token; other white space takes
+    none, but separates words. A text never takes more than two tokens a character.
     """
     classes = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
     total = sum(map(classes.count, (b"an", b"An", b"0n")))
     classes = classes.replace(b"n", b" ")
     if b"0" in classes:
         if b"a" * 24 in classes.translate(_JOINED):
-            classes = _BLOB.sub(_of_blob, classes)  # base64, hex: nothing in them is a word
+            classes = _BLOB.sub(_of_blob, classes)  # base64, hex: these contain no words
         apart = b" %b " % classes.replace(b" ", b"  ")
         total += apart.count(b"0") - apart.count(b" 00 ") - 2 * (apart.count(b" 000 ") + apart.count(b" 0000 "))
-    classes = classes.replace(b"aqa", b"a a")  # don't: two
+    classes = classes.replace(b"aqa", b"a a")  # "don't" takes two
     total += classes.count(b"q")
     if b"A" in classes:
         classes = classes.replace(b"aA", b"a A").replace(b"Aa", b"aa")  # twoWords
         classes = classes.replace(b"AAA", b"k").replace(b"AA", b"k").replace(b"A", b"k")
     total += classes.count(b"a" * 13)  # words this long are seldom English
     classes = classes.replace(b"aaaaaa", b"k")
-    total += (b" " + classes.translate(_ONLY_LETTERS)).count(b" a")  # what is left of each word
+    total += (b" " + classes.translate(_ONLY_LETTERS)).count(b" a")  # the rest of each word
     classes = classes.replace(b"...", b"..")  # vocabularies have many pairs and triples of signs
     total += classes.count(b".") + classes.count(b"k") + 2 * classes.count(b"w")
     if text.isascii():
@@ -118,5 +119,5 @@ def estimate(text: str) -> int:
     return total + classes.count(b"h") + classes.count(b"y")
 
 
-def _of_blob(found: re.Match[bytes]) -> bytes:
-    return b"k" * (len(found[0]) - len(found[0]) // 8)
+def _of_blob(blob: re.Match[bytes]) -> bytes:
+    return b"k" * (len(blob[0]) - len(blob[0]) // 8)

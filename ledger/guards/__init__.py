@@ -1,1 +1,1 @@
-"""Scanners of what is about to be recorded, each with a name and a version; their patterns are data files."""
+"""Scanners of the texts that are about to be recorded. Each scanner has a name and a version; its patterns are data files."""

@@ -1,4 +1,4 @@
-"""What the guards answer: what is in quarantine, and what a scan of everything stored came to."""
+"""The answers of ``ledger.guards``: an item in quarantine, and the report of a scan of everything stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ledger.engine.answer import Answer
 
 
 class Quarantined(Answer, frozen=True, kw_only=True):
-    """A memory, or a text by the ``position`` of the event that has it (of a memory its first).
+    """A memory or text in quarantine. ``position`` is that of the event with the text; of a memory, that of its first event.
 
-    ``kind`` is "memory", "interaction", "response", "message", "chunk", "summary", "state" or "observation"; ``id`` that of
-    the memory, interaction, session, chunk, summary, project or observation. ``finding`` is what a ``scanner`` found; without
-    one somebody put it there. ``since`` is the position that did.
+    ``kind`` is "memory", "interaction", "response", "message", "chunk", "summary", "state" or "observation"; ``id`` is that of
+    the memory, interaction, session, chunk, summary, project or observation. ``finding`` is the label that ``scanner`` gave;
+    both are empty if a person began the quarantine. ``since`` is the position of the event that began it.
     """
 
     position: int
@@ -25,7 +25,7 @@ class Quarantined(Answer, frozen=True, kw_only=True):
 
 
 class StoredSecret(Answer, frozen=True, kw_only=True):
-    """A secret of this ``kind`` in a ``field`` of the event at a ``position``: only an erasure takes it out."""
+    """A secret of a ``kind`` in a ``field`` of the event at ``position``. Only an erasure removes it."""
 
     position: int
     field: str
@@ -34,11 +34,10 @@ class StoredSecret(Answer, frozen=True, kw_only=True):
 
 
 class ScanReport(Answer, frozen=True, kw_only=True):
-    """What a scan of everything stored came to: how many memories and texts it read, put into quarantine and let out of it.
+    """The numbers of memories and texts that a scan read, put into quarantine and released.
 
-    ``scanners`` looked; ``secrets`` are those found, at most 1,000, and ``secrets_found`` how many there are. ``reached`` is
-    the last position that was scanned; ``stopped`` is "timeout" or "cancelled" where more are left, which a scan
-    ``since=reached + 1`` goes on with.
+    ``scanners`` are those that ran. ``secrets`` lists at most 1,000 of the ``secrets_found``. ``reached`` is the last position
+    that was scanned. ``stopped`` is "timeout" or "cancelled" if events are left; a scan ``since=reached + 1`` continues.
     """
 
     scanners: tuple[str, ...]

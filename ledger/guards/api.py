@@ -1,4 +1,4 @@
-"""``ledger.guards``: what is kept out of recall, what rules refused, and a scan of everything stored."""
+"""``ledger.guards``: the texts that are kept out of recall, the commands that rules refused, and a scan of everything stored."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ledger.types import Cancel, Page, WriteOptions
 
 
 class GuardsRead(Area):
-    """What the guards of a user's memory hold back, now or at a moment."""
+    """The quarantine and the refusals of a user's memory, now or at a moment."""
 
     def quarantined(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Quarantined]:
-        """List what is in quarantine, newest first, with the label and the scanner. Never a text."""
+        """List the memories and texts in quarantine, newest first, with label and scanner. No answer contains a text."""
 
         def fetch(count: int, start: str | None) -> list[Quarantined]:
             behind = _place(start) if start is not None else None
             return quarantining.quarantined(self._engine, self._scope.user, limit=count, after=behind)
 
         filters = {"user": self._scope.user}
-        return page("quarantined", filters, limit, after, fetch, lambda each: f"{each.since}:{each.position}")
+        return page("quarantined", filters, limit, after, fetch, lambda item: f"{item.since}:{item.position}")
 
     def refusals(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Refusal]:
-        """List what rules refused, newest first: labels and numbers, never a text."""
+        """List the commands that rules refused, newest first: labels and numbers, never a text."""
 
         def fetch(count: int, start: int | None) -> list[answers.Refusal]:
             return queries.refusals(self._engine, self._scope.user, limit=count, after=start)
 
-        return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
+        return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda refusal: refusal.position)
 
 
 class Guards(GuardsRead):
@@ -42,7 +42,7 @@ class Guards(GuardsRead):
 
     @property
     def redactions(self) -> Mapping[str, int]:
-        """How many secrets of each kind were removed from texts through this open ledger, of every user."""
+        """Return the number of secrets of each kind that this open ledger removed from texts, of every user."""
         return quarantining.redactions(self._engine)
 
     def quarantine(
@@ -52,16 +52,20 @@ class Guards(GuardsRead):
 
         Args:
             subject: The id of a memory, interaction, chunk, summary or observation; a message by the position of its event.
+            reason: A note for the log.
+            **options: Who writes, and how; see ``WriteOptions``.
         """
         return quarantining.quarantine_text(self._engine, self._scope.asker(options), subject, reason)
 
     def release(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.Memory | Quarantined:
-        """End the quarantine of a memory or text, whoever began it; a later scan does not begin it again.
+        """End the quarantine of a memory or text, whoever began it. A later scan does not begin it again.
 
         Args:
-            subject: What ``quarantine`` takes.
+            subject: An id or position, as ``quarantine`` takes it.
+            reason: A note for the log.
+            **options: Who writes, and how; see ``WriteOptions``.
         """
         return quarantining.release_text(self._engine, self._scope.asker(options), subject, reason)
 
@@ -74,20 +78,23 @@ class Guards(GuardsRead):
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ScanReport:
-        """Run today's scanners over everything stored, of every user, and quarantine or release what they now decide.
+        """Run today's scanners over everything stored, of every user, and quarantine or release by their findings.
 
-        Nobody's own quarantine or release is overruled. Secrets are only reported: ``erase`` removes them.
+        A person's own quarantine or release is never overruled. Secrets are only reported: ``erase`` removes them.
 
         Args:
             since: The position of the first event to scan; None for all.
-            dry_run: Change nothing, and report what would be.
-            timeout: Seconds after which it stops between two pieces of 500 events; what was decided stays, ``stopped`` says so,
-                and ``since=report.reached + 1`` goes on.
-            cancel: An event or a function that says when to stop, as with ``timeout``.
-            progress: Called with (position, last position).
+            dry_run: Change nothing, and report the changes that a scan would make.
+            timeout: Seconds after which the scan stops, between two pieces of 500 events. The finished pieces stay, ``stopped``
+                of the report is "timeout", and ``since=report.reached + 1`` continues.
+            cancel: An event or a function that says when to stop, as ``timeout`` does.
+            progress: A function that is called with (position, last position).
+
+        Raises:
+            RejectedError: ``since`` is not a position.
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
-            raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
+            raise RejectedError(f"since must be a position, a whole number from 1, but {since!r:.40} was given")
         return quarantining.rescan(
             self._engine,
             since=since - 1 if since is not None else None,
@@ -98,9 +105,9 @@ class Guards(GuardsRead):
 
 
 def _place(start: str) -> tuple[int, int]:
-    """Since when and at which position the last item of a page is in quarantine."""
+    """Return (since, position) of the item that a page ended with."""
     try:
         since, position = map(int, str(start).split(":"))
     except ValueError:
-        raise RejectedError("this is no cursor: give what page.next says") from None
+        raise RejectedError("after is not a cursor of this listing: pass page.next of the page before") from None
     return since, position

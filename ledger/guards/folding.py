@@ -1,7 +1,7 @@
-"""A text as a reader would take it: look-alikes, invisible characters, spacing and encodings undone before it is matched.
+"""A text as a reader would understand it: look-alike and invisible characters, spacing and encodings are undone before matching.
 
-``views`` gives the folded text and what is hidden in it. All of it is bounded, in size and in depth, so that a hostile text
-costs no more than a long one.
+``views`` yields the folded text and the texts that are hidden in it. Sizes and depth are bounded, so that a hostile text
+costs no more than a long text.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ledger.domain.late import late
 from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
 
 DEPTH = 2  # an encoded text within an encoded text
-PIECES = 16  # encoded pieces of one text that are looked into
-PIECE_CHARS = 16_384  # of each
-# Letters of other scripts that look like Latin ones. NFKC has undone full width, circled and mathematical letters before.
+PIECES = 16  # encoded pieces of a text that are decoded
+PIECE_CHARS = 16_384  # of each piece
+# Letters of other scripts that look like Latin letters. NFKC has undone full width, circled and mathematical letters before.
 _LOOK_ALIKES = {
     "a": "аɑαᴀ", "b": "ьʙ", "c": "сϲᴄ", "d": "ԁɗᴅ", "e": "еєҽᴇ", "f": "ғ", "g": "ɡԍɢ", "h": "һнʜ", "i": "іıιɪ",
     "j": "јϳᴊ", "k": "κкᴋ", "l": "ӏⅼʟ", "m": "мᴍ", "n": "ոпɴ", "o": "оοօσᴏ", "p": "рρᴘ", "q": "ԛ", "r": "гʀ",
     "s": "ѕꜱ", "t": "тτᴛ", "u": "υսᴜ", "v": "νѵᴠ", "w": "ԝωᴡ", "x": "хχ", "y": "уγүʏ", "z": "ᴢ",
 }  # fmt: skip
-_MERELY_SIMILAR = "внкптмгωστ"  # look like it in capitals or not quite, and are frequent in their own languages
+_MERELY_SIMILAR = "внкптмгωστ"  # similar only as capitals or not quite, and frequent in their own languages
 CONFUSABLES = {
-    ord(each): latin for latin, alike in _LOOK_ALIKES.items() for each in alike if each not in _MERELY_SIMILAR
+    ord(letter): latin for latin, alike in _LOOK_ALIKES.items() for letter in alike if letter not in _MERELY_SIMILAR
 }
 _LETTERS = CONFUSABLES | str.maketrans({"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
@@ -47,13 +47,13 @@ _ESCAPES = late(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
 _ENTITIES = late(r"(?:&#x?[0-9a-fA-F]+;){4,}")
 _ESCAPE = late(r"\\[ux]([0-9a-fA-F]{2,4})")
 _LEETED = late(r"[^\W\d_][01345789@$]+[^\W\d_]")
-_LEETED_WORDS = 2  # a single one is a name, like "b2b"
+_LEETED_WORDS = 2  # a single such word is a name, like "b2b"
 _SPACED = late(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
 _BACKWARDS = late(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
 
 
 def fold(text: str) -> str:
-    """Lower case, compatibility forms, accents and invisible characters gone, look-alikes as Latin letters."""
+    """Return a text in lower case and NFKC, without accents and invisible characters, look-alikes replaced by Latin letters."""
     if text.isascii() or is_typographic(text):
         return text.lower()
     shown = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
@@ -67,12 +67,12 @@ _KEPT = late(
 
 
 def is_typographic(text: str) -> bool:
-    """Whether a text has, beyond ASCII, only signs that folding leaves as they are."""
+    """Return True if all characters of a text beyond ASCII are signs that folding keeps."""
     return _KEPT.search(text) is None
 
 
 def views(text: str, depth: int = DEPTH) -> Iterator[str]:
-    """The folded text first, then other readings of it, and what is encoded in it."""
+    """Yield the folded text, then its other readings, then the texts that are encoded in it."""
     folded = fold(text)
     if "*" in folded or "`" in folded:
         folded = folded.replace("*", "").replace("`", "")  # Markdown in the middle of a word
@@ -86,7 +86,7 @@ def views(text: str, depth: int = DEPTH) -> Iterator[str]:
         yield folded.translate(_ROT13)
     if "\u202e" in text or (("backward" in folded or "reverse" in folded) and _BACKWARDS.search(folded)):
         yield folded[::-1]
-        yield from (fold(each[::-1]) for each in re.findall("\u202e([^\u202c]*)", text[:PIECE_CHARS]))
+        yield from (fold(reversed_text[::-1]) for reversed_text in re.findall("\u202e([^\u202c]*)", text[:PIECE_CHARS]))
     if depth:
         for piece in _decoded(text):
             yield from views(piece, depth - 1)
@@ -96,25 +96,25 @@ _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm
 
 
 def _joined(folded: str) -> str:
-    """Letters that are set apart, joined to words: more than one blank, or another sign, parts the words."""
-    return _SPACED.sub(lambda found: found.group().replace(found[1], ""), folded)
+    """Return a text with words that were spelt with a sign between the letters ("i g n o r e") joined."""
+    return _SPACED.sub(lambda word: word.group().replace(word[1], ""), folded)
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """Texts that are encoded in a text, as far as they can be read."""
+    """Yield the first texts that are encoded in a text, cut to a length."""
     left = PIECES
-    for found in _encoded(text):
-        if found and left:
+    for decoded in _encoded(text):
+        if decoded and left:
             left -= 1
-            yield found[:PIECE_CHARS]
+            yield decoded[:PIECE_CHARS]
 
 
 def _encoded(text: str) -> Iterator[str | None]:
     if not text.isascii():
         for run in _TAGS.findall(text):
-            yield "".join(chr(ord(each) - 0xE0000) for each in run)
+            yield "".join(chr(ord(tag) - 0xE0000) for tag in run)
         for run in _SELECTORS.findall(text):
-            yield _readable(bytes(_byte_of(each) for each in run))
+            yield _readable(bytes(_byte_of(selector) for selector in run))
     if "%" in text and _PERCENT_BYTE.search(text) is not None:
         from urllib.parse import unquote_to_bytes  # slow to load, and few texts need it
 
@@ -123,9 +123,9 @@ def _encoded(text: str) -> Iterator[str | None]:
                 yield _readable(unquote_to_bytes(run[: 3 * PIECE_CHARS]))
     if "\\u" in text or "\\x" in text:
         for run in _ESCAPES.findall(text):
-            yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)), run[: 6 * PIECE_CHARS])
+            yield _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), run[: 6 * PIECE_CHARS])
     if "&#" in text:
-        import html  # a table of all names of characters, for texts that few have
+        import html  # loads a table of all names of characters, and few texts need it
 
         for run in _ENTITIES.findall(text):
             yield html.unescape(run[: 8 * PIECE_CHARS])
@@ -152,14 +152,14 @@ def _byte_of(selector: str) -> int:
 
 
 def _readable(raw: bytes) -> str | None:
-    """Bytes as text, if they are one: nearly all of it printable."""
+    """Return bytes as text, or None if less than 95 % of it would be printable."""
     if len(raw) < 6:
         return None
     for coding in ("utf-8", "utf-16-le", "utf-16-be"):
         if coding != "utf-8" and raw.count(0) * 3 < len(raw):
             continue
         text = raw.decode(coding, "ignore")
-        shown = sum(each.isprintable() or each in "\n\t\r" for each in text)
+        shown = sum(character.isprintable() or character in "\n\t\r" for character in text)
         if text and shown >= 0.95 * len(text) and 2 * len(text.encode(coding)) >= len(raw):
             return text
     return None

@@ -1,8 +1,9 @@
-"""The guards: what every command says is looked through for secrets and threats, after it is decided and before it is written.
+"""The guards: a scan of every command's texts for secrets and threats, after the decision and before the write.
 
-No verb can forget them, for they stand in the writer's one road to the log and walk the declared text fields of every event.
-A secret gives way to a mark, and the envelope says where; a threat refuses or quarantines a memory, and quarantines what was
-captured, said or ingested, which is never refused. What decides by texts (duplicates, transcripts, documents) cleans them first.
+The guards stand in the writer's only path to the log and walk the declared text fields of every event, so no command can
+bypass them. A secret is replaced by a mark, and the event's envelope says where. A memory with a threat is refused or
+quarantined; a captured turn, a message or a document with a threat is quarantined and never refused. Commands that compare
+texts (duplicates, transcripts, documents) clean them first.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
     from ledger.engine.who import Who
     from ledger.engine.work import Work
 
-KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
-SEVERAL_CHARS = 1_000  # above this a text is scanned before the lock
+KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # cached verdicts: a text is scanned once, before the lock is taken
+SEVERAL_CHARS = 1_000  # a longer text is scanned before the lock is taken
 LABEL_CHARS, NAMES_CHARS = 64, 300
-_WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # whom a command names
-_BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for in encoded JSON
+_WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # the names in a command's ``Who``
+_BETWEEN = "\ue000\ue001\ue000"  # marks the place of a mark while it is searched for in encoded JSON
 
-NAMES = e.used_as("name")  # whoever looks them up would not find them behind a mark, so a secret in them is refused
-REPEATED = e.used_as("repeats")  # must name what is in the log already as it is
-# what threats are looked for in; material is always kept
+NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
+REPEATED = e.used_as("repeats")  # must repeat a text of the log unchanged
+# The fields that are searched for threats. Material is never refused.
 BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 
 
 class Taken(Struct, frozen=True):
-    """A mark at characters ``start`` to ``end`` stands for ``length`` characters of this ``kind``."""
+    """A secret that was taken out, of a ``kind`` and ``length``. A mark stands at ``start`` to ``end`` instead."""
 
     kind: str
     start: int
@@ -53,15 +54,17 @@ class Taken(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What a scanner found in a text: its label, and the scanner by name and version."""
+    """A threat in a text: the label, and name and version of the scanner."""
 
     label: str
     scanner: str
 
 
 class Verdict(Struct, frozen=True):
-    """A text without its secrets, where marks stand in it now, and what else was found; ``plain`` where there is nothing to do:
-    no finding, no secret, and no mark of one taken out before."""
+    """The result of a text's scan: the text with marks for its secrets, the places of the marks, and the first threat.
+
+    ``plain`` is True if nothing has to be done: no threat, no secret, and no mark of an earlier redaction.
+    """
 
     text: str
     taken: tuple[Taken, ...] = ()
@@ -70,7 +73,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Scanner(Protocol):
-    """A scanner of yours. ``name`` is best with a version, as in "mine/2"; each finding is a label, or has a ``label``."""
+    """A caller's own scanner. Its ``name`` has a version, as in "mine/2". A finding is a label or has a ``label``."""
 
     @property
     def name(self) -> str: ...
@@ -79,37 +82,48 @@ class Scanner(Protocol):
 
 
 class ScannerFailed(RuntimeWarning):
-    """A scanner of yours raised: it counts as having found nothing, and what was written stays."""
+    """A caller's own scanner raised an exception. The scanner counts as having found nothing, and the command is written."""
 
 
-def as_scanners(given: object) -> tuple[Scanner, ...]:
-    """Checks the scanners that a caller plugs in."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"scanners are several objects with a name and scan(text), not a {type(given).__name__}")
-    found = tuple(given)
-    for each in found:
-        name = getattr(each, "name", None)
-        if not isinstance(name, str) or not 0 < len(name) <= LABEL_CHARS or not callable(getattr(each, "scan", None)):
+def as_scanners(objects: object) -> tuple[Scanner, ...]:
+    """Return the scanners that a caller plugs in, checked.
+
+    Raises:
+        RejectedError: The argument is not several objects with a name and ``scan(text)``.
+    """
+    if isinstance(objects, str) or not isinstance(objects, Iterable):
+        raise RejectedError(
+            f"scanners must be a list of objects with a name and scan(text); a {type(objects).__name__} was given"
+        )
+    scanners = tuple(objects)
+    for scanner in scanners:
+        name = getattr(scanner, "name", None)
+        if (
+            not isinstance(name, str)
+            or not 0 < len(name) <= LABEL_CHARS
+            or not callable(getattr(scanner, "scan", None))
+        ):
             raise RejectedError(
-                f"a scanner has a name (up to {LABEL_CHARS} characters) and scan(text); {type(each).__name__} has not"
+                f"a scanner must have a name of 1 to {LABEL_CHARS} characters and a method scan(text); "
+                f"{type(scanner).__name__} lacks one of them"
             )
-    return found
+    return scanners
 
 
 class Guard:
-    """The scanners of one open ledger. ``counts`` are the secrets taken out since it was opened, by kind."""
+    """The scanners of an open ledger. ``counts`` are the secrets taken out since it was opened, by kind."""
 
     def __init__(self, scanners: Sequence[Scanner] = ()) -> None:
         self.scanners = tuple(scanners)
         self.counts: Counter[str] = Counter()
         self._verdicts: dict[str, Verdict] = {}
         self._chars = 0
-        self._people: object = None  # whom the last command named, found to hold no secret
+        self._people: object = None  # the last ``Who`` that was checked for secrets
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The scanners of threats, each with its version."""
-        return (threats.NAME, *(each.name for each in self.scanners))
+        """Return the scanners of threats, each with its version."""
+        return (threats.NAME, *(scanner.name for scanner in self.scanners))
 
     # --- one text ------------------------------------------------------------------------------------------------
 
@@ -117,101 +131,111 @@ class Guard:
         if (kept := self._verdicts.get(text)) is not None:
             return kept
         known = words(text.encode()) if text.isascii() else None
-        found = secrets.scan(text, known)
-        clean = secrets.redacted(text, found) if found else text
+        hits = secrets.scan(text, known)
+        clean = secrets.redacted(text, hits) if hits else text
         threat = self._threat(clean, known if clean is text else None)
-        plain = threat is None and not found and MARK_BEGINS not in text
-        verdict = Verdict(clean, _taken(found) if found else (), threat, plain)
+        plain = threat is None and not hits and MARK_BEGINS not in text
+        verdict = Verdict(clean, _taken(hits) if hits else (), threat, plain)
         if self._chars + len(text) > KEPT_CHARS or len(self._verdicts) >= KEPT:
             self._verdicts, self._chars = {}, 0
         self._verdicts[text], self._chars = verdict, self._chars + len(text)
         return verdict
 
     def _threat(self, text: str, known: set[bytes] | None) -> Found | None:
-        for each in threats.scan(text, known):
-            return Found(each.label, threats.NAME)
+        for finding in threats.scan(text, known):
+            return Found(finding.label, threats.NAME)
         for scanner in self.scanners:
             try:
-                for given in scanner.scan(text):
-                    return Found(_label(given), scanner.name)
+                for finding in scanner.scan(text):
+                    return Found(_label(finding), scanner.name)
             except Exception as error:
                 what = f"the scanner {scanner.name!r} failed: {type(error).__name__}"
                 warnings.warn(what, ScannerFailed, stacklevel=2)
         return None
 
-    def ahead(self, given: object) -> None:
-        """Scans what a command was given before the lock is taken, where that takes its time."""
-        for text in _strings(given):
+    def ahead(self, arguments: object) -> None:
+        """Scan the arguments of a command before the lock is taken, if the scan takes time."""
+        for text in _strings(arguments):
             if len(text) > SEVERAL_CHARS or (self.scanners and len(text) > 2):
                 self.verdict(text)
 
-    # --- what decides by texts, before it does ---------------------------------------------------------------------
+    # --- texts of commands that compare them, before the decision ---------------------------------------------------
 
     def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
-        """A text with marks for its secrets; ``taken`` learns where they stand."""
-        known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)  # it is asked for again
+        """Return a text with marks for its secrets. The places of the marks are added to ``taken``."""
+        # The verdict on a long text is not cached here: only a short text is scanned again soon.
+        known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)
         if known is None:
-            found = secrets.scan(text)
-            known = Verdict(secrets.redacted(text, found), _taken(found))
+            hits = secrets.scan(text)
+            known = Verdict(secrets.redacted(text, hits), _taken(hits))
         if known.taken:
             taken[known.text] = known.taken
         return known.text
 
-    def cleaned(self, given: object, taken: dict[str, tuple[Taken, ...]], within: str = "") -> Any:
-        """A text, or all texts of a JSON value or struct, without secrets; ``within`` are the names that a value stands under."""
-        if isinstance(given, str):
-            return self._named(given, taken, within)
-        if isinstance(given, dict):
+    def cleaned(self, value: object, taken: dict[str, tuple[Taken, ...]], within: str = "") -> Any:
+        """Return a text, or all texts of a JSON value or struct, without secrets.
+
+        ``within`` is the path of names above the value.
+        """
+        if isinstance(value, str):
+            return self._named(value, taken, within)
+        if isinstance(value, dict):
             outer = f"{within}{{" if within else ""
-            names = ((key, f'{outer}"{key}": '[-NAMES_CHARS:]) for key in given)
-            return {self.cleaned(key, taken): self.cleaned(given[key], taken, name) for key, name in names}
-        if isinstance(given, list | tuple):
-            return type(given)(self.cleaned(each, taken, within and f"{within}[") for each in given)
-        if isinstance(given, Struct):
-            kind: Any = type(given)
+            names = ((key, f'{outer}"{key}": '[-NAMES_CHARS:]) for key in value)
+            return {self.cleaned(key, taken): self.cleaned(value[key], taken, name) for key, name in names}
+        if isinstance(value, list | tuple):
+            return type(value)(self.cleaned(item, taken, within and f"{within}[") for item in value)
+        if isinstance(value, Struct):
+            kind: Any = type(value)
             changed = {}
-            for name in PLANS.get(kind, given.__struct_fields__):
-                if (value := getattr(given, name)) and value is not NOTHING:
-                    clean = self.cleaned(value, taken)
-                    if clean is not value and clean != value:
+            for name in PLANS.get(kind, value.__struct_fields__):
+                if (content := getattr(value, name)) and content is not NOTHING:
+                    clean = self.cleaned(content, taken)
+                    if clean is not content and clean != content:
                         changed[name] = clean
-            return replace(given, **changed) if changed else given
-        return given
+            return replace(value, **changed) if changed else value
+        return value
 
     def _named(self, value: str, taken: dict[str, tuple[Taken, ...]], within: str) -> str:
-        """A text of an object: a name that it stands under may tell that it is a secret ({"password": …})."""
+        """Return a value of an object without secrets. Its name may mark it as a secret, as in {"password": …}."""
         begin = len(within) + 1
         if not within or not 3 < len(value) <= 200 or secrets.MARK.fullmatch(value):
             return self.without_secrets(value, taken)
-        found = [each for each in secrets.scan(f'{within}"{value}"') if each.start >= begin]
-        if not found:
+        hits = [hit for hit in secrets.scan(f'{within}"{value}"') if hit.start >= begin]
+        if not hits:
             return self.without_secrets(value, taken)
-        shifted = [secrets.Secret(each.kind, each.start - begin, min(each.end - begin, len(value))) for each in found]
+        shifted = [secrets.Secret(hit.kind, hit.start - begin, min(hit.end - begin, len(value))) for hit in hits]
         clean = secrets.redacted(value, shifted)
         taken[clean] = _taken(shifted)
         return clean
 
     def harmless(self, encoded: bytes, arguments: object) -> bytes:
-        """Encoded arguments as they are digested: no digest of a secret is kept, for the key to it lies in the same file."""
+        """Return encoded arguments without secrets, for a digest.
+
+        A secret could be guessed from its digest, because the digest's key is in the same file.
+        """
         if not self._may_have_secrets(arguments):
             return encoded
-        given = msgspec.json.decode(encoded)
-        clean = self.cleaned(given, {})
-        return encoded if clean == given else msgspec.json.encode(clean, order="deterministic")
+        decoded = msgspec.json.decode(encoded)
+        clean = self.cleaned(decoded, {})
+        return encoded if clean == decoded else msgspec.json.encode(clean, order="deterministic")
 
-    def _may_have_secrets(self, given: object) -> bool:
-        """Whether arguments may have secrets: texts by their verdict, which is kept; objects and free JSON, where a name may tell
-        of a text, by a look at them as they are encoded."""
-        if isinstance(given, str):
-            return bool(self.verdict(given).taken)
-        if isinstance(given, list | tuple):
-            return any(self._may_have_secrets(each) for each in given)
-        if given is None or given is NOTHING or isinstance(given, int | float):
+    def _may_have_secrets(self, arguments: object) -> bool:
+        """Return True if arguments may contain secrets.
+
+        The verdict on a plain text is cached. Objects and free JSON are judged by their encoded form, because a name in them
+        may tell that a value is a secret.
+        """
+        if isinstance(arguments, str):
+            return bool(self.verdict(arguments).taken)
+        if isinstance(arguments, list | tuple):
+            return any(self._may_have_secrets(item) for item in arguments)
+        if arguments is None or arguments is NOTHING or isinstance(arguments, int | float):
             return False
-        return secrets.may_have(msgspec.json.encode(given, enc_hook=str).decode("utf-8", "replace"))
+        return secrets.may_have(msgspec.json.encode(arguments, enc_hook=str).decode("utf-8", "replace"))
 
     def of_large(self, work: Work, text: str) -> Verdict:
-        """The verdict on a text for the blobs table; its ``text`` is what goes there."""
+        """Return the verdict on a text for the blobs table. Its ``text`` is the text to store."""
         verdict = self.verdict(text)
         if not verdict.taken:
             return Verdict(text, tuple(_marks_of(text, work.taken)), verdict.found)
@@ -220,7 +244,7 @@ class Guard:
     # --- a command, when it is decided -------------------------------------------------------------------------------
 
     def check_people(self, who: Who) -> None:
-        """``RejectedError`` for a secret in whom a command names, which is looked up by its text."""
+        """Raise ``RejectedError`` if a name in ``who`` contains a secret. Names are looked up, so they cannot be redacted."""
         if who is self._people:
             return
         for text in (getattr(who, name) for name in _WHO):
@@ -229,7 +253,7 @@ class Guard:
         self._people = who
 
     def nameless(self, who: Who) -> Who | None:
-        """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
+        """Return the ``Who`` of a refusal without names that contain a secret, or None if the user's name contains one."""
         names = {name: getattr(who, name) for name in _WHO}
         bad = {name for name, text in names.items() if text and self.verdict(text).taken}
         if not bad:
@@ -237,25 +261,25 @@ class Guard:
         return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
 
     def watch(self, work: Work) -> int:
-        """Cleans what a command has emitted, refuses what the policy refuses, and quarantines; how many events it added."""
+        """Clean the emitted events of a command, refuse by policy, quarantine, and return the number of events added."""
         before, flagged = len(work.emitted), list[tuple[int, Found]]()
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             if self._is_plain(data):
                 continue
-            seen = _Look(self, work, data)
-            if seen.data is not data:
-                work.emitted[at] = (stream, first, seen.data, project, occurred_at)
-            if seen.redactions:
-                work.redactions[at] = tuple(seen.redactions)
-                self.counts.update(each.kind for each in seen.redactions)
-            if seen.found is not None:
-                flagged.append((at, seen.found))
+            look = _Look(self, work, data)
+            if look.data is not data:
+                work.emitted[at] = (stream, first, look.data, project, occurred_at)
+            if look.redactions:
+                work.redactions[at] = tuple(look.redactions)
+                self.counts.update(redaction.kind for redaction in look.redactions)
+            if look.found is not None:
+                flagged.append((at, look.found))
         if flagged:
             self._quarantine(work, flagged)
         return len(work.emitted) - before
 
     def _is_plain(self, data: Any) -> bool:
-        """Whether there is nothing to do about any text of an event."""
+        """Return True if no text of an event needs an action."""
         kind: Any = type(data)
         for field in _looked_through(kind):
             value = getattr(data, field)
@@ -269,27 +293,27 @@ class Guard:
         if policy == "off":
             return
         if policy == "refuse":
-            for at, found in flagged:
+            for at, threat in flagged:
                 stream, _, data, *_ = work.emitted[at]
                 if type(data) in BELIEFS:
-                    raise refused(found, stream if work.emitted[at][1] else None)
+                    raise refused(threat, stream if work.emitted[at][1] else None)
         held: set[str] = set()
         base = work.transaction.position + 1 + (work.unannounced() > 0)
         project, time = work.project, work.occurred_at
-        for at, found in flagged:
+        for at, threat in flagged:
             stream, first, data, work.project, _ = work.emitted[at]
             work.occurred_at = None
             if stream[0] == "m" and stream[1] == "_":
                 if stream not in held and not _is_held(work, stream, first):
-                    work.emit(stream, e.MemoryQuarantined("", found.label, found.scanner), first=first)
+                    work.emit(stream, e.MemoryQuarantined("", threat.label, threat.scanner), first=first)
                 held.add(stream)
             else:
-                work.emit(e.LEDGER_STREAM, e.TextQuarantined(base + at, found.label, found.scanner))
+                work.emit(e.LEDGER_STREAM, e.TextQuarantined(base + at, threat.label, threat.scanner))
         work.project, work.occurred_at = project, time
 
 
 class _Look:
-    """One event looked through: ``data`` without secrets, what was taken out of it, and the first threat found in it."""
+    """An event that was looked through: its data without secrets, the redactions, and the first threat."""
 
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
         self.data, self.redactions = data, list[e.Redacted]()
@@ -317,8 +341,8 @@ class _Look:
         if isinstance(value, str):
             return self._text(field, field, value)
         if isinstance(value, tuple):
-            texts = ((f"{field}[{at}]", each) for at, each in enumerate(value))
-            clean = tuple(each if _is_id(each) else self._text(field, name, each) for name, each in texts)
+            texts = ((f"{field}[{at}]", text) for at, text in enumerate(value))
+            clean = tuple(text if _is_id(text) else self._text(field, name, text) for name, text in texts)
             return value if clean == value else clean
         if isinstance(value, e.Blob):
             verdict = self._work.large.get(value.blob)
@@ -342,27 +366,31 @@ class _Look:
         return text
 
     def _json(self, field: str, value: Raw) -> Raw:
-        """Free JSON: marks are told by their places in the encoded text."""
-        given = msgspec.json.decode(value)
+        """Return free JSON without secrets. The places of its marks are those in the encoded text."""
+        decoded = msgspec.json.decode(value)
         taken: dict[str, tuple[Taken, ...]] = {}
-        clean = self._guard.cleaned(given, taken) if secrets.may_have(bytes(value).decode()) else given
+        clean = self._guard.cleaned(decoded, taken) if secrets.may_have(bytes(value).decode()) else decoded
         if field in self._watched:
             for text in _strings(clean):
                 self._flag(field, self._guard.verdict(text).found)
         known = self._work.taken | taken
-        if clean != given and self._redacts(next(iter(taken.values()))[0].kind):
-            value, given = Raw(msgspec.json.encode(clean)), clean
+        if clean != decoded and self._redacts(next(iter(taken.values()))[0].kind):
+            value, decoded = Raw(msgspec.json.encode(clean)), clean
         if known and secrets.MARK.search(bytes(value).decode()):
-            self._note(field, _marks_of_json(given, known))
+            self._note(field, _marks_of_json(decoded, known))
         return value
 
     def _redacts(self, kind: str) -> bool:
-        """Whether the policy takes a secret out; ``RejectedError`` where it refuses it."""
+        """Return True if the policy redacts a secret of this kind.
+
+        Raises:
+            RejectedError: The policy refuses secrets.
+        """
         policy = self._work.policy().secrets
         if policy == "refuse":
             raise RejectedError(
-                f"the text has a secret in it ({kind}, by {secrets.NAME}), and the policy refuses those: leave it out, or "
-                'policy.set(secrets="redact") to have it removed',
+                f"the text contains a secret ({kind}, by {secrets.NAME}), and the policy refuses secrets: leave it out, or "
+                'call policy.set(secrets="redact") to have secrets removed',
                 rule="secret",
                 finding=kind,
                 scanner=secrets.NAME,
@@ -370,43 +398,43 @@ class _Look:
         return policy == "redact"
 
     def _note(self, field: str, taken: Iterable[Taken]) -> None:
-        redacted = (e.Redacted(field, each.kind, each.start, each.end, each.length, secrets.NAME) for each in taken)
+        redacted = (e.Redacted(field, mark.kind, mark.start, mark.end, mark.length, secrets.NAME) for mark in taken)
         self.redactions.extend(redacted)
 
-    def _flag(self, field: str, found: Found | None) -> None:
-        if found is not None and self.found is None and field in self._watched:
-            self.found = found
+    def _flag(self, field: str, threat: Found | None) -> None:
+        if threat is not None and self.found is None and field in self._watched:
+            self.found = threat
 
 
-PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # of each type of event the fields that are text
+PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # the text fields of each type of event
 CODED = e.used_as("coined")
 
 
 @cache
 def _looked_through(kind: type[Any]) -> tuple[str, ...]:
-    """The fields of a type of event that a text may be in which is not in the log already."""
+    """Return the fields of a type of event that can bring a new text into the log."""
     if not PLANS[kind] and kind not in CODED:
         return ()
-    return tuple(each for each in (*PLANS[kind], *given_ids(kind.__name__)) if each not in REPEATED.get(kind, ()))
+    return tuple(field for field in (*PLANS[kind], *given_ids(kind.__name__)) if field not in REPEATED.get(kind, ()))
 
 
 def as_warnings(redactions: Iterable[e.Redacted]) -> tuple[str, ...]:
-    """Return what an answer says of the secrets that were taken out: a line for each kind in each field, without a text."""
-    counts = Counter((each.field, each.kind) for each in redactions)
+    """Return the warnings of an answer about redacted secrets: a line for each kind in each field, without a text."""
+    counts = Counter((redaction.field, redaction.kind) for redaction in redactions)
     return tuple(
         f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items()
     )
 
 
-def refused(found: Found, subject: str | None = None) -> RejectedError:
-    """What a command raises whose text is a threat; it never repeats the text."""
+def refused(threat: Found, subject: str | None = None) -> RejectedError:
+    """Return the error for a text that is a threat. Its message never repeats the text."""
     return RejectedError(
-        f"the text looks like what must not become a memory ({found.label}, by {found.scanner}); say it in other words, or "
+        f"the text looks like what must not become a memory ({threat.label}, by {threat.scanner}); say it in other words, or "
         'policy.set(threats="quarantine") to keep such texts out of recall instead',
         rule="threat",
         subject=subject,
-        finding=found.label,
-        scanner=found.scanner,
+        finding=threat.label,
+        scanner=threat.scanner,
     )
 
 
@@ -429,23 +457,23 @@ def _is_held(work: Work, stream: str, first: int) -> bool:
     return state is not None and state.quarantined
 
 
-def _label(given: object) -> str:
-    label = given if isinstance(given, str) else getattr(given, "label", None)
+def _label(finding: object) -> str:
+    label = finding if isinstance(finding, str) else getattr(finding, "label", None)
     name = label if isinstance(label, str) and label else "found"
-    return "".join(each if each.isalnum() or each in "_-./" else "_" for each in name[:LABEL_CHARS])
+    return "".join(character if character.isalnum() or character in "_-./" else "_" for character in name[:LABEL_CHARS])
 
 
-def _taken(found: Sequence[secrets.Secret]) -> tuple[Taken, ...]:
+def _taken(hits: Sequence[secrets.Secret]) -> tuple[Taken, ...]:
     taken, moved = [], 0
-    for each in found:
-        length, size = each.end - each.start, len(secrets.mark(each.kind))
-        taken.append(Taken(each.kind, each.start + moved, each.start + moved + size, length))
+    for hit in hits:
+        length, size = hit.end - hit.start, len(secrets.mark(hit.kind))
+        taken.append(Taken(hit.kind, hit.start + moved, hit.start + moved + size, length))
         moved += size - length
     return tuple(taken)
 
 
 def _marks_of(text: str, taken: dict[str, tuple[Taken, ...]]) -> Iterable[Taken]:
-    """The marks in a text that was cleaned before, whole or as a piece of what was."""
+    """Return the marks in a text that was cleaned before, as a whole or as a part of a longer text."""
     if text in taken:
         return taken[text]
     if secrets.MARK.search(text) is None:
@@ -453,51 +481,51 @@ def _marks_of(text: str, taken: dict[str, tuple[Taken, ...]]) -> Iterable[Taken]
     for whole, marks in taken.items():
         if (at := whole.find(text)) >= 0:
             return [
-                Taken(each.kind, each.start - at, each.end - at, each.length)
-                for each in marks
-                if each.start >= at and each.end <= at + len(text)
+                Taken(mark.kind, mark.start - at, mark.end - at, mark.length)
+                for mark in marks
+                if mark.start >= at and mark.end <= at + len(text)
             ]
     return ()
 
 
-def _marks_of_json(given: object, taken: dict[str, tuple[Taken, ...]]) -> list[Taken]:
-    """The marks in free JSON, by their places in the encoded text."""
+def _marks_of_json(document: object, taken: dict[str, tuple[Taken, ...]]) -> list[Taken]:
+    """Return the marks in free JSON with their places in the encoded text."""
     lengths: list[int] = []
 
     def pointed(value: object) -> Any:
         if isinstance(value, str):
-            for each in sorted(_marks_of(value, taken), key=lambda each: -each.start):
-                value = value[: each.start] + _BETWEEN + value[each.start :]
+            for mark in sorted(_marks_of(value, taken), key=lambda mark: -mark.start):
+                value = value[: mark.start] + _BETWEEN + value[mark.start :]
             marks = _marks_of(value.replace(_BETWEEN, ""), taken)
-            lengths.extend(each.length for each in sorted(marks, key=lambda each: each.start))
+            lengths.extend(mark.length for mark in sorted(marks, key=lambda mark: mark.start))
             return value
         if isinstance(value, dict):
-            return {pointed(key): pointed(each) for key, each in value.items()}
-        return [pointed(each) for each in value] if isinstance(value, list) else value
+            return {pointed(key): pointed(item) for key, item in value.items()}
+        return [pointed(item) for item in value] if isinstance(value, list) else value
 
-    encoded = msgspec.json.encode(pointed(given)).decode()
-    found, at, moved = list[Taken](), 0, 0
+    encoded = msgspec.json.encode(pointed(document)).decode()
+    placed, at, moved = list[Taken](), 0, 0
     for length in lengths:
         at = encoded.index(_BETWEEN, at)
         mark = secrets.MARK.match(encoded, at + len(_BETWEEN))
         assert mark is not None
-        found.append(Taken(mark[1], at - moved, at - moved + len(mark[0]), length))
+        placed.append(Taken(mark[1], at - moved, at - moved + len(mark[0]), length))
         at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
-    return found
+    return placed
 
 
-def _strings(given: object) -> Iterator[str]:
-    """Every text in arguments: structs, lists, objects and free JSON."""
-    waiting: list[object] = [given]
+def _strings(arguments: object) -> Iterator[str]:
+    """Yield every text in arguments: in structs, lists, objects and free JSON."""
+    waiting: list[object] = [arguments]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            waiting += [*each.keys(), *each.values()]
-        elif isinstance(each, list | tuple):
-            waiting += each
-        elif isinstance(each, Raw) and each is not NOTHING:
-            waiting.append(msgspec.json.decode(each))
-        elif isinstance(each, Struct):
-            waiting += [getattr(each, name) for name in each.__struct_fields__]
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += value
+        elif isinstance(value, Raw) and value is not NOTHING:
+            waiting.append(msgspec.json.decode(value))
+        elif isinstance(value, Struct):
+            waiting += [getattr(value, name) for name in value.__struct_fields__]

@@ -1,4 +1,4 @@
-"""What the guards look for: ``patterns.json``, which ``tools/pages/guard_patterns.py`` makes of files that people write."""
+"""The patterns of the guards, from ``patterns.json``, which ``guard_patterns.py`` makes from ``tools/pages/patterns``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ PATH = os.path.join(os.path.dirname(__file__), "patterns.json")
 
 
 class Pattern(Struct, omit_defaults=True, eq=False, dict=True):
-    """An expression with what a text must have for it to be tried; it is compiled when it first is."""
+    """An expression, compiled at first use, with the texts that must occur before it is tried."""
 
     label: str
     expression: str
     flags: int = 0
-    heads: tuple[str, ...] = ()  # a word of the text begins with one of these, or one of the signs is in it
+    heads: tuple[str, ...] = ()  # beginnings of words: one of them or one of the signs must occur
     signs: tuple[str, ...] = ()
-    has: tuple[tuple[str, ...], ...] = ()  # of each one is in the text
+    has: tuple[tuple[str, ...], ...] = ()  # of each group one text must occur
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self.expression, self.flags)
 
     def may_match(self, text: str) -> bool:
-        """Whether ``has`` holds of a text in lower case. Plain loops: these are most of the time of a scan."""
-        for texts in self.has:
-            for each in texts:
-                if each in text:
+        """Return True if a text in lower case satisfies ``has``. Most of the time of a scan is spent here: hence plain loops."""
+        for group in self.has:
+            for needle in group:
+                if needle in text:
                     break
             else:
                 return False
@@ -38,7 +38,7 @@ class Pattern(Struct, omit_defaults=True, eq=False, dict=True):
 
 
 class Patterns(Struct, omit_defaults=True):
-    """Those of one scanner, and its expressions for other ends, by name."""
+    """The patterns of a scanner, and its named expressions for other purposes."""
 
     patterns: tuple[Pattern, ...]
     parts: dict[str, str] = {}
@@ -46,12 +46,12 @@ class Patterns(Struct, omit_defaults=True):
 
 @cache
 def read() -> dict[str, Patterns]:
-    """By the name of the scanner."""
+    """Return the patterns by the name of the scanner."""
     with open(PATH, "rb") as file:
         return msgspec.json.decode(file.read(), type=dict[str, Patterns])
 
 
 @cache
 def part(scanner: str, name: str) -> re.Pattern[str]:
-    """Return an expression of a scanner that is asked for by its name."""
+    """Return a named expression of a scanner."""
     return re.compile(read()[scanner].parts[name])

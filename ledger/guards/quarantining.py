@@ -1,4 +1,4 @@
-"""Quarantine: what is in it, who puts it there and lets it out, and the scan of everything stored."""
+"""Quarantine: listing, holding and releasing memories and texts, and the scan of everything stored."""
 
 from __future__ import annotations
 
@@ -29,50 +29,47 @@ from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 
 ACTOR = "policy:guards"
-TOGETHER = 500  # events looked at, and written about, in one go
-SHOWN = 1_000  # secrets of a report
+TOGETHER = 500  # events that are scanned, and written about, in one piece
+SHOWN = 1_000  # secrets that a report lists
 Progress = Callable[[int, int], None]
 TEXTS = {kind: kind.traits.quarantined_as for kind in e.TYPES.values() if kind.traits.quarantined_as}
 
 
 def redactions(engine: Engine) -> dict[str, int]:
-    """How many secrets of each kind were taken out of texts through this open ledger."""
+    """Return the number of secrets of each kind that this open ledger took out of texts."""
     return dict(engine.writer.guard.counts)
 
 
 def quarantined(
     engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
 ) -> list[Quarantined]:
-    """What is in quarantine, the newest first, with the label and the scanner, behind ``after`` (since, position).
-
-    Never a text.
-    """
+    """Return the items in quarantine, newest first, behind ``after`` (since, position): labels and scanners, never a text."""
     with engine.reading() as connection:
-        found = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
-        return [_shown(connection, each) for each in found]
+        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
+        return [_shown(connection, item) for item in held]
 
 
 def quarantine_text(engine: Engine, asker: Who, id: str | int, reason: str = "") -> answers.Memory | Quarantined:
-    """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
+    """Keep a memory of any status, or a text, out of recall, reinforcement and extraction until ``release``.
 
-    A text is given by the id of its interaction, chunk, summary or observation (which is its wording), or by the
-    position of its event (of a message, say); then a ``Quarantined`` comes back.
+    A text is given by the id of its interaction, chunk, summary or observation, or by the position of its event, as for a
+    message. For a text the answer is a ``Quarantined``.
     """
     return _hold(engine, id, reason, asker, hold=True)
 
 
 def release_text(engine: Engine, asker: Who, id: str | int, reason: str = "") -> answers.Memory | Quarantined:
-    """Ends the quarantine of a memory or text, whoever began it; a later scan does not begin it again."""
+    """End the quarantine of a memory or text, whoever began it. A later scan does not begin it again."""
     return _hold(engine, id, reason, asker, hold=False)
 
 
 def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool) -> answers.Memory | Quarantined:
     verb = "guards.quarantine" if hold else "guards.release"
     with engine.reading() as connection:
-        given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
-        positions = _positions_of(connection, given, asker.user)
+        subject: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
+        positions = _positions_of(connection, subject, asker.user)
     if positions is None:
-        memory = _memory_at(given, asker.user)
+        memory = _memory_at(subject, asker.user)
         act = of_memories.quarantine if hold else of_memories.release
         return act(engine.writer, asker, memory, reason)
     reason = check_reason("reason", reason)
@@ -89,48 +86,54 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
     outcome = engine.writer.run(verb, asker, body, (str(id), reason))
     engine.writer.write_waiting()
     with engine.reading() as connection:
-        found = quarantine.among(connection, positions[:1]).get(positions[0])
+        held = quarantine.among(connection, positions[:1]).get(positions[0])
         now = outcome.events[-1] if outcome.events else None
         since, time = (
             (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, engine.writer.now())
         )
-        at = found or quarantine.Held(positions[0], since, asker.user, "", "", "", time)
-        answer = _shown(connection, at)
-    return msgspec.structs.replace(answer, quarantined=found is not None, replayed=outcome.replayed)
+        item = held or quarantine.Held(positions[0], since, asker.user, "", "", "", time)
+        answer = _shown(connection, item)
+    return msgspec.structs.replace(answer, quarantined=held is not None, replayed=outcome.replayed)
 
 
-def _memory_at(given: str | int, user: str) -> str:
-    if isinstance(given, str):
-        return given
-    raise NotFoundError(f"no memory or text of this user is at position {given}")
+def _memory_at(subject: str | int, user: str) -> str:
+    if isinstance(subject, str):
+        return subject
+    raise NotFoundError(
+        f"no memory or text of this user is at position {subject}; pass a memory's id or a text's position"
+    )
 
 
-def _positions_of(connection: Connection, given: object, user: str) -> list[int] | None:
-    """The positions of the events whose text is meant; None where a memory is."""
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
-    if isinstance(given, int):
-        return _text_at(connection, given, user)
-    if given[:2] == "i_":
-        state = load(connection, given, "i", user)
+def _positions_of(connection: Connection, subject: object, user: str) -> list[int] | None:
+    """Return the positions of the events with the text that a subject names, or None if it names a memory."""
+    if isinstance(subject, bool) or not isinstance(subject, str | int):
+        raise RejectedError(f"pass the id of a memory or text, or a position; {subject!r:.40} is neither")
+    if isinstance(subject, int):
+        return _text_at(connection, subject, user)
+    if subject[:2] == "i_":
+        state = load(connection, subject, "i", user)
         if state is None:
-            raise NotFoundError(f"no interaction of this user has the id {given!r:.40}")
+            raise NotFoundError(f"no interaction of this user has the id {subject!r:.40}")
         return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
-    if given[:2] == "o_":
-        state = load(connection, given, "o", user)
+    if subject[:2] == "o_":
+        state = load(connection, subject, "o", user)
         if state is None:
-            raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
+            raise NotFoundError(f"no observation of this user has the id {subject!r:.40}")
         worded = read_stream(connection, state.id, state.position)
-        found = [each.position for each in worded if getattr(each.data, "content", None) == state.text is not None]
-        if not found:
+        positions = [
+            event.position for event in worded if getattr(event.data, "content", None) == state.text is not None
+        ]
+        if not positions:
             raise RejectedError(
-                f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
+                f"the observation {state.id} was erased, so it has no text to keep out of recall", rule="erased"
             )
-        return found
-    if given[:2] in ("c_", "y_"):
-        at = _chunk_at(connection, given, user) if given[0] == "c" else _summary_at(connection, given, user)
+        return positions
+    if subject[:2] in ("c_", "y_"):
+        at = _chunk_at(connection, subject, user) if subject[0] == "c" else _summary_at(connection, subject, user)
         if at is None:
-            raise NotFoundError(f"no {'chunk' if given[0] == 'c' else 'summary'} of this user has the id {given!r:.40}")
+            raise NotFoundError(
+                f"no {'chunk' if subject[0] == 'c' else 'summary'} of this user has the id {subject!r:.40}"
+            )
         return [at]
     return None
 
@@ -138,30 +141,30 @@ def _positions_of(connection: Connection, given: object, user: str) -> list[int]
 def _text_at(connection: Connection, position: int, user: str) -> list[int]:
     event = read_event(connection, position) if 0 < position < 2**62 else None
     if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
-        raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
+        raise NotFoundError(f"no text of this user is at position {position}; pass the id of a memory, not a position")
     data = event.data
-    if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text lies with the turn
+    if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text is stored with the interaction
         state = load(connection, data.interaction, "i", user)
         at = (state.prompt_at if data.field == "prompt" else state.response_at) if state is not None else None
         return [at or position]
     return [position]
 
 
-def _chunk_at(connection: Connection, given: str, user: str) -> int | None:
-    found = documents.find_chunk(connection, given, user)
-    return found.row if found is not None else None
+def _chunk_at(connection: Connection, chunk_id: str, user: str) -> int | None:
+    chunk = documents.find_chunk(connection, chunk_id, user)
+    return chunk.row if chunk is not None else None
 
 
-def _summary_at(connection: Connection, given: str, user: str) -> int | None:
+def _summary_at(connection: Connection, summary_id: str, user: str) -> int | None:
     sql = (
         "SELECT s.row FROM summaries s CROSS JOIN sessions t ON t.row = s.session"
         " WHERE s.id >= ? AND s.id < ? AND t.user = ? LIMIT 2"
     )
-    found = connection.execute(sql, (given, given + "~", user)).fetchall()
-    return int(found[0][0]) if len(found) == 1 and len(given) > 2 else None
+    rows = connection.execute(sql, (summary_id, summary_id + "~", user)).fetchall()
+    return int(rows[0][0]) if len(rows) == 1 and len(summary_id) > 2 else None
 
 
-# --- everything again ----------------------------------------------------------------------------------------
+# --- the scan of everything stored ---------------------------------------------------------------------------
 
 
 def rescan(
@@ -172,15 +175,15 @@ def rescan(
     stopping: Stopping,
     progress: Progress | None = None,
 ) -> ScanReport:
-    """Runs the scanners of today over everything stored, of every user, or over what came after the position ``since``.
+    """Run today's scanners over everything stored, of every user, or over the events after the position ``since``.
 
-    What is newly found goes into quarantine; what a scanner had put there, and its version of today finds nothing in any
-    more, comes out. Nobody's own quarantine or release is overruled. Secrets are reported, for only ``erase`` removes
-    them. It works in pieces of 500, between which it may be stopped; a second run finds nothing to do. A ``dry_run``
-    decides the same and writes nothing.
+    A new finding goes into quarantine. A text that a scanner put into quarantine comes out if today's version of that scanner
+    finds nothing in it. A person's own quarantine or release is never overruled. Secrets are reported, for only ``erase``
+    removes them. The scan works in pieces of 500 events, between which it may be stopped; a second run finds nothing to do. A
+    ``dry_run`` decides the same and writes nothing.
     """
     if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
-        raise RejectedError(f"since is a position, and {since!r:.40} is none")
+        raise RejectedError(f"since must be a position, a whole number from 0, but {since!r:.40} was given")
     engine.writer.write_waiting()
     scan = _Rescan(engine, since or 0, stopping, progress, dry_run)
     scan.run()
@@ -203,7 +206,7 @@ def _shown(connection: Connection, held: quarantine.Held) -> Quarantined:
 
 
 class _Rescan:
-    """One scan of everything stored: reads outside of the lock, and takes it for what has to change."""
+    """A scan of everything stored. It reads outside of the lock, and takes the lock for the changes."""
 
     def __init__(
         self, engine: Engine, since: int, stopping: Stopping, progress: Progress | None, dry_run: bool
@@ -240,9 +243,9 @@ class _Rescan:
                 return
             last = min(first + TOGETHER - 1, head)
             with self._engine.reading() as connection:
-                wanted = list(self._looked_at(connection, first, last))
-            for user in dict.fromkeys(owner for owner, *_ in wanted):
-                self._apply(user, [each[1:] for each in wanted if each[0] == user])
+                changes = list(self._looked_at(connection, first, last))
+            for user in dict.fromkeys(owner for owner, *_ in changes):
+                self._apply(user, [change[1:] for change in changes if change[0] == user])
             self._reached = last
             if self._progress is not None:
                 self._progress(last, head)
@@ -250,7 +253,7 @@ class _Rescan:
     # --- outside of the lock -------------------------------------------------------------------------------------
 
     def _looked_at(self, connection: Connection, first: int, last: int) -> Iterator[tuple[str, int, str, Found | None]]:
-        """(user, position, memory or "", finding) of what stands otherwise than it should."""
+        """Yield (user, position, memory or "", finding) of each text or memory whose quarantine has to change."""
         out = control.voided(connection, first, last)
         held = quarantine.among(connection, range(first, last + 1))
         for event in decode_range(connection, first, last):
@@ -258,7 +261,7 @@ class _Rescan:
             if user is None or isinstance(event.data, e.Unknown) or event.position in out:
                 continue
             self._look_for_secrets(event, user)
-            found, memory = None, ""
+            threat, memory = None, ""
             position = event.position
             if event.stream[:2] == "m_":
                 state = memories.get(connection, event.first) if type(event.data) in BELIEFS else None
@@ -267,15 +270,15 @@ class _Rescan:
                 self._seen.add(state.row)
                 self._counts["memories"] += 1
                 memory, user, position = state.id, state.user or "", state.row
-                found = self._found(_texts_of(state))
+                threat = self._found(_texts_of(state))
                 held |= quarantine.among(connection, [position])
             elif type(event.data) in TEXTS:
                 self._counts["texts"] += 1
-                found = self._found(self._texts(connection, event.data))
+                threat = self._found(self._texts(connection, event.data))
             else:
                 continue
-            if self._differs(held.get(position), found):
-                yield user, position, memory, found
+            if self._differs(held.get(position), threat):
+                yield user, position, memory, threat
 
     def _texts(self, connection: Connection, data: Any) -> Iterator[str | None]:
         for field in (*MATERIAL.get(type(data), ()), *BELIEFS.get(type(data), ())):
@@ -286,13 +289,13 @@ class _Rescan:
             yield from _flat(threats.judged(data, field, value) if isinstance(value, str) else value)
 
     def _found(self, texts: Iterable[str | None]) -> Found | None:
-        found = (self._guard.verdict(text).found for text in texts if text)
-        return next((each for each in found if each is not None), None)
+        threats_found = (self._guard.verdict(text).found for text in texts if text)
+        return next((threat for threat in threats_found if threat is not None), None)
 
-    def _differs(self, held: quarantine.Held | None, found: Found | None) -> bool:
+    def _differs(self, held: quarantine.Held | None, threat: Found | None) -> bool:
         if held is None:
-            return found is not None
-        return bool(held.scanner) and found is None and _family(held.scanner) in self._families
+            return threat is not None
+        return bool(held.scanner) and threat is None and _family(held.scanner) in self._families
 
     def _look_for_secrets(self, event: e.AnyEvent, user: str) -> None:
         for field in PLANS.get(type(event.data), ()):
@@ -301,8 +304,8 @@ class _Rescan:
                 with self._engine.reading() as connection:
                     value = text_of(connection, value)
             text = bytes(value).decode() if isinstance(value, msgspec.Raw) else value
-            for each in _flat(text):
-                for secret in secrets.scan(each) if each else ():
+            for piece in _flat(text):
+                for secret in secrets.scan(piece) if piece else ():
                     self._counts["secrets"] += 1
                     if len(self._secrets) < SHOWN:
                         self._secrets.append(
@@ -311,15 +314,15 @@ class _Rescan:
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _apply(self, user: str, wanted: list[tuple[int, str, Found | None]]) -> None:
+    def _apply(self, user: str, changes: list[tuple[int, str, Found | None]]) -> None:
         done = {"quarantined": 0, "released": 0}
 
         def body(work: Work) -> str:
             done.update(quarantined=0, released=0)
             if work.policy().threats != "off":
-                for at, memory, found in wanted:
-                    emitted = self._on_memory(work, at, found) if memory else self._on_text(work, at, found)
-                    done["released" if found is None else "quarantined"] += emitted
+                for at, memory, threat in changes:
+                    emitted = self._on_memory(work, at, threat) if memory else self._on_text(work, at, threat)
+                    done["released" if threat is None else "quarantined"] += emitted
             if self._dry_run:
                 work.emitted.clear()
             return e.LEDGER_STREAM
@@ -328,37 +331,37 @@ class _Rescan:
         self._counts["quarantined"] += done["quarantined"]
         self._counts["released"] += done["released"]
 
-    def _on_text(self, work: Work, at: int, found: Found | None) -> bool:
+    def _on_text(self, work: Work, at: int, threat: Found | None) -> bool:
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
-        if not self._differs(held, found) or control.voided(connection, at, at):
+        if not self._differs(held, threat) or control.voided(connection, at, at):
             return False
-        if found is None:
+        if threat is None:
             assert held is not None
             work.emit(e.LEDGER_STREAM, e.TextReleased(at, self._families[_family(held.scanner)]))
             return True
         if quarantine.was_released(work.rows, at):
             return False
-        work.emit(e.LEDGER_STREAM, e.TextQuarantined(at, found.label, found.scanner))
+        work.emit(e.LEDGER_STREAM, e.TextQuarantined(at, threat.label, threat.scanner))
         return True
 
-    def _on_memory(self, work: Work, at: int, found: Found | None) -> bool:
+    def _on_memory(self, work: Work, at: int, threat: Found | None) -> bool:
         state: Memory | None = work.at_row(at, "m")
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
-        if state is None or not self._differs(held, found):
+        if state is None or not self._differs(held, threat):
             return False
         work.project = state.project
         command: memory_domain.Command
-        if found is None:
+        if threat is None:
             assert held is not None
             command = memory_domain.Release("", self._families[_family(held.scanner)])
         elif _let_out(connection, state):
             return False
         else:
-            command = memory_domain.Quarantine("", found.label, found.scanner)
+            command = memory_domain.Quarantine("", threat.label, threat.scanner)
         if state.status not in ("candidate", "active"):
             return False
         for event in memory_domain.decide(command, state):
@@ -368,12 +371,12 @@ class _Rescan:
 
 def _texts_of(memory: Memory) -> Iterator[str | None]:
     yield from (memory.content, *memory.entities, *memory.tags)
-    for each in memory.edges:
-        yield from (each.source, each.relation, each.target)
+    for edge in memory.edges:
+        yield from (edge.source, edge.relation, edge.target)
 
 
 def _let_out(connection: Connection, memory: Memory) -> bool:
-    """Whether somebody let this memory out of quarantine as it reads now: nobody's word is overruled."""
+    """Return True if a person released this memory from quarantine and its text has not changed since."""
     for event in reversed(read_stream(connection, memory.id, memory.position)):
         if isinstance(event.data, e.MemoryRevised):
             return False
@@ -386,8 +389,8 @@ def _flat(value: object) -> Iterator[str | None]:
     if isinstance(value, dict):
         value = (*value.keys(), *value.values())
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from _flat(each)
+        for item in value:
+            yield from _flat(item)
     elif isinstance(value, str):
         yield value
 

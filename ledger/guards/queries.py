@@ -1,4 +1,4 @@
-"""What rules refused."""
+"""The query for the commands that rules refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from projections.views import control
 
 
 def refusals(engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None) -> list[answers.Refusal]:
-    """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
+    """Return the commands that rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
     with engine.reading() as connection:
-        found = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
-    return [answer_of(answers.Refusal, each) for each in found]
+        rows = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
+    return [answer_of(answers.Refusal, row) for row in rows]

@@ -1,8 +1,8 @@
 """The scanner "secrets/1": keys, passwords and card numbers in a text, each with its place, so that they can be taken out.
 
-Keys are known by the marks that their makers gave them, passwords by the words before them, in twelve languages. What stands
-for a secret in an example ("<your password>", "changeme", "${TOKEN}") is none. There is no entropy rule: it fires on every
-digest and id of a working note.
+Keys are recognised by the marks that their makers gave them, passwords by the words before them, in twelve languages. A
+placeholder of an example ("<your password>", "changeme", "${TOKEN}") is not a secret. There is no entropy rule: it would
+match every digest and id in a working note.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "secrets/1"
 
 
 class Secret(Struct, frozen=True):
-    """Characters ``start`` to ``end`` of a text are a secret of this ``kind``."""
+    """A secret of a ``kind`` at characters ``start`` to ``end`` of a text."""
 
     kind: str
     start: int
@@ -33,54 +33,57 @@ class Secret(Struct, frozen=True):
 
 
 def mark(kind: str) -> str:
-    """What stands in a text for a secret that was taken out."""
+    """Return the mark that stands in a text for a secret of this kind."""
     return f"{MARK_BEGINS}{kind}]"
 
 
 MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
-_WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
+_WORD, _SIGN = late("[a-z]+"), "://"  # the sign is the only wordless ASCII text that a pattern needs
 _ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
-_BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
-AGAIN, AGAIN_CHARS = 8, 4  # secrets of a text that are looked for in the rest of it, and the characters of one at least
+_BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # the meanings of escaped letters
+AGAIN, AGAIN_CHARS = 8, 4  # secrets that are searched for in the rest of a text, and their least number of characters
 _MORE = 200  # characters of a list, object or clause in which several secrets are looked for
-_LOWER = str.maketrans(
-    "\u0130\u0131\u017f\u212a", "iisk"
-)  # letters that expressions take for these where case is no matter
+# Letters that a case-insensitive expression takes for an ASCII letter.
+_LOWER = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
 
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
-    """The secrets of a text, in their order; none lies within another. ``known`` are the words of an ASCII text."""
+    """Return the secrets of a text in their order, none within another. ``known`` are the words of an ASCII text."""
     if not (tried := _tried(text, known)) and not _may_have_cards(text):
         return []
-    found = sorted(chain(*(_found(each, tried) for each in _readings(text))), key=lambda each: each.start)
-    kept = _apart(found)
+    hits = sorted(chain(*(_found(reading, tried) for reading in _readings(text))), key=lambda hit: hit.start)
+    kept = _apart(hits)
     if kept and (again := list(_again(text, kept))):
-        kept = _apart(sorted((*kept, *again), key=lambda each: (each.start, -each.end)))
+        kept = _apart(sorted((*kept, *again), key=lambda hit: (hit.start, -hit.end)))
     return kept
 
 
-def _apart(found: list[Secret]) -> list[Secret]:
+def _apart(hits: list[Secret]) -> list[Secret]:
     kept: list[Secret] = []
-    for each in found:
-        if not kept or each.start >= kept[-1].end:
-            kept.append(each)
+    for hit in hits:
+        if not kept or hit.start >= kept[-1].end:
+            kept.append(hit)
     return kept
 
 
-def _again(text: str, found: list[Secret]) -> Iterator[Secret]:
-    """Yield the other places of the first secrets of a text: what is a secret in one place is one in all."""
-    values = {text[each.start : each.end]: each.kind for each in found if each.end - each.start >= AGAIN_CHARS}
-    some = list(values)[:AGAIN]
-    if not some:
+def _again(text: str, secrets_found: list[Secret]) -> Iterator[Secret]:
+    """Yield the other places of the first secrets of a text: a secret is a secret wherever it stands."""
+    values = {
+        text[secret.start : secret.end]: secret.kind
+        for secret in secrets_found
+        if secret.end - secret.start >= AGAIN_CHARS
+    }
+    repeated = list(values)[:AGAIN]
+    if not repeated:
         return
-    for hit in re.finditer(rf"(?<!\w)(?:{'|'.join(map(re.escape, some))})(?!\w)", text):
+    for hit in re.finditer(rf"(?<!\w)(?:{'|'.join(map(re.escape, repeated))})(?!\w)", text):
         yield Secret(values[hit[0]], *hit.span())
 
 
 def may_have(text: str) -> bool:
-    """Whether a text has what one of the patterns asks for."""
+    """Return True if a text contains the words or signs that some pattern needs."""
     return bool(_tried(text)) or _may_have_cards(text)
 
 
@@ -96,8 +99,11 @@ def lowered(text: str) -> str:
 
 
 class _Asked(Struct, frozen=True):
-    """What the patterns ask for: the texts without a word in Latin letters, and all others by the longest one in each, with
-    blanks where it begins or ends, and the first three letters of each of these."""
+    """The texts that patterns need, in an order that is quick to search for.
+
+    ``wordless`` are texts without a Latin word. ``by_word`` has all others under their longest word, which has a blank where it
+    begins or ends. ``beginnings`` are the first three letters of these words.
+    """
 
     wordless: tuple[tuple[str, Pattern], ...]
     by_word: tuple[tuple[bytes, tuple[tuple[str, Pattern], ...]], ...]
@@ -108,68 +114,70 @@ class _Asked(Struct, frozen=True):
 def _asked() -> _Asked:
     wordless, by_word = list[tuple[str, Pattern]](), dict[bytes, list[tuple[str, Pattern]]]()
     for pattern in patterns():
-        for each in (each for texts in pattern.has for each in texts):
-            word = each if each.isascii() and each.isalpha() else max(_WORD.findall(each), key=len, default="")
+        for text in (text for texts in pattern.has for text in texts):
+            word = text if text.isascii() and text.isalpha() else max(_WORD.findall(text), key=len, default="")
             if not word:
-                wordless.append((each, pattern))
+                wordless.append((text, pattern))
                 continue
-            if word is not each:
-                word = f"{'' if each.startswith(word) else ' '}{word}{'' if each.endswith(word) else ' '}"
-            by_word.setdefault(word.encode(), []).append((each, pattern))
+            if word is not text:
+                word = f"{'' if text.startswith(word) else ' '}{word}{'' if text.endswith(word) else ' '}"
+            by_word.setdefault(word.encode(), []).append((text, pattern))
     beginnings = frozenset(tuple(word[:3]) for word in by_word)
     return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
 
-def _judge(given: set[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
-    """The texts that patterns ask for and that some words may be part of."""
-    joined = b" %b " % b" ".join(given)
+def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
+    """Return the texts that patterns need and that the words may be part of."""
+    joined = b" %b " % b" ".join(words)
     if _asked().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):
         return {}
-    asked = [(word, texts) for word, texts in _asked().by_word if word in joined]
-    if not asked:
+    candidates = [(word, texts) for word, texts in _asked().by_word if word in joined]
+    if not candidates:
         return {}
-    found = ((each, tuple(chain(*(texts for word, texts in asked if word in b" %b " % each)))) for each in given)
-    return {each: texts for each, texts in found if texts}
+    texts_of_words = (
+        (token, tuple(chain(*(texts for word, texts in candidates if word in b" %b " % token)))) for token in words
+    )
+    return {token: texts for token, texts in texts_of_words if texts}
 
 
 _sieve = Sieve(_judge)
 
 
 def _tried(text: str, known: set[bytes] | None = None) -> list[Pattern]:
-    """The patterns that may match a text; ``known`` are its words."""
+    """Return the patterns that may match a text; ``known`` are its words."""
     called = _sieve(known if known is not None else words(as_bytes(lowered(text))))
     if not called and _SIGN not in text and text.isascii():
         return []
     seen = lowered(text)
-    found = {pattern for each, pattern in chain(_asked().wordless, *called) if each in seen}
-    return sorted(found, key=patterns().index)
+    needed = {pattern for part_of_text, pattern in chain(_asked().wordless, *called) if part_of_text in seen}
+    return sorted(needed, key=patterns().index)
 
 
 def _readings(text: str) -> Iterator[str]:
-    """A text as its escapes mean it, with blanks for what that has less, so that all stays in its place; and as it is."""
+    """Yield a text with its escapes resolved and padded with blanks, so that all places stay the same; then the text itself."""
     if "\\" in text:
         yield _ESCAPED.sub(lambda hit: _BLANK.get(hit[0][-1], hit[0][-1]).rjust(len(hit[0])), text)
     yield text
 
 
 def _found(text: str, tried: list[Pattern]) -> list[Secret]:
-    found = list(_cards(text)) if _may_have_cards(text) else []
+    hits = list(_cards(text)) if _may_have_cards(text) else []
     for pattern in tried:
         if pattern.label == "password":
-            found += _named(text, pattern.compiled)
+            hits += _named(text, pattern.compiled)
             continue
         if pattern.label == "spoken":
-            found += (Secret(*each) for each in spoken.found(text, lowered(text), pattern.compiled))
+            hits += (Secret(*spoken_secret) for spoken_secret in spoken.found(text, lowered(text), pattern.compiled))
             continue
         for hit in pattern.compiled.finditer(text):
             start, end = hit.span(1 if hit.re.groups else 0)
             if not (hit.re.groups and is_example(text[start:end])):
-                found.append(Secret(pattern.label, start, end))
-    return sorted(found, key=lambda each: (each.start, -each.end))
+                hits.append(Secret(pattern.label, start, end))
+    return sorted(hits, key=lambda hit: (hit.start, -hit.end))
 
 
 def _named(text: str, named: re.Pattern[str]) -> Iterator[Secret]:
-    """What is called a password: by ``=`` or ``:`` whatever it is, in prose only what does not look like a word."""
+    """Yield the secrets behind a name such as "password": after ``=`` or ``:`` any value, in prose only a value unlike a word."""
     at = 0
     while (hit := named.search(text, at)) is not None:
         at = hit.end("name") + 1
@@ -180,7 +188,7 @@ def _named(text: str, named: re.Pattern[str]) -> Iterator[Secret]:
 
 
 def _listed(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The secrets in a list or an object that has the name of one, by their places."""
+    """Yield the places of the secrets in a list or object whose name says that it holds secrets."""
     begin, close = hit.end("open"), "]" if hit["open"] == "[" else "}"
     for item in _part("item").finditer(hit.string, begin, begin + _MORE) if _is_signed(hit) else ():
         if item["close"] == close:
@@ -194,7 +202,7 @@ def _listed(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def _behind(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The secret that a name has behind it, and of passwords those behind the first, by their places."""
+    """Yield the place of the secret behind a name, and behind a plural name the places of those that follow."""
     text, name, (begin, end) = hit.string, hit["name"].lower(), hit.span("value")
     torn = hit["quote"] and text[end : end + 1] == " "
     if torn and _is_password(name) and (phrase := _part("phrase").match(text, begin)):
@@ -225,7 +233,7 @@ def _is_signed(hit: re.Match[str]) -> bool:
 
 
 def _is_secret(value: str, hit: re.Match[str]) -> bool:
-    """Whether a value is one, by how it is tied to its name: a sign, a verb, or no more than a blank or a line end."""
+    """Return True if a value is a secret, by its link to the name: a sign, a verb, or only a blank or line end."""
     link, name, signed = hit["link"].strip(), hit["name"], _is_signed(hit)
     known = _is_password(name)
     if not hit["quote"] and signed and not (name.isupper() and link == hit["link"]) and _is_code(value, known):
@@ -247,7 +255,7 @@ def _is_secret(value: str, hit: re.Match[str]) -> bool:
 
 
 def _is_code(value: str, known: bool) -> bool:
-    """Whether a program says where a secret comes from, or of what type it is."""
+    """Return True if a value is code that says where a secret comes from, or its type."""
     return _part("code").fullmatch(value) is not None or (not known and value.replace("_", "").isalpha())
 
 
@@ -256,18 +264,18 @@ def _is_none(value: str) -> bool:
 
 
 def _stands_out(value: str, name: str) -> bool:
-    """Whether it is no word: it mixes what words do not mix, or is a word with figures behind it that is called a password."""
+    """Return True if a value is unlike a word, or is a word with digits behind it that is called a password."""
     odd = _is_mixed(value) or (_is_password(name) and _part("numbered").fullmatch(value) is not None)
     return odd and not _is_none(value)
 
 
 def _is_word(value: str) -> bool:
-    """Whether it reads as a word or a name: letters alone, at the most with a capital in front, or words in a path."""
+    """Return True if a value reads as a word or a name: letters, at most one capital in front, or words in a path."""
     return _part("word").fullmatch(value) is not None
 
 
 def _is_mixed(value: str) -> bool:
-    """Whether it mixes what words do not mix: digits or signs among letters, or capitals in the middle; or is a long number."""
+    """Return True if a value has digits or signs among letters, or capitals in the middle, or is a long number."""
     if _part("usual").fullmatch(value):
         return value.isdigit() and len(value) >= 4
     return len(value) >= 5 and _INNER.search(value) is not None
@@ -285,13 +293,13 @@ def _cards(text: str) -> Iterator[Secret]:
 
 
 def luhn(digits: str) -> bool:
-    """The check digit of ISO/IEC 7812."""
-    doubled = [int(each) * (1 + at % 2) for at, each in enumerate(reversed(digits))]
-    return sum(each - 9 * (each > 9) for each in doubled) % 10 == 0
+    """Return True if the check digit of a card number is right (ISO/IEC 7812)."""
+    doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits))]
+    return sum(digit - 9 * (digit > 9) for digit in doubled) % 10 == 0
 
 
-def redacted(text: str, found: list[Secret]) -> str:
-    """The text with a mark in the place of each secret."""
-    for each in reversed(found):
-        text = text[: each.start] + mark(each.kind) + text[each.end :]
+def redacted(text: str, secrets: list[Secret]) -> str:
+    """Return a text with a mark in the place of each secret."""
+    for secret in reversed(secrets):
+        text = text[: secret.start] + mark(secret.kind) + text[secret.end :]
     return text

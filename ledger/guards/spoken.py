@@ -1,15 +1,15 @@
-"""Secrets in plain sentences: what follows "the password is", to the end of its clause, unless that is plainly talk.
+"""The search for secrets in plain sentences: the words behind "the password is", to the end of the clause, unless they are talk.
 
 A pattern finds the noun ("password", "PIN", "door code", "API key"), and three rules find the secret:
 
-1. What is said of the noun is the secret, to the end of the clause: behind a verb, a sign or "to", in the clause after it
-   ("It's …", "mine is …"), or before it ("… is my password"). Of a PIN or a code these are the figures, of a key one word.
-2. What stands out in the sentence of a noun, or in the one after it, is a secret: figures beside a PIN or code, mixed words,
-   words with hyphens and quotations beside a password.
+1. The secret is the rest of the clause behind the noun and a verb, a sign or "to", or the clause after it ("It's …",
+   "mine is …"), or the words before it ("… is my password"). Of a PIN or a code only the figures count, of a key one word.
+2. A word that stands out in the sentence of a noun, or in the sentence after it, is a secret: figures beside a PIN or code,
+   mixed words, words with hyphens and quotations beside a password.
 3. A clause that begins with a little word or an adjective is talk, unless a sentence follows, which is a passphrase.
 
-The words are data: ``tools/pages/patterns/secrets.txt``. Each noun looks at a bounded stretch of text, so that the time is that of
-the text's length.
+The words are data: ``tools/pages/patterns/secrets.txt``. Each noun looks at a bounded stretch of text, so that the time grows
+with the length of the text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from functools import cache, partial
 
 from ledger.guards.patterns import part, read
 
-AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
+AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters that are read after a noun, before it, and of a clause
 WORDS, FIGURES = ("word", "phrase"), ("pin", "code", "lock", "opener")
-_KINDS = {"compound": "word", "number": "code", "word_key": "key"}  # at the end of a compound
+_KINDS = {"compound": "word", "number": "code", "word_key": "key"}  # kinds of nouns at the end of a compound
 _LABELS = {"key": "secret"} | dict.fromkeys(FIGURES, "pin")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
 _MARKS = "\"'`.,;:()*“”«»"
@@ -33,15 +33,15 @@ Place = tuple[int, int]
 
 @cache
 def _words_of_part(name: str) -> frozenset[str]:
-    """Return the words of a part that is a list of them."""
+    """Return the words of a named list."""
     return frozenset(read()["secrets"].parts[name].split("|"))
 
 
 def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, end) of the secrets that the sentences of a text say; ``lowered`` is the text in lower case."""
+    """Yield (kind, start, end) of the secrets in the sentences of a text; ``lowered`` is the text in lower case."""
     within, seen = (0, 0), dict.fromkeys(("word", *FIGURES, "key", "login"), 0)
     for noun in nouns.finditer(lowered):
-        is_within = within[0] <= noun.start() < within[1]  # a noun in a secret is a part of that
+        is_within = within[0] <= noun.start() < within[1]  # a noun within a secret is part of the secret
         kind = "" if is_within else _kind(text, noun)
         if not kind:
             continue
@@ -57,7 +57,7 @@ def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str
 
 
 def _kind(text: str, noun: re.Match[str]) -> str:
-    """Return the kind of a noun; "" where it is part of another name ("password manager", "postal code")."""
+    """Return the kind of a noun, or "" if the noun is part of another name ("password manager", "postal code")."""
     kind, start, end = str(noun.lastgroup), max(0, noun.start() - 20), noun.end()
     kind = _KINDS.get(kind, kind)
     if _part("apart").match(text, end):
@@ -73,11 +73,11 @@ def _kind(text: str, noun: re.Match[str]) -> str:
     return kind
 
 
-# --- what is said of a noun -----------------------------------------------------------------------------------------------
+# --- statements about a noun ----------------------------------------------------------------------------------------------
 
 
 def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
-    """Yield the places of what is said of a noun."""
+    """Yield the places of the secrets that a text states for a noun."""
     at, limit = noun.end(), noun.end() + AHEAD
     if kind == "opener":
         return
@@ -92,7 +92,7 @@ def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]
     place, signed = None, False
     if (stated := _part("said").match(text, at, limit)) is not None:
         signed = stated["link"].strip(" \t*")[:1] in (":", "=", "：")
-        if signed and text[at] in "\"'":  # an object, which secrets.py reads
+        if signed and text[at] in "\"'":  # secrets.py reads objects
             return
         place = _value(text, stated.end(), kind, signed)
     elif kind not in ("key", "login") and _part("changed").search(text, max(0, noun.start() - BEHIND), noun.start()):
@@ -112,7 +112,7 @@ def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]
 
 
 def _adjacent(text: str, noun: re.Match[str], kind: str) -> Place | None:
-    """Return the place of what stands directly behind a noun: figures, a quotation, or a word after the name of a user."""
+    """Return the place of the value directly behind a noun: figures, a quotation, or a word after a user's name."""
     at = noun.end() + 1
     if kind in FIGURES or _has_figures(noun):
         figures = _part("figures").match(text, at)
@@ -137,7 +137,7 @@ def _adjacent(text: str, noun: re.Match[str], kind: str) -> Place | None:
 
 
 def _later(text: str, at: int, limit: int, kind: str) -> Place | None:
-    """Return the place of what the clause after a noun says: "I know the PIN. It's 4711", "My passphrase? Easy: …"."""
+    """Return the place of the value in the clause after a noun: "I know the PIN. It's 4711", "My passphrase? Easy: …"."""
     later = _part("later").match(text, at, limit)
     if later is None or _part("program").search(text, max(0, at - BEHIND), later.end()):
         return None
@@ -157,14 +157,14 @@ def _later(text: str, at: int, limit: int, kind: str) -> Place | None:
 
 
 def _typed(text: str, at: int, limit: int, kind: str) -> Place | None:
-    """Return the place of what somebody says to type: "it wants the passphrase and I type …"."""
+    """Return the place of the words that somebody says to type: "it wants the passphrase and I type …"."""
     typed = _part("typed").match(text, at, limit)
     place = _value(text, typed.end(), kind) if typed else None
     return place if place and len(text[slice(*place)].split()) > 2 else None
 
 
 def _before(text: str, noun: re.Match[str]) -> Place | None:
-    """Return the place of plain words that are said to be a password: "I use three old owls as my password"."""
+    """Return the place of plain words before a noun: "I use three old owls as my password"."""
     before = _part("before").search(text, max(0, noun.start() - BEHIND), noun.start())
     if before is None or not _part("follows").match(text, noun.end()):
         return None
@@ -181,7 +181,7 @@ def _before(text: str, noun: re.Match[str]) -> Place | None:
 
 
 def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | None:
-    """Return the place of the secret that begins at a place, if there is one."""
+    """Return the place of the secret that begins at ``start``, or None."""
     if signed and _part("name_behind").match(text, start):  # "password: user: …"
         return None
     if kind in FIGURES:
@@ -215,7 +215,7 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
 
 
 def _clause_end(text: str, start: int) -> int:
-    """Return the end of a clause: a sign, a new line, words that begin another, or little words behind one that stands out."""
+    """Return the end of a clause: a sign, a new line, words that begin another clause, or a little word behind a mixed word."""
     limit = min(len(text), start + CLAUSE)
     hit = _part("clause_end").search(text, start + 1, limit)
     end = hit.start() if hit else limit
@@ -238,7 +238,7 @@ def _clause_end(text: str, start: int) -> int:
 
 
 def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
-    """Return True if a clause plainly tells about a secret, and does not say one."""
+    """Return True if a clause plainly talks about a secret without saying it."""
     if not words or not words[0].strip(_MARKS):
         return True
     lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
@@ -288,11 +288,11 @@ def is_example(value: str) -> bool:
     return part("secrets", "example").match(bare) is not None or len(set(bare)) < 3
 
 
-# --- what stands out ------------------------------------------------------------------------------------------------------
+# --- words that stand out -------------------------------------------------------------------------------------------------
 
 
 def stands_out(word: str) -> bool:
-    """Return True if a word mixes what words do not mix: letters with digits, or signs in the middle."""
+    """Return True if a word mixes letters with digits, or has signs in the middle."""
     bare = word.strip(_MARKS)
     if len(bare) < 5 or _part("usual_word").fullmatch(bare) or _part("placeholder").fullmatch(bare):
         return False
@@ -301,16 +301,16 @@ def stands_out(word: str) -> bool:
 
 
 def _has_figures(noun: re.Match[str]) -> bool:
-    """Return True for a word that can name figures as well: "passcode", and in other languages "key"."""
+    """Return True for a noun whose secret can be figures: "passcode", and in other languages "key"."""
     return noun[0].endswith(
         ("passcode", "passcodes", "clave", "llave", "clé", "clef", "chiave", "schlüssel", "zugangscode")
     )
 
 
 def _sentence(text: str, noun: re.Match[str]) -> Place:
-    """Return the start and the end of the sentence of a noun, as far as it is looked at."""
+    """Return the start and end of the stretch of a noun's sentence that is read."""
     start = max(0, noun.start() - BEHIND)
-    while 0 < start < noun.start() and not text[start - 1].isspace():  # no word is cut
+    while 0 < start < noun.start() and not text[start - 1].isspace():  # do not begin in the middle of a word
         start += 1
     for hit in _part("sentence_end").finditer(text, start, noun.start()):
         start = hit.end()
@@ -320,7 +320,7 @@ def _sentence(text: str, noun: re.Match[str]) -> Place:
 
 
 def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start: int, end: int) -> Iterator[Place]:
-    """Yield the places of what stands out in the sentence of a noun, from ``start`` to ``end``."""
+    """Yield the places of values that stand out in the sentence of a noun, from ``start`` to ``end``."""
     following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
     behind = following.start() if following else min(len(text), noun.end() + AHEAD)
     if _part("program").search(text, start, behind):
@@ -362,8 +362,8 @@ def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start
 def _figures_shown(
     text: str, noun: re.Match[str], kind: str, stated: list[Place], start: int, end: int
 ) -> Iterator[Place]:
-    """Yield the places of figures beside a noun: of the length of those that are said of it, where some are."""
-    if kind == "code":  # before it only where nothing parts them
+    """Yield the places of figures beside a noun. If figures are stated for the noun, only figures of the same length count."""
+    if kind == "code":  # figures before the noun count only if no sign separates them
         start = max(start, 1 + max(text.rfind(sign, start, noun.start()) for sign in ",;:"))
     lengths = {_digits(text[slice(*place)]) for place in stated}
     sure, unsure = set[int](), list[Place]()
@@ -382,7 +382,7 @@ def _figures_shown(
 
 
 def _is_entered(text: str, noun: re.Match[str], start: int, place: Place) -> bool:
-    """Return True if words beside a place say that it is typed, or a colon behind the noun, or the sentence what for."""
+    """Return True if a place is something to type: by the words beside it, a colon behind the noun, or the sentence's purpose."""
     at = place[0]
     if (noun.end() < at and text.endswith(": ", start, at)) or _part("entered_behind").match(text, place[1]):
         return True

@@ -1,7 +1,7 @@
 """The scanner "threats/1": orders to a model, ways out for data and hidden characters, by patterns over the folded text.
 
-It is a tripwire and no protection: whoever knows the patterns writes around them. The first five labels are rubino's. What
-is matched is what it was folded to (``ledger/guards/folding.py``), in English and ten other languages.
+The scanner is a tripwire, not a protection: an attacker who knows the patterns writes around them. The first five labels are
+rubino's. The patterns match the folded text (``ledger/guards/folding.py``), in English and ten other languages.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, w
 from ledger.guards.patterns import Pattern, read
 
 NAME = "threats/1"
-SPAN = 160  # of what was matched, at the most
+SPAN = 160  # the most characters of a match that a finding covers
 
 
 class Finding(Struct, frozen=True):
-    """What a scanner found: a label, and the characters ``start`` to ``end`` of the reading of the text that it was found in."""
+    """A finding of the scanner: a label, and the characters ``start`` to ``end`` of the reading in which it was found."""
 
     label: str
     start: int = 0
@@ -29,8 +29,8 @@ class Finding(Struct, frozen=True):
 
 
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
-_VARIED = 16  # different characters: base64 of nearly anything has more
-_BLANKS = late(r"\s{9,}+")  # more than an expression goes over
+_VARIED = 16  # different characters: base64 of nearly any text has more
+_BLANKS = late(r"\s{9,}+")  # a longer run than the expressions allow for
 _IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
 _FLAG = late("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _TAG = late("[\U000e0000-\U000e007f]")
@@ -46,21 +46,21 @@ _OWN_ROLE = late(r"(?i)\A\s*(?:\*\*)?assistant(?:\*\*)?\s*:(?:\*\*)?")
 
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
-    """What is found in a text: each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
+    """Return the findings in a text, each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
     raw = as_bytes(text)
     if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
         return _matches(lowered, known)
-    found: dict[str, Finding] = {}
-    for each in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
-        found.setdefault(each.label, each)
+    first_of_label: dict[str, Finding] = {}
+    for finding in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
+        first_of_label.setdefault(finding.label, finding)
     for view in views(text):
-        for each in _matches(view):
-            found.setdefault(each.label, each)
-    return list(found.values())
+        for finding in _matches(view):
+            first_of_label.setdefault(finding.label, finding)
+    return list(first_of_label.values())
 
 
 def judged(data: object, field: str, text: str) -> str:
-    """What of an event's text is scanned: an answer may begin with the name of its own role, as those of some models do."""
+    """Return the text of an event without a leading "assistant:", which some models put before their answers."""
     is_answer = field == "response" or (field == "content" and getattr(data, "role", "") == "assistant")
     return _OWN_ROLE.sub("", text, count=1) if is_answer else text
 
@@ -71,7 +71,7 @@ def patterns() -> tuple[Pattern, ...]:
 
 @cache
 def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
-    """The numbers of the patterns that are tried for a beginning of a word, and for a sign."""
+    """Return the numbers of the patterns to try for a beginning of a word, and for a sign."""
     of_head, of_sign = dict[bytes, set[int]](), dict[str, set[int]]()
     for number, pattern in enumerate(patterns()):
         for head in pattern.heads:
@@ -81,16 +81,16 @@ def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
     return of_head, of_sign
 
 
-def _judge(given: set[bytes]) -> dict[bytes, set[int]]:
+def _judge(words: set[bytes]) -> dict[bytes, set[int]]:
     of_head = _asked()[0]
-    return {each: of_head[head] for each in given if (head := each[:HEAD]) in of_head}
+    return {word: of_head[head] for word in words if (head := word[:HEAD]) in of_head}
 
 
 _sieve = Sieve(_judge)
 
 
 def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
-    """What the patterns find in a folded text."""
+    """Return the findings of the patterns in a folded text."""
     called = _sieve(known if known is not None else words(as_bytes(view)))
     signed = not view.isascii() or "<" in view or "#" in view or "[" in view or "](" in view or "://" in view
     if not called and not signed:
@@ -98,20 +98,20 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
     if _BLANKS.search(view) is not None:
         view = _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", view)
     numbers = set[int]().union(*called)
-    if signed:  # one of these is in each sign that is ASCII
+    if signed:  # every ASCII sign of a pattern contains one of the signs above
         numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))
-    found: dict[str, Finding] = {}
+    first_of_label: dict[str, Finding] = {}
     for number in sorted(numbers):
         pattern = patterns()[number]
-        if pattern.label not in found and pattern.may_match(view) and (hit := pattern.compiled.search(view)):
-            found[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
-    return list(found.values())
+        if pattern.label not in first_of_label and pattern.may_match(view) and (hit := pattern.compiled.search(view)):
+            first_of_label[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
+    return list(first_of_label.values())
 
 
 def _blobs(text: str) -> Iterator[Finding]:
-    """A long run of base64, but for an inlined picture."""
+    """Yield the first long run of base64 that is not an inlined picture."""
     for hit in _BLOB.finditer(text):
-        if len(set(hit.group())) < _VARIED and not _is_encoded(hit.group()):  # a line drawn of letters
+        if len(set(hit.group())) < _VARIED and not _is_encoded(hit.group()):  # a line drawn with letters
             continue
         if _IMAGE.search(text, max(0, hit.start() - 80), hit.start()) is None:
             yield Finding("exfiltration_base64_blob", hit.start(), hit.end())
@@ -119,13 +119,15 @@ def _blobs(text: str) -> Iterator[Finding]:
 
 
 def _is_encoded(run: str) -> bool:
-    """Whether a run of few different characters is base64 all the same: of a short text, again and again."""
+    """Return True if a run of few different characters is base64 all the same, as of a short text repeated."""
     return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
 
 
 def _invisible(text: str) -> Iterator[Finding]:
-    """Characters without a shape where no script needs them: joiners in emoji, Persian or Hindi and the marks of Hebrew and
-    Arabic are in their places."""
+    """Yield the first invisible character in a place where no script needs it.
+
+    Joiners in emoji, Persian or Hindi and the marks of Hebrew and Arabic are in their places.
+    """
     if text.isascii() or is_typographic(text) or INVISIBLE.search(text) is None:
         return
     rest = _FLAG.sub("", text)

@@ -1,1 +1,1 @@
-"""Recall: what answers a question, found, ranked, packed within a budget, and recorded where that is asked for."""
+"""Recall: the texts that answer a question are searched, ranked, packed within a budget, and recorded if a receipt is wanted."""

@@ -1,4 +1,4 @@
-"""A recall as it was asked for, checked: what is searched, how it is ranked, what fits."""
+"""A checked recall request: the texts to search, the ranking, and the budget."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AMONG = ("memories", "chunks", "turns")
 CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was captured, a message appended to a session
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = get_args(Packing)
-CONTEXT = "context"  # not asked for by name: the call is another
+CONTEXT = "context"  # the packing of ledger.context(), which callers cannot name
 NEVER = "candidate"
 MOST_OBSERVATIONS = 50
 
@@ -40,29 +40,29 @@ class Asked(Struct, frozen=True, kw_only=True):
     packing: str
     ranking: str
     explain: bool
-    now: str  # confidences and validity are of this time
+    now: str  # the time for confidences and validity
     observations: int = 0
     metadata: Pairs = NO_PAIRS
     min_match: float | None = None
 
     @property
     def scored(self) -> bool:
-        """Whether candidates are ranked by what they say, not by their places in lists."""
+        """Return True if candidates are ranked by a score of their texts, not by their places in lists."""
         return self.ranking == SCORE
 
     @property
     def lends(self) -> bool:
-        """Return True if turns lend their neighbors a part of their scores; in a context each speaks for itself."""
+        """Return True if turns lend their neighbors a part of their scores. In a context each turn is ranked alone."""
         return "turns" in self.among and self.packing != CONTEXT
 
     @property
     def corpora(self) -> tuple[str, ...]:
-        """The corpora of passages that are searched."""
-        return tuple(corpus for each in self.among for corpus in CORPORA.get(each, ()))
+        """Return the corpora of passages that are searched."""
+        return tuple(corpus for name in self.among for corpus in CORPORA.get(name, ()))
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The corpora of vectors that are searched."""
+        """Return the letters of the vector corpora that are searched: "m" for memories, "p" for passages."""
         return (*(("m",) if "memories" in self.among else ()), *(("p",) if self.corpora else ()))
 
 
@@ -88,30 +88,32 @@ def checked(
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
     only = tuple(
-        check_word("a kind", each, memory_domain.KINDS, memory_domain.SYNONYMS) for each in text_list("kinds", kinds)
+        check_word("a kind", kind, memory_domain.KINDS, memory_domain.SYNONYMS) for kind in text_list("kinds", kinds)
     )
     if not places:
-        raise RejectedError(f"among names at least one of {', '.join(AMONG)}")
-    # a receipt keeps them, and no erasure reaches them
-    for each in places:
-        one_of("among", each, (*AMONG, "all"))
+        raise RejectedError(f"among must name at least one of {', '.join(AMONG)}")
+    # A receipt stores these names, and no erasure reaches them: so only known names pass.
+    for place in places:
+        one_of("among", place, (*AMONG, "all"))
     name = "" if project is None else check_text("project", project, blank_allowed=True)
     one_of("unit", unit, tuple(UNITS))
     if packing != CONTEXT:
         one_of("packing", packing, PACKINGS)
     one_of("ranking", ranking, RANKINGS)
     if packing == "shares" and bound is None:
-        raise RejectedError("packing by shares shares a budget out, so it needs one")
-    for what, number, most in (("limit", k, LIST_CAP), ("observations", observations, MOST_OBSERVATIONS)):
+        raise RejectedError('packing="shares" divides a budget, so it needs one: pass budget=')
+    for argument, number, most in (("limit", k, LIST_CAP), ("observations", observations, MOST_OBSERVATIONS)):
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
-            raise RejectedError(f"{what} is a whole number from 0 to {most}, and {number!r:.40} is not", rule="limit")
+            raise RejectedError(
+                f"{argument} must be a whole number from 0 to {most}, but {number!r:.40} was given", rule="limit"
+            )
     flags(explain=explain)
     if min_match is not None and (
         isinstance(min_match, bool) or not isinstance(min_match, int | float) or not 0 <= min_match <= 1
     ):
-        raise RejectedError(f"min_match is from 0 to 1, and {min_match!r:.40} is not")
+        raise RejectedError(f"min_match must be a number from 0 to 1, but {min_match!r:.40} was given")
     statuses, pairs = _statuses(status), checked_pairs(metadata)
-    bare = bool(only or pairs or "active" not in statuses)  # an observation is active, and of no kind and no metadata
+    bare = bool(only or pairs or "active" not in statuses)  # an observation is active, without a kind and metadata
     return Asked(
         query=text,
         user=user,
@@ -133,19 +135,19 @@ def checked(
 
 
 def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    wanted = text_list("status", status)
-    if wanted == ("all",):
-        return tuple(each for each in memory_domain.STATUSES if each not in (NEVER, memory_domain.ERASED))
-    for each in wanted:
-        if each == NEVER:
-            raise RejectedError("a candidate is never recalled before it is promoted: see review()", rule="trust")
-        one_of("status", each, (*memory_domain.STATUSES, "all"))
-    if not wanted:
-        raise RejectedError('statuses names at least one: "active", others, or "all"')
-    return wanted
+    names = text_list("status", status)
+    if names == ("all",):
+        return tuple(name for name in memory_domain.STATUSES if name not in (NEVER, memory_domain.ERASED))
+    for name in names:
+        if name == NEVER:
+            raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
+        one_of("status", name, (*memory_domain.STATUSES, "all"))
+    if not names:
+        raise RejectedError('statuses must name at least one status, such as "active", or "all"')
+    return names
 
 
-def size(what: str, given: object) -> int | None:
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
-        raise RejectedError(f"a {what} is a whole number from 0, and {given!r:.40} is not")
-    return given
+def size(argument: str, number: object) -> int | None:
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
+        raise RejectedError(f"{argument} must be a whole number from 0, but {number!r:.40} was given")
+    return number

@@ -1,15 +1,15 @@
-"""Context: within one budget everything that the next prompt needs of what is remembered, each line with its day.
+"""Context: a pack of everything remembered that the next prompt needs, within one budget, each line with its day.
 
-section   what stands in it; nothing stands twice
+section   items; no item stands twice
 pinned    memories with the tag ``pinned``, newest first, in at most half of the budget
-profile   who the user is, his standing rules and preferences, in at most a quarter: what matches the question, then the newest
-answer    memories that are believed and chunks of documents, as recall ranks them; then what is believed by now of what the
-          turns said that the question found
-turn      messages about it that no memory cites: the user's own that state something, his others, then others'
+profile   memories about the user, his standing rules and preferences, in at most a quarter: matching ones, then the newest
+answer    believed memories and chunks of documents, as recall ranks them; then the current memories that come from the
+          turns that match the question
+turn      matching messages that no memory cites: the user's own that state something, his others, then other speakers'
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
-They are filled in this order. In the pack the turns stand last and the newest of them first, so that a statement that holds
-comes before the one that it replaced.
+The sections are filled in this order. In the pack the turns stand last and the newest of them first, so that a statement
+that still holds comes before the statement that it replaced.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ Key = tuple[str, int]
 
 AMONG = ("memories", "chunks", "turns")
 PINNED, PROFILE, ANSWER, TURN, LATEST = "pinned", "profile", "answer", "turn", "latest"
-PIN = "pinned"  # the tag
+PIN = "pinned"  # the tag of pinned memories
 SHARES = {PINNED: 2, PROFILE: 4}
-"""These sections take at most the half and the quarter of the budget."""
+"""A section's largest part of the budget: the half and the quarter."""
 
-RANKED = 30  # of what the search finds, so many are looked at
-LATEST_TURNS = 200  # that are looked at
-MISSES = 8  # in a row that do not fit end a section
-OTHERS_MATCH = 0.5  # of the question, that a turn has to say which is not the user's
-LINE_CHARS = 200  # of a longer turn or chunk the piece that answers
-LEAST = {"tokens": 10, "chars": 16}  # no line takes less
+RANKED = 30  # best results of the search that are considered
+LATEST_TURNS = 200  # newest turns that are considered
+MISSES = 8  # this many items in a row that do not fit end a section
+OTHERS_MATCH = 0.5  # the least match with the question of a turn that is not the user's
+LINE_CHARS = 200  # a longer turn or chunk is cut to its best piece
+LEAST = {"tokens": 10, "chars": 16}  # the smallest size of a line
 BATCH = 25
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True):
-    """A prompt to fill: the search, and the session whose window shows some of it already.
+    """A request for a context: the search, and the session whose window already shows a part of the answer.
 
-    ``shown`` are the positions of the messages that the prompt has; None for all that stand in the session's window.
-    ``latest`` is how far the latest statements fill the budget.
+    ``shown`` are the positions of the messages that the prompt contains; None stands for all messages of the session's
+    window. ``latest`` is the part of the budget up to which the latest statements fill the pack.
     """
 
     asked: Asked
@@ -80,10 +80,10 @@ def request_of(
     session: str | None = None, among: Iterable[str] = AMONG, explain: bool = False,
     shown: frozenset[int] | None = None, latest: int | None = None,
 ) -> ContextRequest:  # fmt: skip
-    """Return what was asked for, checked."""
+    """Return a checked request."""
     if budget is None:
-        raise RejectedError("context fills a budget, and None is no bound; recall finds without one")
-    asked = checked(
+        raise RejectedError("context needs a budget, a whole number; recall() works without a budget")
+    recall_request = checked(
         query=question,
         user=user,
         project=project,
@@ -97,11 +97,11 @@ def request_of(
         explain=explain,
     )
     name = None if session is None else check_text("session", session)
-    return ContextRequest(asked=asked, session=name, shown=shown, latest=latest)
+    return ContextRequest(asked=recall_request, session=name, shown=shown, latest=latest)
 
 
 def context(engine: Engine, request: ContextRequest, receipt: Who | None = None) -> Pack:
-    """Return what the next prompt needs; with a ``receipt`` what was given is recorded."""
+    """Return the pack for the next prompt. With a ``receipt`` the pack is recorded."""
     pack, about = packed(engine, request)
     if receipt is None:
         return pack
@@ -109,38 +109,42 @@ def context(engine: Engine, request: ContextRequest, receipt: Who | None = None)
 
 
 def packed(engine: Engine, request: ContextRequest) -> tuple[Pack, str | None]:
-    """Return the pack, and the id of the project that it is about."""
-    asked = request.asked
-    asking = questions.read(asked.query, numeric=True)
-    sought = recalling.sought_of(engine, asked, asking)
+    """Return the pack, and the id of the project that the request is about."""
+    recall_request = request.asked
+    asking = questions.read(recall_request.query, numeric=True)
+    sought = recalling.sought_of(engine, recall_request, asking)
     with recalling.searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
-        about = named(connection, asked.user, "p", asked.project)
-        scope = None if asked.project is None else [None, *projects.together(connection, about)]
-        finder = Finder(engine, snapshot, asked, scope, asking, sought)
-        ranked, weak = ordering.ordered(finder, asked, asking)
+        about = named(connection, recall_request.user, "p", recall_request.project)
+        scope = None if recall_request.project is None else [None, *projects.together(connection, about)]
+        finder = Finder(engine, snapshot, recall_request, scope, asking, sought)
+        ranked, weak = ordering.ordered(finder, recall_request, asking)
         chosen = _Choosing(snapshot, finder, request)
         chosen.answer(ranked[:RANKED])
-        warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, asked.project), *finder.warnings)
-        searched = recalling.searched_among(engine, connection, finder, asked, tip)
-        pack = packing.finished(chosen.items, [""] * len(chosen.items), searched, asked.budget, asked.unit, warnings)
-        pack = recalling.with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
+        warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, recall_request.project), *finder.warnings)
+        searched = recalling.searched_among(engine, connection, finder, recall_request, tip)
+        pack = packing.finished(
+            chosen.items, [""] * len(chosen.items), searched, recall_request.budget, recall_request.unit, warnings
+        )
+        pack = recalling.with_observations(
+            recall_request, Observing(engine, snapshot, recall_request, scope, asking), pack
+        )
         chosen.not_repeated(pack.observations)
         chosen.fill_up(pack.used)
-        cut = (*chosen.left_out(), *pack.cut) if asked.explain else pack.cut
+        cut = (*chosen.left_out(), *pack.cut) if recall_request.explain else pack.cut
         pack = packing.measured(replace(pack, items=tuple(chosen.items), cut=cut))
-        if asked.explain:
+        if recall_request.explain:
             pack = packing.with_weak(pack, recalling.items_of(connection, weak[: recalling.RANKED - len(cut)]))
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
 class _Choosing:
-    """The items of one context, chosen section by section."""
+    """The items of a context, chosen section by section."""
 
     def __init__(self, snapshot: Snapshot, finder: Finder, request: ContextRequest) -> None:
         self._snapshot, self._connection, self._finder = snapshot, snapshot.connection, finder
-        self._asked, self._request = request.asked, request
+        self._recall_request, self._request = request.asked, request
         self._budget = packing.inside(request.asked.budget, request.asked.unit) or 0
         self._room = self._budget
         self._profile: list[Found] = []
@@ -152,58 +156,58 @@ class _Choosing:
     @property
     def items(self) -> list[Item]:
         """Return the chosen items in the order of the pack: turns last, the user's before others, the newest first."""
-        texts = [item for found, item in self._chosen.values() if not _is_turn(found)]
-        turns = [(found, item) for found, item in self._chosen.values() if _is_turn(found)]
-        turns.sort(key=lambda each: _when(each[0]), reverse=True)
-        turns.sort(key=lambda each: not _is_own(each[0]))
+        texts = [item for hit, item in self._chosen.values() if not _is_turn(hit)]
+        turns = [(hit, item) for hit, item in self._chosen.values() if _is_turn(hit)]
+        turns.sort(key=lambda pair: _when(pair[0]), reverse=True)
+        turns.sort(key=lambda pair: not _is_own(pair[0]))
         return [replace(item, rank=rank) for rank, item in enumerate([*texts, *(item for _, item in turns)], 1)]
 
     # --- sections ------------------------------------------------------------------------------------------------
 
     def answer(self, ranked: Sequence[Found]) -> None:
-        """Choose what is pinned, who the user is, and what answers the question."""
-        texts, turns = [each for each in ranked if not _is_turn(each)], [each for each in ranked if _is_turn(each)]
-        if "memories" in self._asked.among:
+        """Choose the pinned memories, the user's profile, and the answers to the question."""
+        texts, turns = [hit for hit in ranked if not _is_turn(hit)], [hit for hit in ranked if _is_turn(hit)]
+        if "memories" in self._recall_request.among:
             self._take(self._pinned(), PINNED)
-            matching = [each for each in texts if each.candidate.kind in recalling.PROFILE_KINDS]
+            matching = [hit for hit in texts if hit.candidate.kind in recalling.PROFILE_KINDS]
             condition, values = self._finder.memories.condition()
             kinds = recalling.PROFILE_KINDS
             self._profile = self._of_states(memories.newest(self._connection, condition, values, kinds, self._most))
             self._take([*matching, *self._profile], PROFILE)
         believed, uncited = self._resolved(turns)
         self._take([*texts, *believed], ANSWER)
-        own = [each for each in uncited if _is_own(each) and tells(each)]
-        others = [each for each in uncited if not _is_own(each) and each.candidate.match >= OTHERS_MATCH]
+        own = [hit for hit in uncited if _is_own(hit) and tells(hit)]
+        others = [hit for hit in uncited if not _is_own(hit) and hit.candidate.match >= OTHERS_MATCH]
         self._take([*_stating_first(own), *others], TURN)
 
     def fill_up(self, used: int) -> None:
-        """Choose what the user said last about himself, in what is left of the budget."""
-        asked = self._asked
-        budget = asked.budget or 0
+        """Fill the rest of the budget with the user's latest statements about himself."""
+        recall_request = self._recall_request
+        budget = recall_request.budget or 0
         if self._request.latest is not None:
             budget = min(budget, self._request.latest)
-        self._room = packing.inside(budget, asked.unit) or 0 if not used else max(0, budget - used)
+        self._room = packing.inside(budget, recall_request.unit) or 0 if not used else max(0, budget - used)
         self._take(self._profile, LATEST)
-        if "turns" not in asked.among or not (self._fits or asked.explain):
+        if "turns" not in recall_request.among or not (self._fits or recall_request.explain):
             return
         before = 2**62
         for _ in range(LATEST_TURNS // BATCH):
             newest = passages.newest(self._connection, self._finder.passages, BATCH, before)
-            if not newest or not (self._fits or asked.explain):
+            if not newest or not (self._fits or recall_request.explain):
                 break
             before = newest[-1].row
-            messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
+            messages = [row.position for row in newest if row.corpus == passages.MESSAGE]
             roles = sessions.roles(self._connection, messages) if messages else {}
-            own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
+            own = [row for row in newest if roles.get(row.position, "user") == "user" and of_himself(row.text)]
             believed, uncited = self._resolved(_stating_first(sorted(map(of_passage, own), key=_when, reverse=True)))
             self._take([*believed, *uncited], LATEST)
 
     def not_repeated(self, items: Iterable[Item]) -> None:
-        """Note what stands in the pack besides what was chosen."""
+        """Note the contents of other items of the pack, so that they are not repeated."""
         self._contents |= {normalise(item.content or "") for item in items}
 
     def left_out(self) -> list[Item]:
-        """What was not chosen, with the reasons."""
+        """Return the items that were not chosen, with the reasons."""
         return [replace(item, rank=rank) for rank, item in enumerate(self._cut.values(), len(self._chosen) + 1)]
 
     def _pinned(self) -> list[Found]:
@@ -212,42 +216,43 @@ class _Choosing:
 
     def _of_states(self, states: Iterable[Memory]) -> list[Found]:
         return [
-            of_memory(each, self._finder.policy, self._asked.now) for each in sorted(states, key=since, reverse=True)
+            of_memory(state, self._finder.policy, self._recall_request.now)
+            for state in sorted(states, key=since, reverse=True)
         ]
 
-    # --- what goes in --------------------------------------------------------------------------------------------
+    # --- filling a section ---------------------------------------------------------------------------------------
 
     @property
     def _most(self) -> int:
-        """How many lines the budget has room for at the most."""
-        return min(LIST_CAP, self._budget // LEAST[self._asked.unit] + 1)
+        """Return the largest number of lines that the budget has room for."""
+        return min(LIST_CAP, self._budget // LEAST[self._recall_request.unit] + 1)
 
     @property
     def _fits(self) -> bool:
         """Return True if there is room for a line."""
-        return self._room >= LEAST[self._asked.unit]
+        return self._room >= LEAST[self._recall_request.unit]
 
-    def _take(self, found: Sequence[Found], section: str) -> None:
-        """Put into a section what fits, in this order."""
+    def _take(self, hits: Sequence[Found], section: str) -> None:
+        """Put the hits that fit into a section, in their order."""
         left, misses = self._budget // SHARES.get(section, 1), 0
-        for start in range(0, len(found), BATCH):
-            if misses >= MISSES and not self._asked.explain:
+        for start in range(0, len(hits), BATCH):
+            if misses >= MISSES and not self._recall_request.explain:
                 return
-            some = [self._shortened(each) for each in found[start : start + BATCH] if _key(each) not in self._chosen]
-            for each, item in zip(some, recalling.items_of(self._connection, some), strict=True):
-                size = self._offer(each, replace(item, section=section), left if misses < MISSES else 0)
+            batch = [self._shortened(hit) for hit in hits[start : start + BATCH] if _key(hit) not in self._chosen]
+            for hit, item in zip(batch, recalling.items_of(self._connection, batch), strict=True):
+                size = self._offer(hit, replace(item, section=section), left if misses < MISSES else 0)
                 left, misses = left - size, 0 if size else misses + 1
-                if misses >= MISSES and not self._asked.explain:
+                if misses >= MISSES and not self._recall_request.explain:
                     return
 
-    def _offer(self, found: Found, item: Item, left: int) -> int:
-        """Put in an item if it fits, and return what it takes."""
-        key, words = _key(found), normalise(item.content or "")
+    def _offer(self, hit: Found, item: Item, left: int) -> int:
+        """Put in an item if it fits, and return its size."""
+        key, words = _key(hit), normalise(item.content or "")
         if key in self._chosen:
             return 0
-        size = packing.sizes([item], self._asked.unit)[0]
+        size = packing.sizes([item], self._recall_request.unit)[0]
         why = "repeated" if words in self._contents else ""
-        stems = content_stems(item.content or "") if item.section == LATEST and _is_turn(found) else frozenset()
+        stems = content_stems(item.content or "") if item.section == LATEST and _is_turn(hit) else frozenset()
         if not why and any(share_stems(stems, newer) for newer in self._latest):
             why = "repeated"
         if not why and size > self._room:
@@ -258,55 +263,55 @@ class _Choosing:
             self._cut[key] = replace(item, cut=why)
             return 0
         self._cut.pop(key, None)
-        self._chosen[key] = found, item
+        self._chosen[key] = hit, item
         self._contents.add(words)
         self._latest += [stems] if stems else []
         self._room -= size
         return size
 
-    def _shortened(self, found: Found) -> Found:
-        """Return a turn of the user's without the questions around what it tells, and of a long text the best piece."""
-        row = found.passage
+    def _shortened(self, hit: Found) -> Found:
+        """Return a hit with less text: of the user's turn only its statements, of a long text only the best piece."""
+        row = hit.passage
         if row is None:
-            return found
-        start, end = _stated_span(row.text) if _is_turn(found) and _is_own(found) else (0, len(row.text))
+            return hit
+        start, end = _stated_span(row.text) if _is_turn(hit) and _is_own(hit) else (0, len(row.text))
         if end - start > LINE_CHARS:
             spans = [(start + first, start + last) for first, last in pieces.split(row.text[start:end], LINE_CHARS)]
             start, end = max(spans, key=lambda span: self._finder.score_of(row.text[span[0] : span[1]]))
         piece = replace(row, start=row.start + start, until=row.start + end, text=row.text[start:end])
-        return Found(found.candidate, passage=piece)
+        return Found(hit.candidate, passage=piece)
 
-    # --- which turns stay out ------------------------------------------------------------------------------------
+    # --- turns that stay out -------------------------------------------------------------------------------------
 
     def _resolved(self, turns: Sequence[Found]) -> tuple[list[Found], list[Found]]:
-        """(what is believed by now of what some turns say, the turns that no memory cites), each in their order.
+        """Return (the current memories that come from some turns, the turns that no memory cites), each in their order.
 
-        A turn leads to the memory that took the place of what it said, whatever words that has. What the session's window
-        shows is neither.
+        A turn leads to the memory that replaced its statement, whatever words that memory has. A turn that the session's window
+        shows is in neither list.
         """
         citing, shown = self._citing(turns), self._shown(turns)
         believed, uncited, reasons = dict[int, None](), list[Found](), list[tuple[Found, str]]()
-        for each in turns:
-            memories_of = citing.get(_key(each), ())
+        for turn in turns:
+            memories_of = citing.get(_key(turn), ())
             believed |= dict.fromkeys(now for memory in memories_of if (now := self._now(memory)) is not None)
             if memories_of:
-                reasons.append((each, f"cited by {memories_of[0].id}"))
-            elif _key(each) in shown:
-                reasons.append((each, "window"))
+                reasons.append((turn, f"cited by {memories_of[0].id}"))
+            elif _key(turn) in shown:
+                reasons.append((turn, "window"))
             else:
-                uncited.append(each)
-        if self._asked.explain:
-            items = recalling.items_of(self._connection, [each for each, _ in reasons])
-            for (each, why), item in zip(reasons, items, strict=True):
-                self._cut.setdefault(_key(each), replace(item, cut=why))
+                uncited.append(turn)
+        if self._recall_request.explain:
+            items = recalling.items_of(self._connection, [turn for turn, _ in reasons])
+            for (turn, why), item in zip(reasons, items, strict=True):
+                self._cut.setdefault(_key(turn), replace(item, cut=why))
         states = {state.row: state for state in self._finder.memories_at(believed)}
         return [
-            of_memory(states[row], self._finder.policy, self._asked.now) for row in believed if row in states
+            of_memory(states[row], self._finder.policy, self._recall_request.now) for row in believed if row in states
         ], uncited
 
     def _citing(self, turns: Sequence[Found]) -> dict[Key, list[Memory]]:
-        """The memories that cite each turn, but for those that nobody ever believed."""
-        rows = {_key(each): each.passage for each in turns if each.passage is not None}
+        """Return the memories that cite each turn, without memories that were never believed."""
+        rows = {_key(turn): turn.passage for turn in turns if turn.passage is not None}
         sources = sorted({row.id for row in rows.values()})
         messages = [row.position for row in rows.values() if row.corpus == passages.MESSAGE]
         of_turns, of_messages = dict[str, list[Memory]](), dict[int, list[Memory]]()
@@ -317,15 +322,15 @@ class _Choosing:
                 of_messages.setdefault(memory.origin.position, []).append(memory)
             else:
                 of_turns.setdefault(source, []).append(memory)
-        found = dict[Key, list[Memory]]()
+        cited = dict[Key, list[Memory]]()
         for key, row in rows.items():
             is_message = row.corpus == passages.MESSAGE
-            if of := of_messages.get(row.position) if is_message else of_turns.get(row.id):
-                found[key] = of
-        return found
+            if citing := of_messages.get(row.position) if is_message else of_turns.get(row.id):
+                cited[key] = citing
+        return cited
 
     def _now(self, memory: Memory) -> int | None:
-        """The row of the memory itself, or of what superseded it at last."""
+        """Return the row of the memory, or of the last memory that superseded it."""
         seen, last = set[int](), memory
         while last.superseded_by is not None and last.row not in seen:
             seen.add(last.row)
@@ -337,31 +342,31 @@ class _Choosing:
         return last.row
 
     def _shown(self, turns: Sequence[Found]) -> set[Key]:
-        """The turns that the window of the session shows."""
+        """Return the turns that the session's window shows."""
         if self._window is None:
             return set()
-        within = [each for each in turns if each.passage is not None and each.passage.session == self._window.session]
-        ids = sorted({each.passage.id for each in within if each.passage and each.passage.corpus == passages.TURN})
+        within = [turn for turn in turns if turn.passage is not None and turn.passage.session == self._window.session]
+        ids = sorted({turn.passage.id for turn in within if turn.passage and turn.passage.corpus == passages.TURN})
         places = sessions.places(self._connection, ids)
-        found = set[Key]()
-        for each in within:
-            row = each.passage
+        shown = set[Key]()
+        for turn in within:
+            row = turn.passage
             assert row is not None
             place = places.get((row.id, row.field)) if row.corpus == passages.TURN else row.position
             if place is not None and self._window.shows(place):
-                found.add(_key(each))
-        return found
+                shown.add(_key(turn))
+        return shown
 
 
 class _Window(Struct, frozen=True):
-    """The messages that the window of a session shows: some, or all but those of some ranges of positions."""
+    """The messages that a session's window shows: either some positions, or all but some ranges of positions."""
 
     session: str
     positions: frozenset[int] | None
     without: tuple[tuple[int, int], ...]
 
     def shows(self, position: int) -> bool:
-        """Return True if the message at a position is shown."""
+        """Return True if the window shows the message at a position."""
         if self.positions is not None:
             return position in self.positions
         return not any(first <= position <= last for first, last in self.without)
@@ -372,20 +377,20 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
     row = first_position(connection, id) if id is not None and id != NOWHERE else None
     if id is None or row is None:
         return None
-    hidden = [(each.first, each.last) for each in sessions.hidden(connection, row)]
-    summed = [each for summary in summaries.in_window(connection, row) for each in summary.ranges]
+    hidden = [(part.first, part.last) for part in sessions.hidden(connection, row)]
+    summed = [part for summary in summaries.in_window(connection, row) for part in summary.ranges]
     return _Window(id, request.shown, (*hidden, *summed))
 
 
 FIRST_PERSON = re.compile(r"(?<!\w)(?:i|i['’]?m|i['’]?ve|me|my|mine|we|us|our|ours)(?!\w)", re.IGNORECASE)
-NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside of a sentence
+NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside a sentence
 STATED_WORDS = 8
 
 
 def states_something(text: str) -> bool:
-    """Return True if a text likely states something of the user's life, and is no request.
+    """Return True if a text likely states a fact of the user's life and is not a request.
 
-    Without the clauses that ask it has two of three signs: a first person, a name or a figure, eight words. In two invented
+    Without its questions such a text has two of three signs: a first person, a name or a figure, eight words. In two invented
     years 97 of 100 turns with a fact have them, and 42 of 100 everyday turns.
     """
     words = " ".join(text[start:end] for start, end in stated_spans(text))
@@ -394,36 +399,36 @@ def states_something(text: str) -> bool:
 
 
 def of_himself(text: str) -> bool:
-    """Return True if the clauses of a text that do not ask are in the first person, or state something otherwise."""
+    """Return True if the clauses of a text that are not questions are in the first person, or state a fact."""
     return states_something(text) or any(FIRST_PERSON.search(text, start, end) for start, end in stated_spans(text))
 
 
 def _stating_first(turns: Sequence[Found]) -> list[Found]:
-    """Return the turns as they are ranked, those before others that likely state something."""
+    """Return the turns in their order, those that likely state a fact before the others."""
     return sorted(turns, key=lambda turn: turn.passage is None or not states_something(turn.passage.text))
 
 
-def tells(found: Found) -> bool:
-    """Return True if a turn does more than ask, so that it can say something of what is asked."""
-    return found.passage is not None and bool(stated_spans(found.passage.text))
+def tells(turn: Found) -> bool:
+    """Return True if a turn contains more than questions."""
+    return turn.passage is not None and bool(stated_spans(turn.passage.text))
 
 
-def _key(found: Found) -> Key:
-    """What makes an item one: the memory, or the text that a passage is of."""
-    return (found.candidate.corpus, found.candidate.key)
+def _key(hit: Found) -> Key:
+    """Return the key by which a memory or a text stands only once in a context."""
+    return (hit.candidate.corpus, hit.candidate.key)
 
 
-def _is_turn(found: Found) -> bool:
-    return found.candidate.corpus == passages.TURN
+def _is_turn(hit: Found) -> bool:
+    return hit.candidate.corpus == passages.TURN
 
 
-def _is_own(found: Found) -> bool:
-    """Return True if the user said it."""
-    return who(found.candidate)[1]
+def _is_own(hit: Found) -> bool:
+    """Return True if the user is the speaker."""
+    return who(hit.candidate)[1]
 
 
 def _stated_span(text: str) -> tuple[int, int]:
-    """Return the span from the first to the last clause that does not ask; an empty one where all of a text asks."""
+    """Return the span from the first to the last clause that is not a question; an empty span if all clauses are questions."""
     spans = stated_spans(text)
     if not spans:
         return 0, 0
@@ -432,5 +437,5 @@ def _stated_span(text: str) -> tuple[int, int]:
     return end - len(stated_text.lstrip(" ,;-")), start + len(stated_text.rstrip())
 
 
-def _when(found: Found) -> tuple[str, int]:
-    return found.candidate.time, found.candidate.position
+def _when(hit: Found) -> tuple[str, int]:
+    return hit.candidate.time, hit.candidate.position

@@ -1,24 +1,24 @@
-"""What fits: which of the ranked entries go into a pack of a given size, and why the others do not. Pure."""
+"""The choice of the ranked entries that fit into a pack of a given size, with the reasons for the others. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 SHARES = {"state": 20, "identity": 10, "project": 25}
-"""ATOCore's shares of the budget in percent (SEEDS 1d): trusted state, identity and preference, memories of the project.
-What they leave is for the rest: chunks, turns, and memories that are none of these."""
+"""ATOCore's shares of the budget in percent: trusted state, identity and preference, memories of the project.
+The remainder is for the rest: chunks, turns, and memories of other kinds."""
 
 ENTRY_CHARS = 250
-"""By shares an entry shows at most so many characters (SEEDS 1d)."""
+"""The most characters of an entry in a pack by shares, as in ATOCore."""
 
 REST = "rest"
 
 OBSERVATIONS_PERCENT = 20
-"""Observations take at most so many percent of the budget, of what the items of a pack leave."""
+"""The largest part of the budget, in percent, that observations take of the room that the items leave."""
 
 
 def greedy(sizes: Sequence[int], budget: int | None) -> list[str]:
-    """For each entry "" or why it is cut: what does not fit is passed over, so that one long entry keeps nothing else out."""
+    """Return "" for each entry that fits, else the reason. A long entry is passed over, so that shorter ones still fit."""
     used, reasons = 0, list[str]()
     for size in sizes:
         full = budget is not None and used + size > budget
@@ -28,17 +28,19 @@ def greedy(sizes: Sequence[int], budget: int | None) -> list[str]:
 
 
 def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
-    """The same, but for what stands behind the first that does not fit: nothing worse takes the place of something better
-    (rubino and picoclaw)."""
+    """Return the reasons as ``greedy`` does, but cut everything behind the first entry that does not fit.
+
+    No entry takes the place of a better one, as in rubino and picoclaw.
+    """
     reasons = greedy(sizes, budget)
     cut = next((at for at, why in enumerate(reasons) if why), len(sizes))
     return reasons[:cut] + ["budget"] * (len(sizes) - cut)
 
 
 def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
-    """The same by ATOCore's shares: each band takes its best within its share, and the rest what they left.
+    """Return the reasons by ATOCore's shares: each band takes its best entries within its share, and the rest the remainder.
 
-    An entry that does not fit is passed over, so that a long one does not keep its whole band out.
+    A long entry is passed over, so that it does not keep the rest of its band out.
     """
     reasons, left = [""] * len(bands), budget
     for band in (*SHARES, REST):
@@ -53,16 +55,16 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
 
 
 def room_for_observations(budget: int | None, used: int) -> int | None:
-    """What of a budget observations may take besides items that use so much of it; None where there is no bound."""
+    """Return the room for observations beside items that use a part of the budget; None without a budget."""
     return None if budget is None else max(0, min(budget * OBSERVATIONS_PERCENT // 100, budget - used))
 
 
 def shortened(text: str, chars: int = ENTRY_CHARS) -> str:
-    """An entry as it is shown by shares: where it is longer, … stands for the rest."""
+    """Return a text cut to a number of characters, with … for the cut part."""
     return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
 
 
 def in_order(bands: Sequence[str]) -> list[int]:
-    """The entries' places in the order of the bands, ranks kept within each."""
+    """Return the places of the entries in the order of the bands; ranks stay in order within each band."""
     order: Mapping[str, int] = {band: at for at, band in enumerate((*SHARES, REST))}
     return sorted(range(len(bands)), key=lambda at: (order[bands[at]], at))

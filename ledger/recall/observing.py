@@ -1,4 +1,4 @@
-"""The observations that one recall may show, on one snapshot: found by words, supported by live sources, in ranked order."""
+"""The observations for a recall on one snapshot: found by words, supported by live sources, in ranked order."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from ledger.engine.engine import Engine
     from ledger.engine.snapshot import Snapshot
 
-POOL = 60  # observations that have words of the question, the best of which are looked at
-DEEPER = 20_000  # ... where of those too few are supported
-TOGETHER = 10  # whose sources are looked up at a time
-LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
-FEWEST, SHARE = 3, (3, 10)  # of the question's telling words so many are enough, or so large a share (ours, measured)
+POOL = 60  # the best matching observations that are looked at
+DEEPER = 20_000  # the larger pool if too few of the first pool are supported
+TOGETHER = 10  # observations whose sources are looked up together
+LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
+FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 telling words of the question, or 3 in 10 (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
 
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
-Scored = tuple[float, float, domain.Observation]  # what its words say of the question, and of how much of it
+Scored = tuple[float, float, domain.Observation]  # (the score of its words, their share of the question, observation)
 
 
 class Supported(Struct, frozen=True):
-    """One observation with its sources as they are, and how well it answers."""
+    """An observation with its current sources and its score."""
 
     row: int
     answer: Observation
@@ -52,15 +52,15 @@ class Supported(Struct, frozen=True):
 
 
 def current(connection: Connection, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
-    """These observations as they stand on a snapshot, whether or not a recall may show them."""
-    rows = [row for each in ids if (row := first_position(connection, each)) is not None]
+    """Return some observations as they stand on a snapshot, by id, even if a recall may not show them."""
+    rows = [row for id in ids if (row := first_position(connection, id)) is not None]
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]
-    proofs_of = observation_answers(connection, states, as_of)
-    return {each.id: Supported(state.row, each) for state, each in zip(states, proofs_of, strict=True)}
+    answered = observation_answers(connection, states, as_of)
+    return {answer.id: Supported(state.row, answer) for state, answer in zip(states, answered, strict=True)}
 
 
 def observed(supported: Supported, rank: int) -> Item:
-    """An observation as an entry of a pack."""
+    """Return an observation as an entry of a pack."""
     return Item(
         rank=rank,
         score=round(supported.score, 6),
@@ -74,19 +74,21 @@ def observed(supported: Supported, rank: int) -> Item:
 
 
 class Observing:
-    """One search for observations. What was in the way is in ``warnings``; it never fails a recall."""
+    """A search for observations. Its obstacles are listed in ``warnings``; they never fail a recall."""
 
-    def __init__(self, engine: Engine, snapshot: Snapshot, asked: Asked, scope: Scope, question: Question) -> None:
+    def __init__(self, engine: Engine, snapshot: Snapshot, request: Asked, scope: Scope, question: Question) -> None:
         self._rarity, self._snapshot, self._connection = engine.rarity, snapshot, snapshot.connection
-        self._asked, self._question = asked, question
-        self._wanted = Wanted(asked.user, scope)
-        self._holding = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
+        self._request, self._question = request, question
+        self._wanted = Wanted(request.user, scope)
+        self._holding = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self, contents: Callable[[], Collection[str]] = tuple) -> list[Supported]:
-        """Those that may be shown, best first: as many as are asked for, besides those whose words are among the ``contents``
-        already."""
-        if not self._asked.observations or not self._question.concepts:
+        """Return the supported observations, best first.
+
+        There are enough to fill the limit without those whose words are in ``contents`` already.
+        """
+        if not self._request.observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)
         unseen = self._snapshot.forgets
@@ -97,15 +99,15 @@ class Observing:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
         known, supported = contents(), list[Supported]()
-        for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
-            found, all_of_them = self._found(limit, unseen=unseen)
-            supported = self._best(found, known)
-            if all_of_them or len(_scores_left(supported, known)) >= self._asked.observations:
+        for limit in (LISTED if self._request.explain else max(POOL, 2 * self._request.observations), DEEPER):
+            scored, all_of_them = self._found(limit, unseen=unseen)
+            supported = self._best(scored, known)
+            if all_of_them or len(_scores_left(supported, known)) >= self._request.observations:
                 break
         return supported[:LISTED]
 
     def _found(self, limit: int, *, unseen: bool) -> tuple[list[Scored], bool]:
-        """What has words of the question, with how much they say, best first; and whether there are no others."""
+        """Return the matching observations with their scores, best first, and True if the index has no more."""
         connection, schema = self._connection, self._snapshot.schema
         hits: Hits = []
         words = self._rarity.seen(connection, observations.SEARCH, schema, unseen=unseen)
@@ -116,63 +118,64 @@ class Observing:
         terms = ranking.terms(self._question, stem, words.idf, words.mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(*ranking.word_score(state.text or "", terms), state) for state in near]
-        scored = [each for each in scored if each[0] > 0 and each[1] >= (self._asked.min_match or 0)]
-        return sorted(scored, key=lambda each: (-each[0], -each[2].row)), len(hits) < limit
+        scored = [entry for entry in scored if entry[0] > 0 and entry[1] >= (self._request.min_match or 0)]
+        return sorted(scored, key=lambda entry: (-entry[0], -entry[2].row)), len(hits) < limit
 
-    def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:
-        """Of these the ones that live sources support, best first; no others are looked at than may be among the best."""
-        kept, best, enough = list[Supported](), 0.0, self._asked.observations
-        for some in _together(found):
+    def _best(self, scored: Sequence[Scored], known: Collection[str]) -> list[Supported]:
+        """Return the observations with live sources, best first. The search stops where no later one can be among the best."""
+        kept, best, enough = list[Supported](), 0.0, self._request.observations
+        for batch in _together(scored):
             new = _scores_left(kept, known)
-            if not self._asked.explain and len(new) >= enough and some[0][0] / best + MOST_BOOST < new[enough - 1]:
+            if not self._request.explain and len(new) >= enough and batch[0][0] / best + MOST_BOOST < new[enough - 1]:
                 break
-            supported = self._supported(some)
+            supported = self._supported(batch)
             best = best or (supported[0].words if supported else 0.0)  # the first has the most words
             kept = sorted(
-                [*kept, *(_scored(each, best) for each in supported)], key=lambda each: (-each.score, -each.row)
+                [*kept, *(_scored(entry, best) for entry in supported)],
+                key=lambda entry: (-entry.score, -entry.row),
             )
         return kept
 
-    def _supported(self, some: Sequence[Scored]) -> list[Supported]:
-        answer = observation_answers(self._connection, [state for *_, state in some], self._asked.now)
-        cited = {source for each in answer for source in (*each.written_from, *_live(each))}
+    def _supported(self, batch: Sequence[Scored]) -> list[Supported]:
+        answers = observation_answers(self._connection, [state for *_, state in batch], self._request.now)
+        cited = {source for answer in answers for source in (*answer.written_from, *_live(answer))}
         ended = (
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
         return [
-            Supported(state.row, each, words, match)
-            for (words, match, state), each in zip(some, answer, strict=True)
-            if each.freshness == "fresh"
-            and not each.quarantined
-            and ended.isdisjoint(each.written_from)
-            and not ended.issuperset(_live(each))
+            Supported(state.row, answer, words, match)
+            for (words, match, state), answer in zip(batch, answers, strict=True)
+            if answer.freshness == "fresh"
+            and not answer.quarantined
+            and ended.isdisjoint(answer.written_from)
+            and not ended.issuperset(_live(answer))
         ]
 
 
 def _is_near(text: str, terms: ranking.Terms) -> bool:
-    """Whether it has more of the question than a word that happens to be in both."""
-    found, of = ranking.matched(text, terms), len(terms.concepts) + len(terms.runs)
-    return found >= FEWEST or found * SHARE[1] >= of * SHARE[0] > 0
+    """Return True if a text shares more with the question than a single word by chance."""
+    matches, concepts = ranking.matched(text, terms), len(terms.concepts) + len(terms.runs)
+    return matches >= FEWEST or matches * SHARE[1] >= concepts * SHARE[0] > 0
 
 
 def _scores_left(supported: Sequence[Supported], known: Collection[str]) -> list[float]:
-    """The best score of each text that is not said already, best first."""
-    found: dict[str, float] = {}
-    for each in supported:
-        found.setdefault(normalise(each.answer.content or ""), each.score)
-    return [score for text, score in found.items() if text not in known]
+    """Return the best score of each text that is not in ``known``, best first."""
+    best_scores: dict[str, float] = {}
+    for entry in supported:
+        best_scores.setdefault(normalise(entry.answer.content or ""), entry.score)
+    return [score for text, score in best_scores.items() if text not in known]
 
 
 def _live(observation: Observation) -> list[str]:
-    return [each.id for each in observation.sources if each.live]
+    return [source.id for source in observation.sources if source.live]
 
 
-def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
-    return (found[start : start + TOGETHER] for start in range(0, len(found), TOGETHER))
+def _together(scored: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
+    return (scored[start : start + TOGETHER] for start in range(0, len(scored), TOGETHER))
 
 
 def _scored(supported: Supported, best: float) -> Supported:
-    """Words as a part of what the best has, times confidence, and what the proof adds."""
+    """Return an observation with its score: its share of the best words, times confidence, plus a boost for its sources."""
     words, boost = supported.words / best, rules.shown(rules.proof_boost(supported.answer.proof_count))
     signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
     return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)

@@ -1,4 +1,4 @@
-"""From ranked items to a pack: bands and shares, what is cut and why, and how much is used."""
+"""The step from ranked items to a pack: bands and shares, the cut items with reasons, and the used size."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ IDENTITY = ("identity", "preference", "user_profile")
 
 
 def of_state(project: str, entry: answers.StateEntry) -> Item:
-    """Trusted state as an item: a person's word, which no ranking moves."""
+    """Return an entry of trusted state as an item. It is a person's word, so no ranking moves it."""
     text = f"{entry.category}: {entry.name} = {entry.value}"
     return Item(rank=0, score=0.0, source="state", id=project, content=text, signals={"trusted": 1.0}, state=entry)
 
 
 def band(item: Item, *, in_project: bool) -> str:
-    """Which of ATOCore's shares an item belongs to."""
+    """Return the name of ATOCore's share that an item belongs to."""
     if item.source == "state":
         return "state"
     if item.memory is not None and item.memory.kind in IDENTITY:
@@ -31,34 +31,34 @@ def band(item: Item, *, in_project: bool) -> str:
     return "project" if in_project and item.memory is not None and item.memory.project is not None else fitting.REST
 
 
-def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
-    """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
-    within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
-    fit = fitting.prefix if asked.packing == "prefix" else fitting.greedy
-    lengths = sizes(within, asked.unit) if asked.budget is not None else [0] * len(within)
-    reasons = [*fit(lengths, inside(asked.budget, asked.unit)), *["rank"] * len(beyond)]
-    return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
+def packed(request: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
+    """Return the pack of ranked items: up to ``k`` within the budget. With ``explain`` all others are listed as cut."""
+    within, beyond = items[: request.k], items[request.k :] if request.explain else ()
+    fit = fitting.prefix if request.packing == "prefix" else fitting.greedy
+    lengths = sizes(within, request.unit) if request.budget is not None else [0] * len(within)
+    reasons = [*fit(lengths, inside(request.budget, request.unit)), *["rank"] * len(beyond)]
+    return finished([*within, *beyond], reasons, searched, request.budget, request.unit, warnings)
 
 
 def shared(
-    asked: Asked, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
+    request: Asked, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
     warnings: tuple[str, ...],
 ) -> Pack:  # fmt: skip
-    """The same by shares: trusted state, then what answers, then what is worth knowing whether or not it does."""
-    together = [_short(item) for item in (*trusted, *items[: asked.k], *unasked)]
-    bands = [band(item, in_project=asked.project is not None) for item in together]
+    """Return the pack by shares: trusted state, then the answers, then memories of general interest."""
+    together = [_short(item) for item in (*trusted, *items[: request.k], *unasked)]
+    bands = [band(item, in_project=request.project is not None) for item in together]
     order = fitting.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
-    room = inside(asked.budget, asked.unit) or 0
-    reasons = fitting.by_shares([bands[at] for at in order], sizes(shown, asked.unit), room)
-    if asked.explain:
-        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
+    room = inside(request.budget, request.unit) or 0
+    reasons = fitting.by_shares([bands[at] for at in order], sizes(shown, request.unit), room)
+    if request.explain:
+        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[request.k :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
-    return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
+    return finished(shown, reasons, searched, request.budget, request.unit, warnings)
 
 
 def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
-    """The pack with what matches too little listed behind what is cut."""
+    """Return the pack with the items that match too little listed behind the other cut items."""
     known = {item.id for item in (*pack.items, *pack.cut)}
     fresh = [replace(item, cut="match") for item in weak if item.memory is None or item.id not in known]
     return replace(
@@ -71,27 +71,29 @@ def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
 
 
 def contents_of(pack: Pack) -> set[str]:
-    """What the items of a pack say, in the form in which the same words are the same."""
+    """Return the normalised texts of a pack's items."""
     return {normalise(item.whole) for item in pack.items if item.whole is not None}
 
 
-def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
-    """The pack with the best observations in what its items leave of the budget, so that it holds no item fewer for them.
+def with_observations(request: Asked, pack: Pack, candidates: Sequence[Item]) -> Pack:
+    """Return the pack with the best observations that fit beside its items.
 
-    One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
+    Observations never displace an item. An observation that repeats a text of the pack is left out.
     """
-    room = fitting.room_for_observations(asked.budget, pack.used + UNITS[asked.unit](fenced([], f"\n{OBSERVATIONS}")))
+    room = fitting.room_for_observations(
+        request.budget, pack.used + UNITS[request.unit](fenced([], f"\n{OBSERVATIONS}"))
+    )
     marked, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
-    for item, size in zip(found, sizes(found, asked.unit), strict=True):
+    for item, size in zip(candidates, sizes(candidates, request.unit), strict=True):
         words = normalise(item.content or "")
         if words in already:
             why = "repeated"
-        elif looked_at == asked.observations:
+        elif looked_at == request.observations:
             why = "rank"
         else:
             looked_at += 1
             why = "budget" if room is not None and used + size > room else ""
-        if why == "rank" and not asked.explain:
+        if why == "rank" and not request.explain:
             break
         marked.append(replace(item, cut=why))
         if not why:
@@ -126,18 +128,18 @@ def finished(
     return measured(pack)
 
 
-# --- what a pack takes as a text -------------------------------------------------------------------------------------
+# --- sizes of lines --------------------------------------------------------------------------------------------------
 
 
 def sizes(items: Sequence[Item], unit: str) -> list[int]:
-    """What the line of each item adds to a pack's ``as_text()``, with what its backticks make the fence longer."""
+    """Return the size of each item's line in ``as_text()``, with the fence that its backticks make longer."""
     measure = UNITS[unit]
     lines = [line(item) for item in items]
-    return [measure(f"{each}\n") + 2 * measure("`" * (fence_width([each]) - FENCE)) for each in lines]
+    return [measure(f"{text}\n") + 2 * measure("`" * (fence_width([text]) - FENCE)) for text in lines]
 
 
 def inside(budget: int | None, unit: str) -> int | None:
-    """What the fence and label around the items leave of a budget."""
+    """Return the part of a budget that is left for items besides the fence and its label."""
     return None if budget is None else max(0, budget - UNITS[unit](fenced([], MEMORY)))
 
 

@@ -1,4 +1,4 @@
-"""What a recall gives: ranked items with the reason for each, what was cut and why, and how many were searched."""
+"""The answer of a recall: ranked items with the signals of each, the cut items with reasons, and the number searched."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 
 
 class Passage(Answer, frozen=True, kw_only=True):
-    """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
+    """A piece of a captured, said or ingested text in its own words: characters ``start`` to ``end``.
 
-    ``id`` is the interaction's or chunk's, of a message its session's, which has it at ``position``; ``field`` is "prompt" or
-    "response" of an interaction, "content" or "parts" of a message. The content is None where it was erased since. ``speaker``
-    is the role of who said it, "user" or "assistant" for example, and the name where a message was given one; "" of a chunk.
+    ``id`` is that of the interaction or chunk; of a message it is the session's, and ``position`` is the message's. ``field``
+    is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was erased.
+    ``speaker`` is the role of the speaker, for example "user" or "assistant", with the name if the message has one; "" of a
+    chunk.
     """
 
     id: str
@@ -38,14 +39,13 @@ class Passage(Answer, frozen=True, kw_only=True):
 
 
 class Item(Answer, frozen=True, kw_only=True):
-    """One entry of a pack: a memory, a turn of an interaction, a message of a session, a chunk of a
-    document, trusted state, or an observation.
+    """An entry of a pack: a memory, turn, message, chunk of a document, trusted state or observation.
 
-    ``score`` ranks the items of one pack: it is from 0, and ``signals`` are the parts that it was made of. ``match`` is from 0
-    to 1 and absolute, so that a weak one shows: the share of the question's words that the item says, each by how rare
-    it is; with an embedder the cosine, where that is more. ``content`` is what the pack shows of it; ``cut`` says why
-    it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands. ``section``
-    is that of a context: "pinned", "profile", "answer", "turn" or "latest".
+    ``score`` ranks the items of one pack; it is 0 or more, and ``signals`` are its parts. ``match`` is absolute, from 0 to 1, so
+    that a weak match shows: the share of the question's words that the item has, weighted by rarity, or with an embedder the
+    cosine if that is more. ``content`` is the text in the pack. ``cut`` is the reason why the item is not in the pack, "" in the
+    pack. ``conflicts`` are the ids of the open conflicts of a memory. ``section`` is that of a context: "pinned", "profile",
+    "answer", "turn" or "latest".
     """
 
     rank: int
@@ -65,19 +65,19 @@ class Item(Answer, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str | None:
-        """The whole text of the memory, passage or value; packing by shares shortens ``content``."""
+        """Return the whole text of the memory, passage or value. Packing by shares shortens only ``content``."""
         if self.memory is not None:
             return self.memory.content
         return self.passage.content if self.passage is not None else self.content
 
 
 class Pack(Answer, frozen=True, kw_only=True):
-    """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
+    """The answer of a recall, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
-    ``observations`` are a list of their own, with ranks of their own: what several sources have in common, next to them.
-    ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what ``as_text()`` takes of the ``budget`` in
-    its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one was
-    asked for; ``changed`` what changed since, in a reopened one.
+    ``observations`` have their own list and ranks; each says what several sources have in common. ``searched`` is the number of
+    memories, turns, messages and chunks that were searched. ``used`` is the size of ``as_text()`` in the ``unit`` of the
+    ``budget``. ``seen`` is the log position of the snapshot. ``receipt`` is the id for ``reopen()``, if a receipt was asked for.
+    ``changed`` of a reopened pack lists the changes since.
     """
 
     items: tuple[Item, ...]
@@ -94,12 +94,12 @@ class Pack(Answer, frozen=True, kw_only=True):
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
-        """The ids of the memories in the pack, best first, for ``capture(memories_used=…)``."""
+        """Return the ids of the memories in the pack, best first, for ``capture(memories_used=…)``."""
         return tuple(item.id for item in self.items if item.memory is not None)
 
     @property
     def nothing(self) -> str:
-        """What to say where there are no items: that nothing was found, or that nothing of it fits; for people."""
+        """Return a sentence for people about a pack without items: nothing was found, or nothing fits."""
         unfit = sum(item.cut not in ("rank", "match") for item in self.cut)
         why = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
         return f"{why}, {self.searched:,} searched"
@@ -113,24 +113,24 @@ class Pack(Answer, frozen=True, kw_only=True):
         return self.as_text()
 
     def as_text(self, *, ids: bool = False) -> str:
-        """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
-        the observations as another, with how many sources bear each out and how they come in. A line begins with the day
-        since which a memory holds, or on which a turn was said, and by whom.
+        """Return the items as a fenced list with a line for each, then the observations as a second list.
 
-        What is recalled is data: put it where a user's words go, never among instructions. An empty pack is an empty text.
+        Every character is escaped that could act on the program that shows the text. A line begins with the day since which a
+        memory holds, or the day and speaker of a turn. An observation's line has the number of its sources and their trend. The
+        text is data: put it where a user's words go, never among instructions. An empty pack is an empty text.
 
         Args:
-            ids: Begin each line with the id of what it shows. The budget does not count the ids.
+            ids: Begin each line with the id of its item. The budget does not count the ids.
         """
         blocks = ((MEMORY, self.items), (OBSERVATIONS, self.observations))
-        return "\n".join(fenced([line(each, id=ids) for each in items], label) for label, items in blocks if items)
+        return "\n".join(fenced([line(item, id=ids) for item in items], label) for label, items in blocks if items)
 
 
-SPEAKERS = {"prompt": "user", "response": "assistant"}  # of the texts of an interaction
+SPEAKERS = {"prompt": "user", "response": "assistant"}  # the speakers of an interaction's texts
 
 
 def spoken_by(corpus: str, field: str, role: str, name: str, text: str) -> str:
-    """Return the ``speaker`` of a passage; the folded name is left out where the text begins with it."""
+    """Return the ``speaker`` of a passage. A folded name is left out if the text begins with it."""
     if corpus == "chunk":
         return ""
     role = role or SPEAKERS.get(field, "")
@@ -139,13 +139,15 @@ def spoken_by(corpus: str, field: str, role: str, name: str, text: str) -> str:
 
 
 def line(item: Item, *, id: bool = False) -> str:
-    """An item as a line of ``as_text()``."""
+    """Return an item as a line of ``as_text()``."""
     return f"- {f'[{item.id}] ' if id else ''}{one_line(shown(item))}"
 
 
 def shown(item: Item) -> str:
-    """An item as it is shown: the day since which it holds or on which it was said, of a turn the speaker, then the text; of
-    an observation also how many sources support it, and how they come in."""
+    """Return the text of an item behind its day and, of a turn, its speaker.
+
+    The text of an observation ends with the number of its sources and their trend.
+    """
     text, before = "(erased)" if item.content is None else item.content, dated(item)
     if item.observation is not None:
         sources = item.observation.proof_count
@@ -154,7 +156,7 @@ def shown(item: Item) -> str:
 
 
 def dated(item: Item) -> str:
-    """The day and the speaker that stand before an item's text."""
+    """Return the day and the speaker that stand before an item's text."""
     if item.memory is not None:
         return day(item.memory.valid_from)
     if item.passage is not None:
@@ -162,7 +164,7 @@ def dated(item: Item) -> str:
     if item.state is not None:
         return day(item.state.recorded_at)
     if item.observation is not None:
-        return day(max((each.at for each in item.observation.sources), default=item.observation.revised_at))
+        return day(max((source.at for source in item.observation.sources), default=item.observation.revised_at))
     return ""
 
 
@@ -170,5 +172,5 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def day(moment: str) -> str:
-    """Return the day of a moment as a model reads it for few tokens: "6 Nov 2026"."""
+    """Return the day of a moment in the form that a model reads with few tokens: "6 Nov 2026"."""
     return f"{int(moment[8:10])} {MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"

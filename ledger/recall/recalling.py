@@ -36,14 +36,14 @@ from projections.search.passages import Passage as PassageRow
 from projections.search.ranking import SCORE
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 
-PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
-CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
-_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model finds something near to nothing, too
-SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
-STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
-OBSERVATIONS = 3  # besides the items of a pack, unless told otherwise
+PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
+CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
+_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # without such a character a model still returns neighbors, of nothing
+SHARED_ITEMS = 50  # memories of general interest in a pack by shares
+STATE_ITEMS = 500  # entries of a project's trusted state in a pack by shares
+OBSERVATIONS = 3  # the default number of observations beside the items
 _TEXT_INDEXES = [index for _, index in text_indexes()]
-RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
+RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay below the 2,000 entries of a receipt
 
 
 def recall(
@@ -66,24 +66,23 @@ def recall(
     metadata: Pairs = NO_PAIRS,
     min_match: float | None = None,
 ) -> Pack:
-    """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
-    (chars or tokens).
+    """Return the answers to a question, best first: at most ``k`` items (up to 500) within ``budget``.
 
-    Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured,
-    and the messages of sessions that are not hidden) is named too, or "all"; with ``kinds`` memories of these only, and
-    ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
-    of the user's. ``packing`` is "greedy" (what does not fit is passed over), "prefix" (up to the
-    first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
-    ``ranking`` is "score/3" (words and, where there are any, vectors in one score) or "rubino/1" (reciprocal ranks).
-    ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
-    Nothing is written but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
+    The memories that are active and hold now and the chunks of documents are searched. ``among`` may name "turns" too (captured
+    turns, and messages of sessions that are not hidden), or "all". ``kinds`` restricts the search to memories of these kinds.
+    ``status`` includes memories of other statuses; candidates are never found. With ``project``, texts of that project and of no
+    project are searched; without, or with "", all of the user's. ``unit`` is "chars" or "tokens". ``packing`` is "greedy" (an
+    item that does not fit is passed over), "prefix" (up to the first that does not fit) or "shares" (ATOCore's: trusted state,
+    identity and preference, project, the rest). ``ranking`` is "score/3" (words and, with an embedder, vectors in one score) or
+    "rubino/1" (reciprocal ranks). ``explain`` lists the ranked candidates (up to 1,000) with their signals. Nothing is written,
+    except a ``receipt`` of the pack for ``reopen()``.
 
-    At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,
-    worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
-    first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
-    left out. With ``kinds``, ``metadata``, or a ``status`` that is not active, there are none.
+    ``observations`` (up to 50, 0 for none) stand beside the items in their own list: fresh ones of the same user and project,
+    worded from live sources only, by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at
+    most a fifth of the budget, of the room that the items leave, and never repeat an item. With ``kinds``, ``metadata`` or a
+    ``status`` without "active" there are none.
     """
-    asked = checked(
+    request = checked(
         query=query,
         user=user,
         project=project,
@@ -101,67 +100,69 @@ def recall(
         metadata=metadata,
         min_match=min_match,
     )
-    pack, about = packed(engine, asked)
-    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt)) if receipt else pack
+    pack, about = packed(engine, request)
+    return replace(pack, receipt=reopening.recorded(engine, request, about, pack, receipt)) if receipt else pack
 
 
-def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
-    """The pack, and the id of the project that it is about."""
-    asking = question.read(asked.query, numeric=asked.scored)
-    sought = sought_of(engine, asked, asking)
+def packed(engine: Engine, request: Asked) -> tuple[Pack, str | None]:
+    """Return the pack, and the id of the project that the request is about."""
+    asked_question = question.read(request.query, numeric=request.scored)
+    sought = sought_of(engine, request, asked_question)
     with searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
-        about = named(connection, asked.user, "p", asked.project)
-        scope = None if asked.project is None else [None, *projects.together(connection, about)]
-        finder = Finder(engine, snapshot, asked, scope, asking, sought)
-        ranked, weak = ordering.ordered(finder, asked, asking)
-        items = items_of(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
-        searched = searched_among(engine, connection, finder, asked, tip)
-        warnings = (*snapshot.warnings, *nowhere_warning(about, asked.project), *finder.warnings)
-        if asked.packing == "shares":
-            trusted = _trusted_state(connection, asked.user, asked.project) if not asked.metadata else []
+        about = named(connection, request.user, "p", request.project)
+        scope = None if request.project is None else [None, *projects.together(connection, about)]
+        finder = Finder(engine, snapshot, request, scope, asked_question, sought)
+        ranked, weak = ordering.ordered(finder, request, asked_question)
+        items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.k])
+        searched = searched_among(engine, connection, finder, request, tip)
+        warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
+        if request.packing == "shares":
+            trusted = _trusted_state(connection, request.user, request.project) if not request.metadata else []
             if len(trusted) > STATE_ITEMS:
                 warnings = (
                     *warnings,
-                    f"of {len(trusted):,} entries of the project's state {STATE_ITEMS} are looked at",
+                    f"the project has {len(trusted):,} entries of trusted state; only {STATE_ITEMS} are considered",
                 )
             trusted = trusted[:STATE_ITEMS]
-            unasked = _unasked(finder, snapshot, asked, scope, items)
-            pack = packing.shared(asked, trusted, items, unasked, searched, warnings)
+            unasked = _unasked(finder, snapshot, request, scope, items)
+            pack = packing.shared(request, trusted, items, unasked, searched, warnings)
         else:
-            pack = packing.packed(asked, items, searched, warnings)
-        if asked.explain:
+            pack = packing.packed(request, items, searched, warnings)
+        if request.explain:
             pack = packing.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
-        pack = with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
+        pack = with_observations(request, Observing(engine, snapshot, request, scope, asked_question), pack)
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
-def with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
-    """The pack with the observations that stand next to its items."""
-    found = observing.ranked(lambda: packing.contents_of(pack))
+def with_observations(request: Asked, observing: Observing, pack: Pack) -> Pack:
+    """Return the pack with the observations that stand beside its items."""
+    supported = observing.ranked(lambda: packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
-    if not found:
+    if not supported:
         return pack
-    return packing.with_observations(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
+    return packing.with_observations(
+        request, pack, [observed(observation, rank) for rank, observation in enumerate(supported, 1)]
+    )
 
 
-def sought_of(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
-    """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
-    if engine.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
+def sought_of(engine: Engine, request: Asked, asked_question: Question) -> Sought | None:
+    """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
+    if engine.vectors is None or not request.k or not _VISIBLE.search(request.query):
         return None
-    whole = asked.query[: question.READ_CHARS]
-    if "turns" not in asked.among:
-        return engine.vectors.ask(whole, asked.user, asked.letters)
+    whole = request.query[: question.READ_CHARS]
+    if "turns" not in request.among:
+        return engine.vectors.ask(whole, request.user, request.letters)
     with engine.reading() as connection:
-        names = passages.speakers(connection, asking, asked.user)
-    text = " ".join(word for word in asking.words if word not in names) if names else whole
-    return engine.vectors.ask(text or whole, asked.user, asked.letters)
+        names = passages.speakers(connection, asked_question, request.user)
+    text = " ".join(word for word in asked_question.words if word not in names) if names else whole
+    return engine.vectors.ask(text or whole, request.user, request.letters)
 
 
 @contextmanager
 def searchable(engine: Engine) -> Iterator[Snapshot]:
-    """A snapshot whose indexes have taken in what waited for them; mostly nothing does, and it is the first."""
+    """Yield a snapshot whose indexes include all waiting texts. Usually none wait, and the first snapshot serves."""
     with engine.snapshot() as snapshot:
         if engine.is_past or not (engine.store.is_own or any_waits(snapshot.connection, _TEXT_INDEXES)):
             yield snapshot
@@ -172,7 +173,7 @@ def searchable(engine: Engine) -> Iterator[Snapshot]:
 
 
 def index_texts(engine: Engine) -> None:
-    """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
+    """Let the indexes take the waiting texts. While another process writes, or without write access, those are searched apart."""
     if engine.is_past:
         return
     with engine.reading(stale=True) as connection:
@@ -185,27 +186,27 @@ def index_texts(engine: Engine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def items_of(connection: Connection, found: Sequence[Found]) -> list[Item]:
-    shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
-    options = {each.id: each for each in shown}
+def items_of(connection: Connection, hits: Sequence[Found]) -> list[Item]:
+    shown = memories_shown(connection, [hit.memory for hit in hits if hit.memory is not None])
+    options = {memory.id: memory for memory in shown}
     disputed = conflicts.open_among(connection, options)
-    rows = [each.passage for each in found if each.passage is not None]
-    names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
+    rows = [hit.passage for hit in hits if hit.passage is not None]
+    names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
     above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
     roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
     items = []
-    for rank, each in enumerate(found, 1):
-        memory = options[each.memory.id] if each.memory is not None else None
-        passage = _passage(each.passage, names, above, roles) if each.passage is not None else None
+    for rank, hit in enumerate(hits, 1):
+        memory = options[hit.memory.id] if hit.memory is not None else None
+        passage = _passage(hit.passage, names, above, roles) if hit.passage is not None else None
         items.append(
             Item(
                 rank=rank,
-                score=round(each.candidate.score, 6),
-                match=round(each.candidate.match, 6),
-                source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
+                score=round(hit.candidate.score, 6),
+                match=round(hit.candidate.match, 6),
+                source=hit.passage.corpus if hit.passage is not None else hit.candidate.corpus,
                 id=memory.id if memory is not None else passage.id if passage is not None else "",
                 content=memory.content if memory is not None else passage.content if passage is not None else None,
-                signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
+                signals={name: round(value, 6) for name, value in hit.candidate.signals.items()},
                 memory=memory,
                 passage=passage,
                 conflicts=disputed.get(memory.id, ()) if memory is not None else (),
@@ -215,14 +216,13 @@ def items_of(connection: Connection, found: Sequence[Found]) -> list[Item]:
 
 
 def _trusted_state(connection: Connection, owner: str, project: str | None) -> list[Item]:
-    """The trusted state of a project."""
     state = find_project(connection, owner, project) if project is not None else None
     if state is None:
         return []
     names = answers.StateEntry.__struct_fields__
     rows = projects.state_history(connection, state.id, None, None)
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
-    keys = {each.position: (each.category, each.key) for each in state.state}
+    keys = {entry.position: (entry.category, entry.key) for entry in state.state}
     held = {keys[at] for at in quarantine.among(connection, keys)}
     return [
         packing.of_state(state.id, entry)
@@ -231,51 +231,56 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
     ]
 
 
-def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
-    """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
-    if "memories" not in asked.among:
+def _unasked(finder: Finder, snapshot: Snapshot, request: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+    """Return identity, preferences and the project's memories for a pack by shares, the most believed first."""
+    if "memories" not in request.among:
         return []
-    connection, found = snapshot.connection, list[Memory]()
+    connection, matches = snapshot.connection, list[Memory]()
     known = {item.id for item in items}
-    wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": snapshot.valid or asked.now}
-    wanted |= {"metadata": asked.metadata}
-    if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
-        found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
+    filters = {
+        "user": request.user,
+        "statuses": ("active",),
+        "limit": SHARED_ITEMS,
+        "valid": snapshot.valid or request.now,
+    }
+    filters |= {"metadata": request.metadata}
+    if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
+        matches += memories.listing(connection, kinds=kinds, projects=scope, **filters)  # type: ignore[arg-type]
     if scope:
-        found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
-    states = sorted((each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief)
-    policy = control.policy(connection, asked.user)
-    unasked = [of_memory(state, policy, asked.now) for state in states]
+        matches += memories.listing(connection, kinds=request.kinds, projects=scope[1:], **filters)  # type: ignore[arg-type]
+    states = sorted(
+        (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
+    )
+    policy = control.policy(connection, request.user)
+    unasked = [of_memory(state, policy, request.now) for state in states]
     finder.set_shares(unasked)
-    for each in unasked:
-        each.candidate.signals = {"unasked": 1.0}
+    for hit in unasked:
+        hit.candidate.signals = {"unasked": 1.0}
     return items_of(connection, unasked)
 
 
 def searched_among(
-    engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]
+    engine: Engine, connection: Connection, finder: Finder, request: Asked, seen: tuple[int, bytes]
 ) -> int:
-    """Among how many memories, turns and chunks."""
-    wanted, number = replace(finder.memories, at=engine.valid), 0
-    if "m" in asked.letters:
-        number += engine.counts.memories(connection, wanted, seen)
-    if "p" in asked.letters:
+    """Return the number of memories, turns and chunks that are searched."""
+    filters, number = replace(finder.memories, at=engine.valid), 0
+    if "m" in request.letters:
+        number += engine.counts.memories(connection, filters, seen)
+    if "p" in request.letters:
         number += engine.counts.passages(connection, finder.passages, seen)
     return number
 
 
-# --- what is always worth knowing ------------------------------------------------------------------------------------
+# --- the user's profile, and a project's context ---------------------------------------------------------------------
 
 
 def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
-    """What is known of the user: active user_profile, identity and preference memories, newest first, within 1,375
-    characters unless told otherwise."""
+    """Return the active user_profile, identity and preference memories, newest first, by default within 1,375 characters."""
     return _newest(engine, user, PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
 
 
 def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
-    """What is known of a project: its trusted state, then the ten newest memories of the kinds project and env that are of it
-    or of no project."""
+    """Return a project's trusted state, then the ten newest memories of the kinds project and env of it or of no project."""
     check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
@@ -295,7 +300,7 @@ def _newest(
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
-        found = memories.listing(
+        matches = memories.listing(
             connection,
             user=owner,
             statuses=believed(engine.valid, ("active",)),
@@ -305,15 +310,19 @@ def _newest(
             valid=engine.valid or now,
         )
         policy = control.policy(connection, owner)
-        items = items_of(connection, [of_memory(each, policy, now) for each in found])
+        items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
     reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
     return packing.finished(together, reasons, len(together), budget, unit, nowhere_warning(about, project))
 
 
 def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:
-    """What to say where the project that is asked about is none of the user's."""
-    return (f"no project of this user is called {project!r:.60}",) if about == NOWHERE else ()
+    """Return a warning if the user has no project of this name."""
+    return (
+        (f"this user has no project {project!r:.60}: only texts without a project are considered",)
+        if about == NOWHERE
+        else ()
+    )
 
 
 def _belief(state: Memory) -> tuple[int, int]:

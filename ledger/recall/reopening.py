@@ -1,4 +1,4 @@
-"""Receipts of recalls: what was given is recorded when asked for, and comes back identical however the ledger went on."""
+"""Receipts of recalls: a delivered pack is recorded on request, and reopens identical whatever happens to the ledger later."""
 
 from __future__ import annotations
 
@@ -41,38 +41,39 @@ from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
-MATCH = "match"  # lies with the signals of a receipt
+MATCH = "match"  # stored among the signals of a receipt
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
 
 def recorded(
-    engine: Engine, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None
+    engine: Engine, request: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None
 ) -> str:
-    """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
+    """Append the delivered pack, to a ``session`` if one is given, and return the id of that event."""
     if engine.is_past:
         raise RejectedError(
-            "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
+            "a receipt is written to the log, and a past moment is read-only: call recall() of the ledger itself",
+            rule="readonly",
         )
     settings: dict[str, int | str | tuple[str, ...] | None] = {
-        "limit": asked.k,
-        "budget": asked.budget,
-        "unit": asked.unit,
-        "packing": asked.packing,
-        "ranking": asked.ranking,
+        "limit": request.k,
+        "budget": request.budget,
+        "unit": request.unit,
+        "packing": request.packing,
+        "ranking": request.ranking,
         "project": project,
-        "kinds": asked.kinds,
-        "among": asked.among,
-        "statuses": asked.statuses,
-        "observations": asked.observations,
+        "kinds": request.kinds,
+        "among": request.among,
+        "statuses": request.statuses,
+        "observations": request.observations,
     }
     observations = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
     if observations:
-        settings["as_of"] = asked.now  # which their trends are of
-    if asked.metadata:
-        settings["metadata"] = len(asked.metadata)  # how many keys; what they are is anybody's words
-    if asked.min_match is not None:
-        settings["min_match"] = round(asked.min_match * rules.ONE)
-    if asked.packing == "shares":
+        settings["as_of"] = request.now  # the time of the observations' trends
+    if request.metadata:
+        settings["metadata"] = len(request.metadata)  # only the number of keys: their words may be personal
+    if request.min_match is not None:
+        settings["min_match"] = round(request.min_match * rules.ONE)
+    if request.packing == "shares":
         settings["entry_chars"] = fitting.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
     order = (*sorted(ranked, key=lambda item: item.rank), *sorted(observations, key=lambda item: item.rank))
@@ -80,29 +81,29 @@ def recorded(
 
     def body(work: Work) -> str:
         work.project, work.session = project, session
-        query = work.body(asked.query)
+        query = work.body(request.query)
         numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
         work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("recall", replace(who, user=asked.user, key=None), body)
+    outcome = engine.writer.run("recall", replace(who, user=request.user, key=None), body)
     return str(outcome.events[-1].envelope.event_id)
 
 
 def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
-    """The pack that a ``recall(…, receipt=True)`` gave, as it was given, with ``changed``: what of it is otherwise now.
+    """Return the pack that ``recall(…, receipt=True)`` gave, with ``changed``: the differences to the present.
 
-    ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
+    ``receipt`` is ``pack.receipt``. A text that was erased since is missing. The result is None if this user has no such receipt.
     """
     with engine.reading() as connection:
-        entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
-        event = read_event(connection, entry.position) if entry is not None else None
+        audited = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
+        event = read_event(connection, audited.position) if audited is not None else None
         if event is None or not isinstance(event.data, RecallDelivered) or event.envelope.user != user:
             return None
         data = event.data
         chars = data.settings.get("entry_chars")
-        given = [each for each in data.items if each.subject[:1] != "o"]
-        items = [_given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
+        delivered = [entry for entry in data.items if entry.subject[:1] != "o"]
+        items = [_item_then(connection, entry, rank, data.seen) for rank, entry in enumerate(delivered, 1)]
         if isinstance(chars, int):
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
@@ -123,28 +124,28 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         used=data.used,
         receipt=event.envelope.event_id,
         seen=data.seen,
-        changed=tuple(each for each in changes if each is not None),
+        changed=tuple(change for change in changes if change is not None),
         observations=tuple(item for item in observations if not item.cut),
         cut=(*pack.cut, *(item for item in observations if item.cut)),
     )
 
 
 def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
-    """The observations of a receipt as they stood."""
-    given = [each for each in data.items if each.subject[:1] == "o"]
+    """Return the observations of a receipt as they stood."""
+    delivered = [entry for entry in data.items if entry.subject[:1] == "o"]
     as_of = data.settings.get("as_of")
-    if not given or not isinstance(as_of, str):
+    if not delivered or not isinstance(as_of, str):
         return []
     with _then(engine, data.seen).reading() as connection:
-        found = current(connection, [each.subject for each in given], as_of)
+        then = current(connection, [entry.subject for entry in delivered], as_of)
     return [
-        _as_given(each, observed(observation, rank) if (observation := found.get(each.subject)) else None, rank)
-        for rank, each in enumerate(given, 1)
+        _as_given(entry, observed(observation, rank) if (observation := then.get(entry.subject)) else None, rank)
+        for rank, entry in enumerate(delivered, 1)
     ]
 
 
 def _then(engine: Engine, seen: int) -> Engine:
-    """The ledger as it stood at a position; as it is, inside the batch that has not been committed."""
+    """Return the ledger as it stood at a position. Inside an uncommitted batch, return the ledger as it is."""
     try:
         return at(engine, seen)
     except RejectedError:
@@ -152,44 +153,44 @@ def _then(engine: Engine, seen: int) -> Engine:
 
 
 def _disputed_then(engine: Engine, items: list[Item], seen: int) -> list[Item]:
-    """With the conflicts that stood open when the pack was given."""
+    """Return the items with the conflicts that were open when the pack was given."""
     with _then(engine, seen).reading() as past:
         disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
     return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
 
-def _given(connection: Connection, each: Delivered, rank: int, seen: int) -> Item:
+def _item_then(connection: Connection, delivered: Delivered, rank: int, seen: int) -> Item:
     memory, passage, text, entry = None, None, None, None
-    kind = each.subject[:1]
-    first = first_position(connection, each.subject)
+    kind = delivered.subject[:1]
+    first = first_position(connection, delivered.subject)
     if kind == "m" and first is not None:
         state = memories.get_at(connection, first, seen)
         memory = memories_shown(connection, [state])[0] if state is not None else None
         text = memory.content if memory is not None else None
     elif kind in "ics":
-        passage = _passage_then(connection, each)
+        passage = _passage_then(connection, delivered)
         text = passage.content
-    elif kind == "p" and (event := read_event(connection, each.position)) is not None:
+    elif kind == "p" and (event := read_event(connection, delivered.position)) is not None:
         entry = _entry(event)
-        text = of_state(each.subject, entry).content if entry is not None else None
+        text = of_state(delivered.subject, entry).content if entry is not None else None
     return Item(
         rank=rank,
-        score=rules.shown(each.score),
-        match=rules.shown(each.signals.get(MATCH, 0)),
+        score=rules.shown(delivered.score),
+        match=rules.shown(delivered.signals.get(MATCH, 0)),
         source=SOURCES.get(kind, KINDS.get(kind, kind)),
-        id=each.subject,
+        id=delivered.subject,
         content=text,
-        signals=_signals(each),
-        cut=each.cut,
-        section=each.section,
+        signals=_signals(delivered),
+        cut=delivered.cut,
+        section=delivered.section,
         memory=memory,
         passage=passage,
         state=entry,
     )
 
 
-def _passage_then(connection: Connection, each: Delivered) -> Passage:
-    event = read_event(connection, each.position)
+def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
+    event = read_event(connection, delivered.position)
     data = event.data if event is not None else None
     whole: str | None = None
     heading: tuple[str, ...] = ()
@@ -198,33 +199,33 @@ def _passage_then(connection: Connection, each: Delivered) -> Passage:
     if event is not None and isinstance(data, ChunkAdded):
         whole, heading, document = data.content, data.heading_path or (), event.stream
     elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
-        whole = text_of(connection, getattr(data, each.field, None))
+        whole = text_of(connection, getattr(data, delivered.field, None))
         begun = read_event(connection, event.first)
     elif isinstance(data, MessageAppended):
-        whole = part_texts(data.parts) if each.field == "parts" else text_of(connection, data.content)
+        whole = part_texts(data.parts) if delivered.field == "parts" else text_of(connection, data.content)
         role, name = data.role, folded(data.speaker or "")
     envelope = begun.envelope if begun is not None else None
     names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
-    text = whole[each.start : each.end] if whole is not None else None
+    text = whole[delivered.start : delivered.end] if whole is not None else None
     return Passage(
-        id=each.subject,
-        field=each.field,
-        start=each.start,
-        end=each.end,
+        id=delivered.subject,
+        field=delivered.field,
+        start=delivered.start,
+        end=delivered.end,
         content=text,
         user=envelope.user if envelope is not None else None,
         project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
         session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
         occurred_at=moment("occurred_at", envelope.occurred_at or envelope.recorded_at) if envelope else "",
-        position=each.position,
+        position=delivered.position,
         document=document,
         heading_path=heading,
-        speaker=spoken_by("chunk" if document else "", each.field, role, name, text or ""),
+        speaker=spoken_by("chunk" if document else "", delivered.field, role, name, text or ""),
     )
 
 
 def _changed(connection: Connection, item: Item, seen: int) -> str | None:
-    """What became of an item since, in a few words."""
+    """Return the change of an item since, in a few words, or None."""
     if item.content is None:
         return f"{item.id}: erased"
     if item.memory is not None:
@@ -253,21 +254,23 @@ def _state_changed(connection: Connection, project: str, before: answers.StateEn
     )
 
 
-def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
-    """An observation with the score that it had; None for one that cannot be read any more."""
+def _as_given(delivered: Delivered, item: Item | None, rank: int) -> Item:
+    """Return an observation with the score that it had. Without its text it is shown as erased."""
     known = (
-        item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, content=None)
+        item
+        if item is not None
+        else Item(rank=rank, score=0.0, source="observation", id=delivered.subject, content=None)
     )
-    score, match = rules.shown(each.score), rules.shown(each.signals.get(MATCH, 0))
-    return replace(known, score=score, match=match, signals=_signals(each), cut=each.cut)
+    score, match = rules.shown(delivered.score), rules.shown(delivered.signals.get(MATCH, 0))
+    return replace(known, score=score, match=match, signals=_signals(delivered), cut=delivered.cut)
 
 
-def _signals(each: Delivered) -> dict[str, float]:
-    return {name: rules.shown(value) for name, value in each.signals.items() if name != MATCH}
+def _signals(delivered: Delivered) -> dict[str, float]:
+    return {name: rules.shown(value) for name, value in delivered.signals.items() if name != MATCH}
 
 
 def _observation_changed(connection: Connection, item: Item) -> str | None:
-    """What became of an observation since."""
+    """Return the change of an observation since, in a few words, or None."""
     if item.content is None or item.observation is None:
         return f"{item.id}: erased"
     now = current(connection, [item.id], item.observation.as_of).get(item.id)
@@ -287,7 +290,7 @@ def _observation_changed(connection: Connection, item: Item) -> str | None:
 def _why_hidden(connection: Connection, passage: Passage) -> str:
     row = first_position(connection, passage.id)
     gone = sessions.hidden(connection, row) if row is not None else []
-    return next((each.why for each in gone if each.first <= passage.position <= each.last), "")
+    return next((part.why for part in gone if part.first <= passage.position <= part.last), "")
 
 
 def _delivered(item: Item) -> Delivered:

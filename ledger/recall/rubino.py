@@ -1,7 +1,7 @@
-"""``rubino/1``: the ranking of another product, as it was released; nothing here is used by ours.
+"""``rubino/1``: the ranking of rubino as it was released. Our own ranking uses nothing of it.
 
-Reciprocal ranks in the list by words and in the list by vectors, 3 / (60 + rank) each, times the weight of the kind. What is
-missing to ``limit`` is filled up, never above a direct hit: memories near in the graph of names, then the newest.
+Reciprocal ranks in the list by words and in the list by vectors, 3 / (60 + rank) each, times the weight of the kind. Places
+that are left up to ``limit`` are filled, always below the direct hits: memories near in the graph of names, then the newest.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
 
 
 def by_rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates by their ranks in both lists, best first; each score is set."""
+    """Return the candidates by their ranks in both lists, best first, with their scores set."""
     for candidate in candidates:
         candidate.score, candidate.signals = 0.0, {}
     lists = {
-        "text": best_first([each for each in candidates if each.bm25 > 0], "bm25"),
-        "vector": best_first([each for each in candidates if each.cosine is not None], "cosine"),
+        "text": best_first([candidate for candidate in candidates if candidate.bm25 > 0], "bm25"),
+        "vector": best_first([candidate for candidate in candidates if candidate.cosine is not None], "cosine"),
     }
     for name, ranked in lists.items():
         for rank, candidate in enumerate(ranked, 1):
@@ -37,36 +37,36 @@ def by_rank(candidates: Sequence[Candidate]) -> list[Candidate]:
         if (factor := KINDS.get(candidate.kind, 1.0)) != 1:
             candidate.signals["kind"] = factor
             candidate.score *= factor
-    return best_first([each for each in candidates if each.score > 0], "score")
+    return best_first([candidate for candidate in candidates if candidate.score > 0], "score")
 
 
 def tail(
     connection: Connection,
-    asked: Asked,
-    wanted: Wanted,
+    request: Asked,
+    filters: Wanted,
     states: dict[int, Memory],
     near: Sequence[tuple[int, int]],
     known: set[int],
     missing: int,
 ) -> list[tuple[Memory, dict[str, float]]]:
     """Return the memories that fill up the page, with their signals."""
-    found = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
-    known = known | {state.row for state, _ in found}
+    fillers = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
+    known = known | {state.row for state, _ in fillers}
     newest = memories.listing(
         connection,
-        user=asked.user,
-        statuses=wanted.statuses,
-        kinds=asked.kinds,
-        projects=wanted.projects,
+        user=request.user,
+        statuses=filters.statuses,
+        kinds=request.kinds,
+        projects=filters.projects,
         limit=len(known) + missing,
-        valid=wanted.at,
-        metadata=asked.metadata,
+        valid=filters.at,
+        metadata=request.metadata,
     )
-    found += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
-    return found[:missing]
+    fillers += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
+    return fillers[:missing]
 
 
-def near_in_graph(connection: Connection, asked: Asked, wanted: Wanted) -> list[tuple[int, int]]:
+def near_in_graph(connection: Connection, request: Asked, filters: Wanted) -> list[tuple[int, int]]:
     """Return the rows of memories near the names of the question, each with its distance."""
-    text, at = asked.query[:READ_CHARS], wanted.at or asked.now
-    return graph.neighborhood(connection, text, asked.user, at=at, limit=2 * asked.k, projects=wanted.projects)
+    text, at = request.query[:READ_CHARS], filters.at or request.now
+    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.k, projects=filters.projects)

@@ -1,1 +1,1 @@
-"""Text indexes, ranking, context, vectors."""
+"""Text indexes, ranking, neighbors of turns, and vectors."""

@@ -1,4 +1,4 @@
-"""Among how many texts a recall searches: counted once in a process, and from then on by what was written since."""
+"""The number of texts that a recall searches: counted once in a process, then adjusted by the events written since."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from ledger.domain.events import (
 from projections.core.rows import Connection
 from projections.search import memory_hits, passages
 
-FOLLOWED = 1_000  # events; after more everything is counted again
-KEPT = 64  # numbers: of as many users, projects and kinds
+FOLLOWED = 1_000  # events that are followed; after more everything is counted again
+KEPT = 64  # numbers that are cached, each of a combination of user, projects and kinds
 
+# Events that change rows of subjects other than their own stream's.
 _ELSEWHERE = (*WAYS_BACK, ContentErased, ProjectionSuspended, ProjectionResumed, ProjectionsRebuilt)
-ELSEWHERE = tuple(each.__name__ for each in _ELSEWHERE)  # what changes rows of subjects whose streams it is not in
+ELSEWHERE = tuple(event_type.__name__ for event_type in _ELSEWHERE)
+# Events that change or remove older passages.
 _TAKING = (DocumentReplaced, DocumentRemoved, DocumentRestored, MessagesHidden, MessageRepaired)
-TAKING = tuple(each.__name__ for each in (*_TAKING, TextQuarantined, TextReleased))  # ... or passages of before
+TAKING = tuple(event_type.__name__ for event_type in (*_TAKING, TextQuarantined, TextReleased))
 
 W = TypeVar("W")
 Moment = tuple[int, bytes]  # a position, and the head of the log there
 
 
 class Counts:
-    """The numbers that one open ledger knows; batches that were undone and other processes are no exception."""
+    """The cached numbers of an open ledger. They stay right after undone batches and writes of other processes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Moment, int]] = {}
@@ -77,9 +79,9 @@ class Counts:
 
 
 def _head(connection: Connection, position: int) -> bytes | None:
-    """The positions of a batch that was undone are others' by now."""
-    found = connection.execute("SELECT head FROM main.events WHERE position = ?", (position,)).fetchone()
-    return found[0] if found is not None else None
+    """Return the head of the log at a position: after an undone batch the position belongs to another event."""
+    row = connection.execute("SELECT head FROM main.events WHERE position = ?", (position,)).fetchone()
+    return row[0] if row is not None else None
 
 
 def _has(connection: Connection, types: Sequence[str], after: int) -> bool:

@@ -1,4 +1,4 @@
-"""The text index over memories: for recall by words, and for finding which memories a response can restate."""
+"""The text index over memories, for recall by words."""
 
 from __future__ import annotations
 
@@ -56,8 +56,10 @@ def _texts(state: Memory | None) -> Values | None:
 
 
 class Wanted(Struct, frozen=True):
-    """What a search is among: memories of one user that hold at a time, in some projects, of some kinds and statuses; without
-    a time whether they hold or not."""
+    """A filter of searched memories: one user, some projects, kinds and statuses, and a time at which they hold.
+
+    Without a time, memories that do not hold are searched too.
+    """
 
     user: str
     at: str | None
@@ -67,12 +69,13 @@ class Wanted(Struct, frozen=True):
     metadata: Pairs = NO_PAIRS
 
     def condition(self) -> tuple[str, list[object]]:
-        """As SQL on ``m``, and its values."""
-        statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
+        """Return the filter as SQL on ``m``, and its values."""
+        # Our own words, spelled out in the SQL so that an index on a status can serve.
+        statuses = ", ".join(f"'{status}'" for status in self.statuses)
         where = Conditions("m.user = ?", self.user)
         where.add(f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}")
         where.add("m.quarantined = 0")
-        if self.statuses != ("active",):  # what was hidden before anybody believed it never counts
+        if self.statuses != ("active",):  # a memory that was hidden as a candidate was never believed
             where.add("(m.before IS NULL OR m.before <> 'candidate')")
         if self.at is not None:
             where.add("m.valid_from <= ? AND (m.valid_to IS NULL OR m.valid_to > ?)", self.at, self.at)
@@ -88,7 +91,7 @@ SOURCE = source_of(SEARCH, "bm25(search, 1.0, 0.5)", MEMORIES)
 def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> Iterator[tuple[Memory, float]]:
-    """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
+    """Yield the wanted memories that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
@@ -96,27 +99,27 @@ def matching(
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
 ) -> Iterator[tuple[Memory, float]]:
-    """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
+    """Yield the memories that ``matching`` would have found at a position, on a connection whose views hide the tables."""
     same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
     query = (expression, wanted.condition(), from_row, position, "memory_versions", same, _texts)
     return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
 
 
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
-    """How many memories there are to search."""
+    """Return the number of memories that a search goes through."""
     condition, values = wanted.condition()
     return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).fetchone()[0])
 
 
-# The memories that the events after a position have made or changed
+# The memories that the events after a position made or changed.
 _TOUCHED = (
     "SELECT f.position FROM main.events e CROSS JOIN main.events f ON f.stream = e.stream AND f.version = 1"
-    " WHERE e.position > ? AND +e.stream >= 'm_' AND +e.stream < 'm`'"  # by the positions, of which there are few
+    " WHERE e.position > ? AND +e.stream >= 'm_' AND +e.stream < 'm`'"  # "+": by the positions, of which there are few
 )
 
 
 def count_since(connection: sqlite3.Connection, wanted: Wanted, position: int) -> int:
-    """How many more there are than were at a position, where no act on other subjects lies between."""
+    """Return the growth of ``count`` since a position, if no event since acted on other subjects' memories."""
     condition, values = wanted.condition()
     now = f"SELECT count(*) FROM memories m NOT INDEXED WHERE m.row IN ({_TOUCHED}) AND {condition}"
     then = (
@@ -131,8 +134,10 @@ def count_since(connection: sqlite3.Connection, wanted: Wanted, position: int) -
 def having(
     connection: sqlite3.Connection, expression: str, user: str, projects: Sequence[str | None], *, limit: int
 ) -> Iterator[Memory]:
-    """The memories of a user in some projects, whatever their status, with one of these words in their content; the newest of
-    those that the index has, and all that wait for it."""
+    """Yield the memories of a user in some projects, of any status, whose content has one of some words.
+
+    The newest of the indexed memories are searched, and all that wait for the index.
+    """
     scope = " OR ".join(["m.project IS ?"] * len(projects))
     where, values = f"m.user = ? AND ({scope}) AND m.content IS NOT NULL", (user, *projects)
     seen: set[int] = set()

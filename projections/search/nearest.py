@@ -1,7 +1,7 @@
 """Exact search among the vectors of one model, by NumPy in memory.
 
-What is kept in memory follows the file: vectors written by others come in, deleted ones go out, and after every event
-whose text may have changed it is known again which texts have no vector. A snapshot older than what is kept changes nothing.
+The vectors in memory follow the file: other processes' vectors come in, deleted ones go out, and after every event that may
+have changed a text the list of texts without a vector is corrected. An older snapshot changes nothing.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ledger.domain.events import WAYS_BACK, ContentErased
 from projections.search import vectors
 from projections.search.vectors import CORPORA, Entry, Key, Text
 
-DECIMALS = 6  # of a cosine: beyond them it is the order of additions that differs
-CHUNK = 4_000  # vectors read at a time
-LOOKED_THROUGH = 20_000  # events; after more every text is compared again
-WIDENING = 4  # how much further down the ranking is looked when too few of its first hold
+DECIMALS = 6  # of a cosine: further ones depend on the order of additions
+CHUNK = 4_000  # vectors that are read together
+LOOKED_THROUGH = 20_000  # events that are followed; after more every text is compared again
+WIDENING = 4  # the factor by which the ranking is read further if too few of its first texts are wanted
 
 Hit = tuple[str, int, float]  # (corpus, row, cosine)
-Ranked = tuple[str, int, float, bytes]  # and the digest of the text that the vector is of
-Keep = Callable[[str, Sequence[int]], Collection[int]]  # of rows of a corpus, those that are wanted
-Ranking = Callable[[int], list[Ranked]]  # the best so many
+Ranked = tuple[str, int, float, bytes]  # a hit with the digest of the text that the vector was made of
+Keep = Callable[[str, Sequence[int]], Collection[int]]  # returns the wanted rows among some rows of a corpus
+Ranking = Callable[[int], list[Ranked]]  # returns the given number of best hits
 
 _ERASED = (ContentErased.__name__,)
-_EVERYTHING_AGAIN = tuple(each.__name__ for each in WAYS_BACK)
+_EVERYTHING_AGAIN = tuple(event_type.__name__ for event_type in WAYS_BACK)
 
 
 class WrongDimension(Exception):
-    """The vectors in the file are not of the model that asks."""
+    """The vectors in the file have another dimension than those of the model."""
 
 
 class Index:
-    """What one open ledger keeps of one model's vectors; for many threads."""
+    """The vectors of one model that an open ledger keeps in memory, for many threads."""
 
     def __init__(self, secret: bytes, model: str, matrix: Matrix) -> None:
         self._secret, self._model, self._matrix = secret, model, matrix
@@ -47,11 +47,11 @@ class Index:
 
     def _forget(self) -> None:
         self._matrix.clear()
-        self._seen = 0  # the highest id of the file when it was last looked at
-        self._last = 0  # the highest id kept
+        self._seen = 0  # the highest id of the file at the last refresh
+        self._last = 0  # the highest id in memory
         self._marks: dict[Key, bytes] = {}
         self._lacking: dict[Key, tuple[bytes, int]] = {}  # digest of the text, and its owner
-        self._unsure: set[Key] = set()  # whose vector went, or is damaged
+        self._unsure: set[Key] = set()  # keys whose vector was deleted or is damaged
         self._position, self._generation = -1, -1
 
     def clear(self) -> None:
@@ -61,11 +61,15 @@ class Index:
     # --- following the file --------------------------------------------------------------------------------------
 
     def refresh(self, connection: sqlite3.Connection, dimension: int) -> None:
-        """Brings what is kept up to this snapshot; ``WrongDimension`` when the file's vectors have another."""
+        """Bring the vectors in memory up to this snapshot.
+
+        Raises:
+            WrongDimension: The vectors of the file have another dimension.
+        """
         with self._lock:
             position = connection.execute("SELECT max(position) FROM main.events").fetchone()[0] or 0
             if 0 <= self._position < position and self._since(connection, position, _ERASED):
-                self._forget()  # nothing of it stays in memory
+                self._forget()  # nothing of an erased text stays in memory
             seen = vectors.last_id(connection)
             if seen is None:
                 if self._seen:
@@ -78,38 +82,38 @@ class Index:
             self._survey(connection, position)
 
     def _follow(self, connection: sqlite3.Connection, seen: int, dimension: int) -> None:
-        found = vectors.dimension(connection, self._model)
-        if found is not None and found != dimension:
+        stored = vectors.dimension(connection, self._model)
+        if stored is not None and stored != dimension:
             self._forget()
-            raise WrongDimension(f"its vectors have {found} numbers, and now it gives {dimension}")
+            raise WrongDimension(f"the stored vectors have {stored} numbers, but the model now returns {dimension}")
         if self._last and not _has(connection, self._last):
-            there = vectors.ids(connection, self._model)
-            for key in self._matrix.forget(self._matrix.ids() - there):
+            stored_ids = vectors.ids(connection, self._model)
+            for key in self._matrix.forget(self._matrix.ids() - stored_ids):
                 self._marks.pop(key, None)
                 self._unsure.add(key)
-            self._last = max((id for id in there if id <= self._last), default=0)
+            self._last = max((id for id in stored_ids if id <= self._last), default=0)
         if not self._last:
             self._matrix.expect(vectors.counts(connection).get(self._model, 0), dimension)
         new = vectors.entries(connection, self._model, self._last)
-        while some := list(islice(new, CHUNK)):
-            self._last = some[-1].id
-            self._unsure.update(each.key for each in some if len(each.vector) != 4 * dimension)
-            self._take([each for each in some if len(each.vector) == 4 * dimension])
+        while batch := list(islice(new, CHUNK)):
+            self._last = batch[-1].id
+            self._unsure.update(entry.key for entry in batch if len(entry.vector) != 4 * dimension)
+            self._take([entry for entry in batch if len(entry.vector) == 4 * dimension])
         self._seen = seen
 
     def _take(self, entries: Sequence[Entry]) -> None:
         damaged = set(self._matrix.add(entries))
         self._unsure |= damaged
-        for each in entries:
-            if each.key in damaged:
-                self._marks.pop(each.key, None)
+        for entry in entries:
+            if entry.key in damaged:
+                self._marks.pop(entry.key, None)
                 continue
-            self._marks[each.key] = each.text
-            if self._lacking.get(each.key, (b"", 0))[0] == each.text:
-                del self._lacking[each.key]
+            self._marks[entry.key] = entry.text
+            if self._lacking.get(entry.key, (b"", 0))[0] == entry.text:
+                del self._lacking[entry.key]
 
     def _survey(self, connection: sqlite3.Connection, position: int) -> None:
-        """Which texts have no vector that is theirs, from the events since the last look."""
+        """Correct the list of texts without a current vector by the events since the last look."""
         generation = connection.execute("SELECT max(generation) FROM main.checkpoint").fetchone()[0]
         if position < self._position:
             return
@@ -129,38 +133,38 @@ class Index:
         self._position, self._generation = position, generation
 
     def _since(self, connection: sqlite3.Connection, position: int, types: Sequence[str]) -> bool:
-        """Whether an event of these types came since the last look."""
+        """Return True if an event of these types came since the last look."""
         marks = ", ".join("?" * len(types))
         sql = f"SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type IN ({marks}) LIMIT 1"
         return connection.execute(sql, (self._position, position, *types)).fetchone() is not None
 
     def _compare(self, texts: Iterable[Text], before: Iterable[Key]) -> None:
         gone = set(before)
-        for each in texts:
-            key, now = (each.corpus, each.row), vectors.mark(self._secret, each.text)
+        for text in texts:
+            key, now = (text.corpus, text.row), vectors.mark(self._secret, text.text)
             gone.discard(key)
             if self._marks.get(key) == now:
                 self._lacking.pop(key, None)
             else:
-                self._lacking[key] = (now, vectors.owner_of(self._secret, each.user))
+                self._lacking[key] = (now, vectors.owner_of(self._secret, text.user))
         for key in gone:
             self._lacking.pop(key, None)
 
-    # --- what is not in the file ---------------------------------------------------------------------------------
+    # --- vectors that are not in the file ------------------------------------------------------------------------
 
     def lacking(self, user: str, corpora: Collection[str]) -> list[Key]:
-        """The texts of a user that have no vector, newest first."""
+        """Return the texts of a user without a vector, newest first."""
         owner = vectors.owner_of(self._secret, user)
         with self._lock:
-            found = [key for key, (_, whose) in self._lacking.items() if whose == owner and key[0] in corpora]
-        return sorted(found, key=lambda key: key[1], reverse=True)
+            keys = [key for key, (_, whose) in self._lacking.items() if whose == owner and key[0] in corpora]
+        return sorted(keys, key=lambda key: key[1], reverse=True)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Takes vectors that were made just now; they may never get into the file."""
+        """Take vectors that were just made. They may never be written to the file."""
         with self._lock:
             self._take(entries)
 
-    # --- asking --------------------------------------------------------------------------------------------------
+    # --- searches ------------------------------------------------------------------------------------------------
 
     def nearest(
         self,
@@ -172,15 +176,15 @@ class Index:
         limit: int,
         keep: Keep | None = None,
     ) -> list[Hit]:
-        """The texts of a user nearest to a vector, by cosine, equals newest first; those that ``keep`` wants.
+        """Return the wanted texts of a user nearest to a vector by cosine, equal ones newest first.
 
-        Exact: it looks further down the ranking until there are enough of them, or no more.
+        The search is exact: the ranking is read further until enough texts pass ``keep``, or to its end.
         """
         if not any(query) or limit < 1:
             return []
         with self._lock:
             first = self._matrix.ranking(
-                query, vectors.owner_of(self._secret, user), [each for each in corpora if each in CORPORA]
+                query, vectors.owner_of(self._secret, user), [corpus for corpus in corpora if corpus in CORPORA]
             )
         hits: list[Hit] = []
         looked, count = 0, 2 * limit
@@ -194,12 +198,12 @@ class Index:
     def cosines(
         self, connection: sqlite3.Connection, query: bytes, user: str, corpus: str, rows: Sequence[int]
     ) -> dict[int, float]:
-        """The cosines of those of these texts that have a vector."""
+        """Return the cosines of those of these texts that have a vector."""
         if not any(query):
             return {}
         with self._lock:
-            found = self._matrix.of(query, [(corpus, row) for row in rows])
-        return {row: cosine for _, row, cosine in self._current(connection, found, user, None)}
+            ranked = self._matrix.of(query, [(corpus, row) for row in rows])
+        return {row: cosine for _, row, cosine in self._current(connection, ranked, user, None)}
 
     def cosines_among(
         self, connection: sqlite3.Connection, user: str, corpus: str, rows: Sequence[int]
@@ -213,15 +217,15 @@ class Index:
     def _current(
         self, connection: sqlite3.Connection, ranked: Sequence[Ranked], user: str, keep: Keep | None
     ) -> list[Hit]:
-        """Those whose text is believed, this user's, and the one that the vector was made of."""
+        """Return the hits whose text is believed, belongs to this user, and is the text that the vector was made of."""
         right: set[tuple[str, int, bytes]] = set()
-        for letter in dict.fromkeys(each[0] for each in ranked):
+        for letter in dict.fromkeys(hit[0] for hit in ranked):
             rows: Collection[int] = [row for corpus, row, _, _ in ranked if corpus == letter]
             rows = rows if keep is None else keep(letter, list(rows))
-            for each in vectors.texts(connection, letter, rows) if rows else ():
-                if each.user == user:
-                    right.add((letter, each.row, vectors.mark(self._secret, each.text)))
-        return [(corpus, row, cosine) for corpus, row, cosine, text in ranked if (corpus, row, text) in right]
+            for text in vectors.texts(connection, letter, rows) if rows else ():
+                if text.user == user:
+                    right.add((letter, text.row, vectors.mark(self._secret, text.text)))
+        return [(corpus, row, cosine) for corpus, row, cosine, mark in ranked if (corpus, row, mark) in right]
 
 
 def _has(connection: sqlite3.Connection, id: int) -> bool:
@@ -232,9 +236,9 @@ def _has(connection: sqlite3.Connection, id: int) -> bool:
 
 
 class Matrix:
-    """All vectors as one matrix, a row a vector; what is gone stays in it, marked, until it is half of it.
+    """All vectors as one matrix, a row for each. Deleted vectors stay, marked, until they are half of the matrix.
 
-    ``add`` says which of the vectors are damaged.
+    ``add`` returns the keys of damaged vectors.
     """
 
     def __init__(self, numpy: ModuleType) -> None:
@@ -252,7 +256,7 @@ class Matrix:
         self._places: dict[Key, int] = {}
 
     def ids(self) -> set[int]:
-        """Of those that are in the file."""
+        """Return the ids of the vectors that are in the file."""
         ids = self._ids[: self._count][self._alive[: self._count]]
         return set(ids[ids > 0].tolist())
 
@@ -260,27 +264,27 @@ class Matrix:
         if not entries:
             return []
         numpy = self._numpy
-        new = numpy.frombuffer(b"".join(each.vector for each in entries), dtype="<f4").reshape(len(entries), -1)
+        new = numpy.frombuffer(b"".join(entry.vector for entry in entries), dtype="<f4").reshape(len(entries), -1)
         self.expect(len(entries), new.shape[1])
         start, end = self._count, self._count + len(entries)
         self._data[start:end] = new
-        self._ids[start:end] = [each.id for each in entries]
-        self._owners[start:end] = [each.owner for each in entries]
-        self._rows[start:end] = [each.row for each in entries]
-        self._corpora[start:end] = [ord(each.corpus) for each in entries]
+        self._ids[start:end] = [entry.id for entry in entries]
+        self._owners[start:end] = [entry.owner for entry in entries]
+        self._rows[start:end] = [entry.row for entry in entries]
+        self._corpora[start:end] = [ord(entry.corpus) for entry in entries]
         lengths = numpy.einsum("ij,ij->i", new, new, dtype=numpy.float64)
         sound = abs(lengths - 1) < vectors.ROUGHLY
-        self._alive[start:end] = sound  # and a vector of zeros is near nothing
+        self._alive[start:end] = sound  # a vector of zeros is not alive: it is near nothing
         damaged = numpy.nonzero(~sound & (lengths != 0))[0].tolist()
-        self._marks += [each.text for each in entries]
-        for place, each in enumerate(entries, start):
-            older = self._places.get(each.key)
+        self._marks += [entry.text for entry in entries]
+        for place, entry in enumerate(entries, start):
+            older = self._places.get(entry.key)
             if older is not None:
                 self._alive[older] = False
                 self._gone += 1
-            self._places[each.key] = place
+            self._places[entry.key] = place
         self._count = end
-        return [entries[each].key for each in damaged]
+        return [entries[place].key for place in damaged]
 
     def forget(self, gone: Collection[int]) -> list[Key]:
         keys: list[Key] = []
@@ -297,7 +301,7 @@ class Matrix:
         return keys
 
     def expect(self, more: int, dimension: int) -> None:
-        """Makes room for so many. Arrays that a reader holds stay as they are: it goes on with the old ones."""
+        """Make room for more vectors. A reader's arrays stay as they are, because the arrays are replaced and not changed."""
         if self._gone > 1_000 and 2 * self._gone > self._count:
             self._compact()
         need = self._count + more
@@ -313,11 +317,11 @@ class Matrix:
                 setattr(self, name, wider)
 
     def _compact(self) -> None:
-        there = self._numpy.nonzero(self._alive[: self._count])[0]
+        alive = self._numpy.nonzero(self._alive[: self._count])[0]
         for name in ("_data", "_ids", "_owners", "_rows", "_corpora", "_alive"):
-            setattr(self, name, getattr(self, name)[there])
-        self._marks = [self._marks[place] for place in there.tolist()]
-        self._count, self._gone = len(there), 0
+            setattr(self, name, getattr(self, name)[alive])
+        self._marks = [self._marks[place] for place in alive.tolist()]
+        self._count, self._gone = len(alive), 0
         keys = zip(self._corpora.tolist(), self._rows.tolist(), strict=True)
         self._places = {(chr(corpus), row): place for place, (corpus, row) in enumerate(keys)}
 
@@ -326,27 +330,27 @@ class Matrix:
         data, rows, letters, marks = self._data, self._rows, self._corpora, self._marks
         if not count:
             return lambda _: []
-        wanted = self._alive[:count] & (self._owners[:count] == owner)
+        chosen = self._alive[:count] & (self._owners[:count] == owner)
         if len(corpora) < len(CORPORA):
-            wanted &= numpy.isin(letters[:count], [ord(each) for each in corpora])
-        among = int(wanted.sum())
+            chosen &= numpy.isin(letters[:count], [ord(corpus) for corpus in corpora])
+        among = int(chosen.sum())
         computed: list[Any] = []
 
         def first(size: int) -> list[Ranked]:
             size = min(size, among)
             if not size:
                 return []
-            if not computed:  # outside of the lock
+            if not computed:  # computed here, outside of the lock
                 computed.append(data[:count] @ numpy.frombuffer(query, dtype="<f4"))
-                computed[0][~wanted] = -numpy.inf
+                computed[0][~chosen] = -numpy.inf
             cosines = computed[0]
             least = numpy.partition(cosines, count - size)[count - size]
             places = numpy.nonzero(cosines >= least - 2 * 10**-DECIMALS)[0].tolist()
-            found = [
+            ranked = [
                 (chr(int(letters[place])), int(rows[place]), round(float(cosines[place]), DECIMALS), marks[place])
                 for place in places
             ]
-            return sorted(found, key=_order)[:size]
+            return sorted(ranked, key=_order)[:size]
 
         return first
 
@@ -354,10 +358,10 @@ class Matrix:
         known = [(key, place) for key in keys if (place := self._places.get(key)) is not None and self._alive[place]]
         if not known:
             return []
-        found = self._data[[place for _, place in known]] @ self._numpy.frombuffer(query, dtype="<f4")
+        cosines = self._data[[place for _, place in known]] @ self._numpy.frombuffer(query, dtype="<f4")
         return [
             (*key, round(cosine, DECIMALS), self._marks[place])
-            for (key, place), cosine in zip(known, found.tolist(), strict=True)
+            for (key, place), cosine in zip(known, cosines.tolist(), strict=True)
         ]
 
     def among(self, keys: Sequence[Key]) -> tuple[list[Ranked], dict[tuple[int, int], float]]:
@@ -381,7 +385,7 @@ def _order(ranked: Ranked) -> tuple[float, str, int]:
 
 
 def matrix() -> Matrix | None:
-    """None where NumPy is not installed."""
+    """Return an empty matrix, or None if NumPy is not installed."""
     with suppress(ImportError):
         return Matrix(importlib.import_module("numpy"))
     return None

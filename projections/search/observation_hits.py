@@ -1,4 +1,4 @@
-"""Searching observations by words, as they stand and stood: those of one user, active and fresh, and whose sources hold."""
+"""The search for observations by words, now and at a moment: active and fresh ones of one user with live sources."""
 
 from __future__ import annotations
 
@@ -16,38 +16,37 @@ from projections.views.memories import HOLDS
 from projections.views.observations import SEARCH, SOURCE, from_row
 
 Hits = list[tuple[Observation, float]]
-READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first: what is live
+READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first tell what is live
 
 
 class Wanted(Struct, frozen=True):
-    """What a search is among: observations of one user, in some projects. Whether their sources are live is asked of what is
-    found."""
+    """A filter of searched observations: one user, and some projects. The sources are checked only for the hits."""
 
     user: str
     projects: Sequence[str | None] | None = None
 
     def condition(self) -> tuple[str, list[object]]:
-        """As SQL on ``m``, and its values."""
+        """Return the filter as SQL on ``m``, and its values."""
         where = Conditions("m.user = ? AND m.status = 'active' AND m.stale = ''", self.user)
         where.of_projects(self.projects, "m.project")
         return str(where), where.values
 
 
 def suspended(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """What a search reads and cannot, because it is suspended."""
+    """Return the projections that a search needs and that are suspended."""
     sql = "SELECT name FROM projections WHERE suspended_at IS NOT NULL"
-    found = {name for (name,) in connection.execute(sql)}
-    return tuple(name for name in READS if name in found)
+    names = {name for (name,) in connection.execute(sql)}
+    return tuple(name for name in READS if name in names)
 
 
 def none(connection: sqlite3.Connection, schema: str) -> bool:
-    """Whether there is nothing to search: the common case, and told without asking the index for anything."""
+    """Return True if there is nothing to search, the common case. The answer needs no query to the index."""
     late = connection.execute(f"SELECT 1 FROM {schema}.{SEARCH.waiting.name} LIMIT 1").fetchone()
     return late is None and not size(connection, SEARCH, schema)[0]
 
 
 def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str) -> Hits:
-    """The observations wanted that have words of an expression, best first, with BM25 (more is better)."""
+    """Return the wanted observations that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
     return list(text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=limit))
 
@@ -55,7 +54,7 @@ def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *,
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
 ) -> Hits:
-    """``matching`` as of a position, on a connection where views stand before the tables."""
+    """Return the observations that ``matching`` would have found at a position, on a connection whose views hide the tables."""
     query = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
     return list(text_hits.matching_then(connection, SOURCE, *query, limit=limit))
 
@@ -65,8 +64,8 @@ def _texts(state: Observation) -> tuple[str]:
 
 
 def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> set[str]:
-    """Which of these sources are memories that do not hold at a time."""
-    memories = [each for each in sorted(sources) if each.startswith("m_")]
+    """Return the sources that are memories which do not hold at a time."""
+    memories = [source for source in sorted(sources) if source.startswith("m_")]
     sql = (
         "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position"
         f" WHERE e.stream IN {{}} AND e.version = 1 AND NOT ({HOLDS})"
@@ -75,6 +74,6 @@ def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> 
 
 
 def citing(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """The ids of the observations that have, or had, one of these sources."""
+    """Return the ids of the observations that have, or had, one of these sources."""
     sql = "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN {}"
     return {id for (id,) in rows_among(connection, sql, sorted(sources))}

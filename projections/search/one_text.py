@@ -1,4 +1,4 @@
-"""FTS5 over one text, in memory: whether all of it matches an expression, and where; so there is one matcher and not two."""
+"""FTS5 over one text, in memory, so that a single text is matched by the same rules as the index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIGHLIGHTED = f"highlight(words, 0, '{_START}', '{_END}')"
 
 
 def why_unreadable(expression: str) -> str:
-    """Return FTS5's complaint about an expression, "" without any."""
+    """Return FTS5's complaint about an expression, or ""."""
     try:
         scratch().execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall()
     except sqlite3.OperationalError as error:
@@ -24,31 +24,31 @@ def why_unreadable(expression: str) -> str:
 
 
 def matches(expression: str, text: str) -> bool:
-    """Return True if a whole text matches, as the index would have it in one row."""
+    """Return True if a whole text matches, as it would as one row of the index."""
     return _selected("1", expression, indexed(text)) is not None
 
 
 def spans(expression: str, text: str) -> list[Span]:
-    """Return where a text has what an expression asks for, in characters of it, in order."""
-    # As long as the text but for the marks that set characters of a script without spaces apart.
+    """Return the spans of a text that an expression matches, in characters, in order."""
+    # The spaced text is as long as the text, except for the marks between characters of scripts without spaces.
     highlighted = _selected(_HIGHLIGHTED, expression, spaced(_SIGN.sub(" ", text), _APART))
-    found, at, start = list[Span](), 0, 0
+    places, at, start = list[Span](), 0, 0
     for character in highlighted or "":
         if character == _START:
             start = at
         elif character == _END:
-            found.append((start, at))
+            places.append((start, at))
         elif character != _APART:
             at += 1
-    return found
+    return places
 
 
-def _selected(what: str, expression: str, text: str) -> str | None:
+def _selected(column: str, expression: str, text: str) -> str | None:
     connection = scratch()
     connection.execute("DELETE FROM words")
     connection.execute("INSERT INTO words VALUES (?)", (text,))
     try:
-        row = connection.execute(f"SELECT {what} FROM words WHERE words MATCH ?", (expression,)).fetchone()
+        row = connection.execute(f"SELECT {column} FROM words WHERE words MATCH ?", (expression,)).fetchone()
     finally:
         connection.execute("DELETE FROM words")
     return None if row is None else str(row[0])

@@ -1,10 +1,11 @@
-"""The passages of what was captured, said and ingested, cut at a readable size, and the text index over them.
+"""The passages of captured, said and ingested texts, cut at a readable size, and the text index over them.
 
-A passage is the unit that a search scores; the best one stands for its turn. It holds its own text and nobody else's, so
-that an erased turn leaves nothing in its neighbors: what those lend it in a search is their score, when it is asked.
+A passage is the unit that a search scores; the best passage stands for its turn. A passage holds only its own text, so that
+an erased turn leaves nothing in its neighbors: in a search the neighbors lend only their scores.
 
-A message keeps its passages while it is hidden: a search leaves them out. One whose text lies with a captured turn has none
-of its own. Its time is the one that it was appended with; a time that a repair brings is told by ``messages`` alone.
+A message keeps its passages while it is hidden: a search leaves them out. A message whose text is stored with a captured
+turn has no passages of its own. A passage's time is the time with which the message was appended; only ``messages`` knows
+the time that a repair brings.
 """
 
 from __future__ import annotations
@@ -41,23 +42,24 @@ from projections.search.text_hits import aside, best_first, of_rows, source_of
 from projections.views import quarantine
 from projections.views.documents import CHUNKS
 
-# A row is the position of the event, the field in it, and the number of the passage: of 10 MB of text there are fewer.
+# A row number is the event's position, the field in it, and the number of the passage. A text of 10 MB has fewer passages.
 FIELD_BITS, NUMBER_BITS = 1, 15
 FIELDS = ("prompt", "response")
 TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
-UNTYPED = "\ue000"  # no question has it: in the index it ends a word that is not text
-SEVERAL = "x" + UNTYPED  # that a passage is one of several of its turn, message or summary
+UNTYPED = "\ue000"  # no question contains this character: in the index it ends a word that is not text
+SEVERAL = "x" + UNTYPED  # marks a passage whose turn, message or summary has several
 
 
 class Passage(Struct, frozen=True):
-    """One passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The columns of its row.
+    """A passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The fields are the columns of its row.
 
-    ``pieces`` are how many passages there are of all that was said there: of a message with its parts."""
+    ``pieces`` is the number of passages of the turn or summary; of a message, those of its content and its parts.
+    """
 
     row: int
     corpus: str  # "turn", "chunk", "message" or "summary"
     subject: int
-    id: str  # of the interaction or chunk; of a message or summary the session's
+    id: str  # of the interaction or chunk; the session's id for a message or summary
     field: str
     start: int
     until: int
@@ -65,7 +67,7 @@ class Passage(Struct, frozen=True):
     whole: int
     pieces: int
     speaker: str | None  # of a turn or message that begins with a name, folded
-    above: str | None  # of a chunk: the headings above it that it does not hold itself
+    above: str | None  # of a chunk: the headings above it that its text does not contain
     user: str | None
     project: str | None
     session: str | None  # of a turn or message
@@ -74,12 +76,12 @@ class Passage(Struct, frozen=True):
 
     @property
     def turn(self) -> int:
-        """One number for the text that it is a passage of; the position of that text's event comes first in it."""
+        """Return a number for the text of the passage, in which the position of that text's event comes first."""
         return self.row >> NUMBER_BITS
 
     @property
     def position(self) -> int:
-        """The event that has the text."""
+        """Return the position of the event with the text."""
         return _position(self.row)
 
 
@@ -134,40 +136,40 @@ class Passages:
                     _stand(row, rows)
 
     def _document(self, change: Change, rows: Rows) -> None:
-        """The chunks that the document has now stand; their texts are in the log."""
+        """Let the chunks stand that the document now has; their texts are read from the log."""
         event, state = change.event, change.new
         active = state if state is not None and state.status == "active" else None
         if isinstance(event.data, ChunkAdded) and not change.refold:
             for row in _of_chunk(active, event, event.position) if active is not None else ():
                 _stand(row, rows)
             return
-        wanted = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
+        due = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
         current = rows.find(PASSAGES, ("subject",), (change.first,))
         for row in current:
-            if _position(row[0]) not in wanted:
+            if _position(row[0]) not in due:
                 _end(row, rows, event.position)
-        missing = wanted - {_position(row[0]) for row in current}
+        missing = due - {_position(row[0]) for row in current}
         if missing and active is not None and self._log is not None:
-            for each in self._log.streams([active.id], event.position)[active.id]:
-                if each.position in missing:
-                    for row in _of_chunk(active, each, event.position):
+            for chunk in self._log.streams([active.id], event.position)[active.id]:
+                if chunk.position in missing:
+                    for row in _of_chunk(active, chunk, event.position):
                         _stand(row, rows)
 
     def _again(self, change: Change, rows: Rows) -> None:
-        """What the events in effect say stands from here; what they no longer say ends here."""
+        """Let the passages stand that the events in effect bring, and end all others."""
         at = change.event.position
         events = change.in_effect if change.new is not None else ()
-        wanted = {row[0]: row for each in events for row in self._of_event(change.new, each, at)}
+        due = {row[0]: row for event_in_effect in events for row in self._of_event(change.new, event_in_effect, at)}
         for row in rows.find(PASSAGES, ("subject",), (change.first,)):
-            if row[:-1] == wanted.get(row[0], ())[:-1]:
-                del wanted[row[0]]
+            if row[:-1] == due.get(row[0], ())[:-1]:
+                del due[row[0]]
             else:
                 _end(row, rows, at)
-        for row in wanted.values():
+        for row in due.values():
             _stand(row, rows)
 
     def _of_event(self, state: Any, event: AnyEvent, since: int) -> Iterator[Values]:
-        """The rows of one event's texts; of an event without texts there are none."""
+        """Yield the rows of one event's texts."""
         match event.data:
             case InteractionCaptured() | ResponseAttached():
                 yield from self._of_turn(state, event, since)
@@ -218,13 +220,15 @@ def _first(event: AnyEvent, field: int = 0) -> int:
 def _pieces(
     first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "", headings: Sequence[str] = ()
 ) -> Iterator[Values]:
-    """The rows of one text, numbered from ``first``, under its ``headings``; so many ``more`` belong to the same message,
-    which ``name`` said."""
+    """Yield the rows of one text, numbered from ``first``, under its ``headings``.
+
+    ``more`` is the number of other passages of the same message; ``name`` is the name of its speaker.
+    """
     places = _places(text)
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
         values = (start, until, piece, len(text), len(places) + more)
-        above = " ".join(each for each in headings if each not in piece) or None
+        above = " ".join(heading for heading in headings if heading not in piece) or None
         yield (first + at, *what, *values, _named(what[0], piece, name), above, *place)
 
 
@@ -232,9 +236,9 @@ def _places(text: str) -> list[tuple[int, int]]:
     return [(start, until) for start, until in split(text) if text[start:until].strip()]
 
 
-def _named(corpus: str, text: str, given: str) -> str | None:
-    """The name of who speaks: as given, or as the text begins with it."""
-    name = folded(given or speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
+def _named(corpus: str, text: str, name_given: str) -> str | None:
+    """Return the name of the speaker: the given name, or the name that the text begins with."""
+    name = folded(name_given or speaker(text)[0]) if corpus in (TURN, MESSAGE) else ""
     return name if name and name not in (*PEOPLE, *ASSISTANTS) else None
 
 
@@ -257,25 +261,25 @@ def _indexed(row: Values) -> Values:
 
 
 def _about(row: Values) -> str:
-    """What is known of a text besides its words: the headings above it, and when it was said."""
-    return " ".join(each for each in (row[_ABOVE], day_words(row[_TIME])) if each)
+    """Return the searched words about a text besides its own: the headings above it, and its date."""
+    return " ".join(part for part in (row[_ABOVE], day_words(row[_TIME])) if part)
 
 
 def _place(row: Values) -> str:
-    """Words of the index that tell in which session a text stands, as what, and whether it is one of several."""
+    """Return the index words for a text's session, its corpus, and whether it is one of several passages."""
     session = row[_OF] if row[_CORPUS] == SUMMARY else row[_SESSION]
     words = [place_word(session, row[_CORPUS])] if session is not None else []
     return " ".join([*words, *([SEVERAL] if row[_PIECES] > 1 else [])])
 
 
 def place_word(session: str, corpus: str) -> str:
-    """What the texts of a corpus in a session (its id) have in the column ``place``."""
+    """Return the word that the texts of a corpus in a session (its id) have in the column ``place``."""
     return f"{session.partition('_')[2]}{corpus}{UNTYPED}"
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
-WINDOW = 3  # turns on either side of one
+WINDOW = 3  # turns on either side of a turn
 WHOLE_SESSION = 2_000  # passages; of a longer session only the turns around the best are looked at
 AROUND = 100
 
@@ -289,7 +293,7 @@ _VISIBLE = (
 _FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
 
 
-_METADATA = (  # of what a passage is of: a chunk has that of its document, a turn that of its messages too
+_METADATA = (  # of the passage's subject: a chunk has that of its document, a turn that of its messages too
     f"CASE m.corpus WHEN '{TURN}' THEN coalesce((SELECT metadata FROM interactions WHERE row = m.subject), '')"
     " || coalesce((SELECT group_concat(x.metadata) FROM messages x WHERE x.interaction = m.id), '')"
     f" WHEN '{CHUNK}' THEN (SELECT metadata FROM documents WHERE row = m.subject)"
@@ -298,8 +302,7 @@ _METADATA = (  # of what a passage is of: a chunk has that of its document, a tu
 
 
 class Wanted(Struct, frozen=True):
-    """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages, and nothing in
-    quarantine."""
+    """A filter of searched passages: one user, some corpora and projects, without hidden messages and quarantined texts."""
 
     user: str
     corpora: Sequence[str]
@@ -307,7 +310,7 @@ class Wanted(Struct, frozen=True):
     metadata: Pairs = NO_PAIRS
 
     def condition(self) -> tuple[str, list[object]]:
-        """As SQL on ``m``, and its values."""
+        """Return the filter as SQL on ``m``, and its values."""
         where = Conditions("m.user = ?", self.user)
         where.among("m.corpus", self.corpora)
         where.of_projects(self.projects, "m.project")
@@ -321,7 +324,7 @@ class Wanted(Struct, frozen=True):
 def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> Iterator[tuple[Passage, float]]:
-    """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
+    """Yield the wanted passages that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), passage)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
@@ -329,18 +332,20 @@ def matching(
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
 ) -> Iterator[tuple[Passage, float]]:
-    """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
-    the index, so it is scored aside."""
+    """Yield the passages that ``matching`` would have found at a position, on a connection whose views hide the tables.
+
+    Passages that no longer stand are not in the index, so they are scored apart.
+    """
     condition = wanted.condition()
-    found = text_hits.hits(connection, SOURCE, expression, *condition, limit, schema="main", enough=limit)
+    hits_now = text_hits.hits(connection, SOURCE, expression, *condition, limit, schema="main", enough=limit)
     then = {row[0]: row for row in gone(connection, position, *condition)}
     late = aside(SOURCE, [(row[0], *_indexed(row)) for row in then.values()], expression)
-    best = best_first([*found, *((then[row], score) for row, score in late.items())])
+    best = best_first([*hits_now, *((then[row], score) for row, score in late.items())])
     return ((passage(row), score) for row, score in best[:limit])
 
 
 def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[object]) -> list[Values]:
-    """The rows that stood at a position and are not in the index any more; ``condition`` is on ``m``."""
+    """Return the rows that stood at a position and have left the index since; ``condition`` is on ``m``."""
     sql = (
         f"SELECT {SOURCE.columns} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
         " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
@@ -349,12 +354,12 @@ def gone(connection: sqlite3.Connection, position: int, condition: str, values: 
 
 
 def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
-    """Those of these passages that are wanted."""
+    """Return the passages of some rows that are wanted."""
     return [passage(row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
 
 
 def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int, before: int) -> list[Passage]:
-    """The newest passages wanted of prompts and messages, before a row."""
+    """Return the newest wanted passages of prompts and messages before a row."""
     condition, values = wanted.condition()
     sql = (
         f"SELECT {SOURCE.columns} FROM passages m WHERE {condition} AND m.field <> 'response' AND m.field <> ''"
@@ -366,16 +371,16 @@ def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int, before: i
 def turns_around(
     connection: sqlite3.Connection, session: str, turns: Sequence[int], without: Sequence[tuple[int, int]] = ()
 ) -> list[int]:
-    """The turns of a session in their order, around some of them, the best first: each with the neighbors it can have.
+    """Return turns of a session with their neighbors, in order. ``turns`` are the best first.
 
-    What else lies in these ranges of positions (``without``) is hidden, and no neighbor.
+    Turns in the ranges of positions ``without`` are hidden and are not neighbors.
     """
     rows = connection.execute("SELECT row FROM passages WHERE session = ? LIMIT ?", (session, WHOLE_SESSION + 1))
-    whole, given = [row for (row,) in rows], set(turns)
+    whole, best = [row for (row,) in rows], set(turns)
     if len(whole) <= WHOLE_SESSION:
         every = {row >> NUMBER_BITS for row in whole}
-        return sorted(each for each in every if each in given or not _within(each, without))
-    found = set(turns)
+        return sorted(turn for turn in every if turn in best or not _within(turn, without))
+    around = set(turns)
     for turn in turns[:AROUND]:
         for beyond, step in ((_BEFORE, 0), (_AFTER, 1)):
             at, steps = turn, 0
@@ -384,26 +389,26 @@ def turns_around(
                 if row is None:
                     break
                 at = row[0] >> NUMBER_BITS
-                if at in given or (skipped := _within(at, without)) is None:
-                    found.add(at)
+                if at in best or (skipped := _within(at, without)) is None:
+                    around.add(at)
                     steps += 1
                 else:
                     at = ((skipped[step] + step) << FIELD_BITS) - step
-    return sorted(found)
+    return sorted(around)
 
 
 def _within(turn: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     at = turn >> FIELD_BITS
-    return next((each for each in ranges if each[0] <= at <= each[1]), None)
+    return next((part for part in ranges if part[0] <= at <= part[1]), None)
 
 
-# No min() or max(): where a view stands before the table, they go through the whole session.
+# No min() or max(): with a view before the table they would read the whole session.
 _BEFORE = "SELECT row FROM passages WHERE session = ? AND row < ? ORDER BY row DESC LIMIT 1"
 _AFTER = "SELECT row FROM passages WHERE session = ? AND row >= ? ORDER BY row LIMIT 1"
 
 
 def count(connection: sqlite3.Connection, wanted: Wanted, after: int | None = None) -> int:
-    """How many texts (not passages) there are to search; of those only that events ``after`` a position brought."""
+    """Return the number of texts (not passages) to search, or of those only that came after the position ``after``."""
     condition, values = wanted.condition()
     since, table = "", "passages m"
     if after is not None:
@@ -413,19 +418,19 @@ def count(connection: sqlite3.Connection, wanted: Wanted, after: int | None = No
 
 
 def speakers(connection: sqlite3.Connection, question: Question, user: str) -> set[str]:
-    """The words of a question that are names of who speaks in a user's turns."""
+    """Return the words of a question that are names of speakers in a user's turns."""
     sql = "SELECT 1 FROM passages WHERE user = ? AND speaker = ? LIMIT 1"
-    found: set[str] = set()
+    names: set[str] = set()
     for size in (1, 2, 3):
         for at in range(len(question.words) - size + 1):
             words = question.words[at : at + size]
             if connection.execute(sql, (user, " ".join(words))).fetchone() is not None:
-                found.update(words)
-    return found
+                names.update(words)
+    return names
 
 
 def stands(connection: sqlite3.Connection, position: int, field: str) -> bool:
-    """Whether a text that an event brought is still there to be found."""
+    """Return True if a text that an event brought can still be found."""
     bits = NUMBER_BITS + FIELD_BITS
     sql = "SELECT 1 FROM passages WHERE row >= ? AND row < ? AND field = ? LIMIT 1"
     return connection.execute(sql, (position << bits, position + 1 << bits, field)).fetchone() is not None

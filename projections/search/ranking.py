@@ -1,19 +1,19 @@
-"""How candidates are ranked: what of the question their words match, what their neighbors and session add, how vectors and
-confidence weigh in. Pure: scores in, scores out, each with the signals that it was made of.
+"""The ranking of candidates by their words, their neighbors and session, their vectors and their confidence. Pure.
 
 ``score/3``, for a text x of a session S, in the order of the steps:
 
     words(x)    (BM25, each word of the question and its other forms taken as one, + idf of each pair of words that stand
                 together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches); of a turn
-                without any of them a tenth of what the words of its date have: 2023 may 8 monday
-    + context   0.3, 0.2, 0.1 x words(y) of the turns y one, two and three away, where x is short; half as much again from
+                without any of them a tenth of the score of its date's words: 2023 may 8 monday
+    + context   0.3, 0.2, 0.1 x words(y) of the turns y one, two and three away, if x is short; half as much again from
                 a turn before that asks
     + session   1/2 the mean of the three best of S
-    fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; with words alone the first
-    x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, a rule of the user's, confidence,
-                kind
+    fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; without vectors the first alone
+    x boosts    each bounded: a named speaker, I and my, a date near, a time word, a bare question, a rule of the user's,
+                confidence, kind
 
-What context, session and factors add to turns is taken off all of them alike before they stand next to memories and chunks.
+Context, session and factors rank turns among each other. Before turns stand next to memories and chunks, all turns are
+scaled down alike. Each score comes with the signals that it was made of.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from ledger.domain.question import Question, folded, indexed_words, nearness, sp
 from ledger.domain.times import day_of
 
 K1, B = 1.2, 0.75
-DAY = 0.1  # of what its date says, for a turn that itself says nothing of the question
+DAY = 0.1  # the weight of a turn's date words if the turn itself has no word of the question
 COVERAGE = 0.5
 PHRASE = 1.0
-NEIGHBORS = (0.3, 0.2, 0.1)  # of the turns one, two and three away, on both sides
-SHORT_CHARS = 500  # a longer text speaks for itself and borrows nothing
+NEIGHBORS = (0.3, 0.2, 0.1)  # weights of the turns one, two and three away, on both sides
+SHORT_CHARS = 500  # a text of this length or longer borrows nothing from its neighbors
 ASKED = 0.5
 SESSION = 0.5
 SESSION_BEST = 3
@@ -48,7 +48,7 @@ DAYS_BEFORE, DAYS_AFTER = 3, 7
 TIME_NAMED = 0.1
 BARE_QUESTION = 0.2
 VECTOR = 0.4
-CONFIDENCE = 0.2  # what is not believed at all counts this much less
+CONFIDENCE = 0.2  # the part of its score that a memory without any confidence loses
 KIND_WEIGHTS = {"identity": 1.1, "user_profile": 1.1, "preference": 1.05, "env": 1.05}
 
 RULE = 0.5
@@ -65,7 +65,7 @@ _TIME_WORD = re.compile(
 )
 
 _WHAT_WAS = frozenset(["did", "was", "were", "had", "have", "has", "been", "ve", "happened"])
-_MARKS = ("always", "never", "from now on", "going forward", "prefer", "rather")  # the pattern asks for one of these
+_MARKS = ("always", "never", "from now on", "going forward", "prefer", "rather")  # _RULE needs one of these
 _RULE = late(
     r"^\W*(?:(?:please|and|also|in (?:the )?future)\W+)*(?:always|never)\b|\b(?:from now on|going forward)\b"
     r"|\b(?:always|never)\b[^.?!\n]{0,120}\bwhen(?:ever)? i\b"
@@ -75,106 +75,107 @@ _RULE = late(
 
 
 class Candidate(Struct):
-    """One text that may answer, as it is ranked: ``key`` tells it from the others of its corpus. Of equals the newer comes
-    first: by ``time`` (since when a memory holds, when a turn was said), then by ``position``."""
+    """A text that may answer a question, with its scores. ``key`` is unique within its corpus.
+
+    Of equal candidates the newer comes first: by ``time`` (since when a memory holds, when a turn was said), then ``position``.
+    """
 
     key: int
-    corpus: str  # "memory", "turn" (a message is one, too) or "chunk"
+    corpus: str  # "memory", "turn" (also for a message) or "chunk"
     text: str
     position: int
     row: int
     bm25: float = 0.0
     cosine: float | None = None
-    group: str | None = None  # its session, within which turns lend each other their scores
+    group: str | None = None  # the session, within which turns lend each other scores
     role: str = ""  # "prompt" or "response" of a turn
-    speaker: str = ""  # of a turn, folded, where it is known by a name
-    whole: int = 0  # characters of the text that this is a passage of
+    speaker: str = ""  # folded name of a turn's speaker, if known
+    whole: int = 0  # characters of the text that the passage belongs to
     time: str = ""
     kind: str = ""
     confidence: int = ONE
     words: float = 0.0
-    share: float = 0.0  # of the question's weight, that its words have
+    share: float = 0.0  # the part of the question's weight that its words have
     score: float = 0.0
     signals: dict[str, float] = {}
 
     @property
     def match(self) -> float:
-        """How much of the question it has, from 0 to 1 whatever else there is: by its words, or by its vector where that
-        says more."""
+        """Return the absolute match with the question, from 0 to 1: by the words, or by the vector if that is more."""
         return min(1.0, max(self.share, self.cosine or 0.0))
 
 
 class Terms(Struct, frozen=True):
-    """A question as its stems: each concept's, their weights (idf), and the pairs of them that stand together in it."""
+    """The stems of a question: those of each concept, the weights (idf) of the concepts, and their pairs that stand together."""
 
     concepts: tuple[frozenset[str], ...]
     weights: tuple[float, ...]
     pairs: tuple[tuple[int, int, float], ...]
-    mean: float  # words of a text of the index
-    runs: tuple[tuple[str, float], ...]  # words of scripts without spaces, found as they are
+    mean: float  # the mean number of words of a text of the index
+    runs: tuple[tuple[str, float], ...]  # words of scripts without spaces, searched for as they are
     total: float  # of all weights
-    missing: float  # what nothing stored says weighs as the rarest
-    met: Met  # the concepts that a word is of
+    missing: float  # the weight of concepts that no stored text has: each counts as the rarest
+    met: Met  # the concepts of a word
 
 
 class Met:
-    """The words that were met in texts, and of those that have any the concepts. ``heads`` are how every stem begins, which
-    no stemmer changes: two characters, or one of the shortest."""
+    """The words that were met in texts, with the concepts of those that have any.
+
+    ``heads`` are the first two characters of every stem, or one of the shortest stems; no stemmer changes them.
+    """
 
     def __init__(self, of_stem: dict[str, tuple[int, ...]], stem: Callable[[str], str]) -> None:
         self._of_stem, self._stem = of_stem, stem
-        self._heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
+        self._heads = frozenset(stem_text[:2] if len(stem_text) > 2 else stem_text[:1] for stem_text in of_stem)
         self._met = set[str]()
         self._of_word: dict[str, tuple[int, ...]] = {}
 
     def concepts_of(self, words: set[str]) -> list[tuple[str, tuple[int, ...]]]:
-        """Those of some words that have concepts, with these."""
+        """Return those of some words that have concepts, with the concepts."""
         if fresh := words - self._met:
             heads = self._heads
             for word in fresh:
-                if (word[:2] in heads or word[:1] in heads) and (of := self._of_stem.get(self._stem(word))):
-                    self._of_word[word] = of
+                if (word[:2] in heads or word[:1] in heads) and (concepts := self._of_stem.get(self._stem(word))):
+                    self._of_word[word] = concepts
             self._met |= fresh
         return [(word, self._of_word[word]) for word in self._of_word.keys() & words]
 
     @property
     def concepts(self) -> set[int]:
-        """The concepts that some text had."""
+        """Return the concepts that some text had."""
         return {concept for concepts in self._of_word.values() for concept in concepts}
 
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
-    found, weights, runs = list[frozenset[str]](), list[float](), list[tuple[str, float]]()
+    concepts, weights, runs = list[frozenset[str]](), list[float](), list[tuple[str, float]]()
     by_word: dict[str, int] = {}
     for forms in question.concepts:
         if len(forms[0]) > 1 and unspaced(forms[0]):
             runs.append((forms[0], 1.0))
             continue
-        by_word[forms[0]] = len(found)
-        found.append(frozenset(map(stem, forms)))
-        weights.append(idf(found[-1]))
+        by_word[forms[0]] = len(concepts)
+        concepts.append(frozenset(map(stem, forms)))
+        weights.append(idf(concepts[-1]))
     pairs = [
         (by_word[left], by_word[right], min(weights[by_word[left]], weights[by_word[right]]))
         for left, right in dict.fromkeys(pairwise(question.words))
         if left != right and left in by_word and right in by_word
     ]
     of_stem: dict[str, tuple[int, ...]] = {}
-    for at, stems in enumerate(found):
-        for each in stems:
-            of_stem[each] = (*of_stem.get(each, ()), at)
+    for at, stems in enumerate(concepts):
+        for stem_text in stems:
+            of_stem[stem_text] = (*of_stem.get(stem_text, ()), at)
     total = sum(weights) + sum(weight for _, weight in runs)
     missing = weights.count(0.0) * max(weights, default=0.0)
-    shared = (tuple(found), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
+    shared = (tuple(concepts), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
     return Terms(*shared, total, missing, Met(of_stem, stem))
 
 
 def word_score(text: str, terms: Terms) -> tuple[float, float]:
-    """The score of a text's words, and the share (0 to 1) of the question's weight, by idf, that it has.
+    """Return the score of a text's words, and their share (0 to 1) of the question's weight by idf.
 
-    The score is BM25, more for pairs of words that stand together, less for what of the question is missing.
-
-    A text's own words and the rarity of the question's are all that it takes, so that a text is scored alike wherever it
-    is kept: in the index, before it, or as it was once.
+    The score is BM25, more for pairs of words that stand together, less for missing parts of the question. It depends only on
+    the text's own words and the rarity of the question's, so a text scores alike in the index, before it, or at a past moment.
     """
     places, length, together = _places(text, terms)
     norm = K1 * (1 - B + B * length / terms.mean)
@@ -197,31 +198,33 @@ def word_score(text: str, terms: Terms) -> tuple[float, float]:
 
 
 def matched(text: str, terms: Terms) -> int:
-    """How many of the question's telling words a text has, in whatever form."""
+    """Return the number of the question's telling words that a text has in any form."""
     places, _, together = _places(text, terms)
     return len(places) + sum(run in together for run, _ in terms.runs)
 
 
 def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
-    """Where in a text the concepts of the question stand, counted in words, and how many words there are; and where the
-    question has runs, the text as a phrase of the index, which knows no other signs."""
+    """Return the places of the question's concepts in a text, the text's number of words, and the text as one run.
+
+    Places are counted in words. The run is the text as a phrase of the index without signs; "" if the question has no runs.
+    """
     words = indexed_words(text)
-    found: dict[int, list[int]] = {}
+    places_of: dict[int, list[int]] = {}
     for word, concepts in terms.met.concepts_of(set(words)):
         places = [words.index(word)]
         for _ in range(words.count(word) - 1):
             places.append(words.index(word, places[-1] + 1))
         for concept in concepts:
-            found[concept] = [*found[concept], *places] if concept in found else places
-    return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
+            places_of[concept] = [*places_of[concept], *places] if concept in places_of else places
+    return places_of, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
 
 
-# --- the company a text keeps ----------------------------------------------------------------------------------------
+# --- neighbors and sessions ------------------------------------------------------------------------------------------
 
 
 def with_context(candidates: Sequence[Candidate], around: Mapping[str, Sequence[int]]) -> None:
-    """Adds to each short turn what its neighbors have; ``around`` has the keys of every session's turns in their order."""
-    own = {(each.group, each.key): each for each in candidates if each.group is not None}
+    """Add to each short turn a part of its neighbors' scores. ``around`` has the keys of every session's turns in order."""
+    own = {(turn.group, turn.key): turn for turn in candidates if turn.group is not None}
     gained: list[tuple[Candidate, float]] = []
     for group, keys in around.items():
         for at, key in enumerate(keys):
@@ -230,129 +233,129 @@ def with_context(candidates: Sequence[Candidate], around: Mapping[str, Sequence[
                 continue
             gain = 0.0
             for distance, weight in enumerate(NEIGHBORS, 1):
-                for there in (at - distance, at + distance):
-                    giver = own.get((group, keys[there])) if 0 <= there < len(keys) else None
+                for near in (at - distance, at + distance):
+                    giver = own.get((group, keys[near])) if 0 <= near < len(keys) else None
                     if giver is not None:
-                        asked = ASKED if there == at - 1 and "?" in giver.text else 0.0
-                        gain += weight * (1 + asked) * giver.words
+                        more = ASKED if near == at - 1 and "?" in giver.text else 0.0
+                        gain += weight * (1 + more) * giver.words
             gained.append((receiver, gain))
-    for receiver, gain in gained:  # only now, so that nothing is passed on twice
+    for receiver, gain in gained:  # only after the loop, so that nothing is passed on twice
         receiver.score += gain
         if gain:
             receiver.signals["context"] = gain
 
 
 def with_sessions(candidates: Sequence[Candidate]) -> None:
-    """Adds to each turn what the best of its session have."""
+    """Add to each turn a part of the best scores of its session."""
     groups: dict[str, list[float]] = defaultdict(list)
-    for each in candidates:
-        if each.group is not None:
-            groups[each.group].append(each.score)
+    for candidate in candidates:
+        if candidate.group is not None:
+            groups[candidate.group].append(candidate.score)
     level = {group: SESSION * sum(sorted(scores)[-SESSION_BEST:]) / SESSION_BEST for group, scores in groups.items()}
-    for each in candidates:
-        if each.group is not None and level[each.group]:
-            each.signals["session"] = level[each.group]
-            each.score += level[each.group]
+    for candidate in candidates:
+        if candidate.group is not None and level[candidate.group]:
+            candidate.signals["session"] = level[candidate.group]
+            candidate.score += level[candidate.group]
 
 
-# --- the end of it ---------------------------------------------------------------------------------------------------
+# --- the last steps --------------------------------------------------------------------------------------------------
 
 
 def fuse(candidates: Sequence[Candidate]) -> None:
-    """Words and vectors as one score from 0 to 1."""
-    best = max((each.score for each in candidates), default=0.0) or 1.0
-    cosines = [each.cosine for each in candidates if each.cosine is not None]
+    """Set one score from 0 to 1 of words and vectors."""
+    best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
+    cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
     low, high = min(cosines, default=0.0), max(cosines, default=0.0)
     share = VECTOR if cosines else 0.0
-    for each in candidates:
-        parts = {name: (1 - share) * value / best for name, value in each.signals.items()}
-        each.score = (1 - share) * each.score / best
-        if each.cosine is not None:
-            parts["vector"] = share * ((each.cosine - low) / (high - low) if high > low else 1.0)
-            each.score += parts["vector"]
-        each.signals = parts
+    for candidate in candidates:
+        parts = {name: (1 - share) * value / best for name, value in candidate.signals.items()}
+        candidate.score = (1 - share) * candidate.score / best
+        if candidate.cosine is not None:
+            parts["vector"] = share * ((candidate.cosine - low) / (high - low) if high > low else 1.0)
+            candidate.score += parts["vector"]
+        candidate.signals = parts
 
 
-def boost(each: Candidate, question: Question) -> None:
-    """Multiplies the score by what speaks for and against the text besides its words; every factor is a signal."""
+def boost(candidate: Candidate, question: Question) -> None:
+    """Multiply the score by the factors besides a text's words. Every factor is a signal."""
     factors: dict[str, float] = {}
-    if each.corpus == "turn":
-        factors = _turn_factors(each, question)
-    if each.corpus == "memory":
-        factors["confidence"] = 1 - CONFIDENCE + CONFIDENCE * each.confidence / ONE
-        factors["kind"] = KIND_WEIGHTS.get(each.kind, 1.0)
-    if question.days and (day := day_of(each.time)) is not None:
+    if candidate.corpus == "turn":
+        factors = _turn_factors(candidate, question)
+    if candidate.corpus == "memory":
+        factors["confidence"] = 1 - CONFIDENCE + CONFIDENCE * candidate.confidence / ONE
+        factors["kind"] = KIND_WEIGHTS.get(candidate.kind, 1.0)
+    if question.days and (day := day_of(candidate.time)) is not None:
         near = max(nearness(named, day, before=DAYS_BEFORE, after=DAYS_AFTER) for named in question.days)
         factors["date"] = 1 + NEAR_DAY * near
     for name, factor in factors.items():
         if factor != 1:
-            each.signals[name] = factor
-            each.score *= factor
+            candidate.signals[name] = factor
+            candidate.score *= factor
 
 
-def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
-    name, person = who(each)
+def _turn_factors(turn: Candidate, question: Question) -> dict[str, float]:
+    name, person = who(turn)
     factors: dict[str, float] = {}
     if name and name not in (*PEOPLE, *ASSISTANTS) and not set(split(name)).isdisjoint(question.words):
         factors["named"] = 1 + NAMED
     if person and question.first_person:
         factors["first person"] = 1 + FIRST_PERSON
-    if question.when and _TIME_WORD.search(each.text):
+    if question.when and _TIME_WORD.search(turn.text):
         factors["time"] = 1 + TIME_NAMED
-    if person and _WHAT_WAS.isdisjoint(question.words) and is_rule(each.text):
+    if person and _WHAT_WAS.isdisjoint(question.words) and is_rule(turn.text):
         factors["rule"] = 1 + RULE
-    if not person and each.text.rstrip().endswith("?"):
+    if not person and turn.text.rstrip().endswith("?"):
         factors["question"] = 1 - BARE_QUESTION
     return factors
 
 
-def who(each: Candidate) -> tuple[str, bool]:
-    """Who speaks in a turn, "" for nobody by name, and whether it is the user."""
-    name = each.speaker or folded(speaker(each.text)[0])
-    return name, name in PEOPLE if name else each.role == "prompt"
+def who(turn: Candidate) -> tuple[str, bool]:
+    """Return the name of a turn's speaker, or "", and True if the speaker is the user."""
+    name = turn.speaker or folded(speaker(turn.text)[0])
+    return name, name in PEOPLE if name else turn.role == "prompt"
 
 
 def is_rule(text: str) -> bool:
-    """Return True if a user says what holds from then on: a rule for the answers, or a preference."""
+    """Return True if a user states a rule for the answers, or a preference."""
     plain = text.lower()
     return any(mark in plain for mark in _MARKS) and _RULE.search(speaker(plain)[1]) is not None
 
 
 def by_score(candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]) -> list[Candidate]:
-    """Return the candidates by ``score/3``, best first; ``words`` of each are set, and its score becomes the whole."""
-    for each in candidates:
-        each.score, each.signals = each.words, {"text": each.words} if each.words else {}
-    turns = [each for each in candidates if each.corpus == "turn"]
+    """Return the candidates by ``score/3``, best first. Their ``words`` are set before; their scores are set here."""
+    for candidate in candidates:
+        candidate.score, candidate.signals = candidate.words, {"text": candidate.words} if candidate.words else {}
+    turns = [candidate for candidate in candidates if candidate.corpus == "turn"]
     with_context(candidates, around)
     with_sessions(candidates)
-    factor = _levelled(turns, max((each.words for each in turns), default=0.0))
-    for each in turns:
-        each.signals = {name: value * factor for name, value in each.signals.items()}
+    factor = _levelled(turns, max((candidate.words for candidate in turns), default=0.0))
+    for candidate in turns:
+        candidate.signals = {name: value * factor for name, value in candidate.signals.items()}
     fuse(candidates)
-    plain = max((each.score for each in turns), default=0.0)
-    for each in candidates:
-        boost(each, question)
+    plain = max((candidate.score for candidate in turns), default=0.0)
+    for candidate in candidates:
+        boost(candidate, question)
     if (factor := _levelled(turns, plain)) != 1:
-        for each in turns:
-            each.signals["level"] = factor
-    return best_first([each for each in candidates if each.score > 0], "score")
+        for candidate in turns:
+            candidate.signals["level"] = factor
+    return best_first([candidate for candidate in candidates if candidate.score > 0], "score")
 
 
 def _levelled(turns: Sequence[Candidate], most: float) -> float:
-    """Brings the best turn back to ``most``, and all others with it; by which factor, 1 where it is not above.
+    """Scale all turns so that the best has the score ``most``, and return the factor; 1 if no turn is above.
 
-    What its company and the factors add ranks turns among each other. Beside memories and chunks, which have neither, a
-    turn counts by what it says itself: what is believed comes before what was once said.
+    Context and factors rank turns among each other. Memories and chunks have neither, so beside them a turn counts by its own
+    words: a believed memory comes before a statement of the past.
     """
-    top = max((each.score for each in turns), default=0.0)
+    top = max((turn.score for turn in turns), default=0.0)
     if not 0 < most < top:
         return 1.0
-    for each in turns:
-        each.score *= most / top
+    for turn in turns:
+        turn.score *= most / top
     return most / top
 
 
 def best_first(candidates: Iterable[Candidate], value: str) -> list[Candidate]:
-    """Equals newest first; what one event holds stays in its order."""
+    """Return the candidates by a value, equal ones newest first. Candidates of one event stay in order."""
     in_order = sorted(candidates, key=attrgetter("key"))
     return sorted(in_order, key=attrgetter(value, "time", "position"), reverse=True)

@@ -1,7 +1,7 @@
-"""Which memories a response can restate: those of its pool that have enough of its stems.
+"""The index of the memories that a response can restate: those of its pool that share enough of its stems.
 
-Stems are kept as keyed numbers, and each pool (the memories of a project, or those that count in every project) has its own,
-so that a search reads nothing of other users and projects.
+Stems are kept as keyed numbers. Each pool (the memories of a project, or those that count in every project) has its own, so
+that a search reads nothing of other users and projects.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Restatable:
                 rows.index(RESTATABLE, change.first, self._kept(old), self._kept(new))
 
     def _kept(self, restated: tuple[str, str, str] | None) -> Values | None:
-        """So many of its stems are enough; its pool; its stems."""
+        """Return the row of a memory: its pool, the number of stems that are enough, and its stems."""
         if restated is None:
             return None
         user, pool, content = restated
         key, (least, stems) = _key(self._secret, user, pool), found_by(content)
-        return waiting(_number(key, ""), least, [_number(key, each) for each in stems])
+        return waiting(_number(key, ""), least, [_number(key, stem) for stem in stems])
 
 
 def _restated(state: Memory | None) -> tuple[str, str, str] | None:
-    """The user, the pool and the text of a memory that a response can restate; a project is its own pool."""
+    """Return (user, pool, text) of a memory that a response can restate, or None. A project is its own pool."""
     if state is None or state.status != "active" or state.quarantined or state.user is None or state.content is None:
         return None
     if state.project is not None:
@@ -61,7 +61,7 @@ def _key(secret: bytes, user: str, pool: str) -> bytes:
 
 @lru_cache(maxsize=16_384)
 def _number(key: bytes, stem: str) -> int:
-    """40 bits of a stem; "" stands for the pool itself."""
+    """Return 40 bits for a stem; "" stands for the pool itself."""
     return int.from_bytes(blake2b(stem.encode(errors="surrogatepass"), digest_size=5, key=key).digest(), "little")
 
 
@@ -71,10 +71,10 @@ def _number(key: bytes, stem: str) -> int:
 def candidates(
     connection: sqlite3.Connection, secret: bytes, user: str, projects: Sequence[str | None], stems: Iterable[str]
 ) -> tuple[int, list[tuple[int, str]]]:
-    """The size of a pool, and each of its memories, as its row and text, that a text with these stems can restate."""
-    keys = [_key(secret, user, pool) for pool in {"", *(each for each in projects if each is not None)}]
-    wanted = list(stems)
-    groups, numbers = [_number(key, "") for key in keys], [_number(key, each) for key in keys for each in wanted]
+    """Return the size of a pool, and (row, text) of each of its memories that a text with these stems can restate."""
+    keys = [_key(secret, user, pool) for pool in {"", *(project for project in projects if project is not None)}]
+    wanted_stems = list(stems)
+    groups, numbers = [_number(key, "") for key in keys], [_number(key, stem) for key in keys for stem in wanted_stems]
     size, rows = look(connection, RESTATABLE, groups, numbers)
     return size, list(_texts(connection, sorted(rows), *pool_condition(projects), user))
 
@@ -82,7 +82,7 @@ def candidates(
 def _texts(
     connection: sqlite3.Connection, rows: Sequence[int], where: str, values: Values, user: str
 ) -> Iterator[tuple[int, str]]:
-    for some in parted(rows):
-        marks = ", ".join("?" * len(some))
+    for batch in parted(rows):
+        marks = ", ".join("?" * len(batch))
         sql = f"SELECT m.row, m.content FROM memories m NOT INDEXED WHERE m.row IN ({marks}) AND {where}"
-        yield from connection.execute(sql, (*some, user, *values))
+        yield from connection.execute(sql, (*batch, user, *values))

@@ -1,4 +1,4 @@
-"""The stem of a word as the text index makes it: asked of SQLite itself, so that there is one stemmer and not two."""
+"""The stem of a word as the text index makes it. SQLite itself is asked, so that there is only one stemmer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from projections.core.sqlite import TOKENIZER
 
 
 class _Scratch:
-    """An index in memory that a word is put in to see what becomes of it."""
+    """An index in memory that shows the stem of a word."""
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -18,14 +18,14 @@ class _Scratch:
         self.connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, row)")
 
     def __del__(self) -> None:
-        self.connection.close()  # its thread has ended, or the program
+        self.connection.close()  # here its thread, or the program, has ended
 
 
 _of_thread = threading.local()
 
 
 def scratch() -> sqlite3.Connection:
-    """Return the index in memory of this thread; whoever uses it leaves it empty, or empties it first."""
+    """Return this thread's index in memory. Each user empties the index before or after use."""
     if not hasattr(_of_thread, "scratch"):
         _of_thread.scratch = _Scratch()
     connection: sqlite3.Connection = _of_thread.scratch.connection
@@ -34,11 +34,11 @@ def scratch() -> sqlite3.Connection:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Of one folded word; a word that the index would not take is its own stem."""
+    """Return the stem of a folded word. A word that the index would not take is its own stem."""
     if not word.isalnum():
         return word
     connection = scratch()
     connection.execute("DELETE FROM words")
     connection.execute("INSERT INTO words VALUES (?)", (word,))
-    found = connection.execute("SELECT term FROM terms").fetchone()
-    return str(found[0]) if found is not None else word
+    row = connection.execute("SELECT term FROM terms").fetchone()
+    return str(row[0]) if row is not None else word

@@ -1,8 +1,8 @@
-"""The table of vectors: one of each text and model, a cache next to the projections, made outside of every command.
+"""The table of vectors, one of each text and model: a cache beside the projections, made outside of every command.
 
-It is no fold of the log: ``digest()`` leaves it out, a rebuild leaves it alone, and it may vanish at any time. A vector
-counts only while its keyed digest is that of the text as it stands, so that one of an old wording is never used. Vectors
-tell of their texts: an erasure deletes those of the rows it changes, in its own transaction.
+The table is not folded from the log: ``digest()`` leaves it out, a rebuild keeps it, and it may vanish at any time. A vector
+counts only while its keyed digest is that of the current text, so that the vector of an old wording is never used. Vectors
+reveal their texts: an erasure deletes the vectors of the rows that it changes, in the same transaction.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ SCHEMA = (
     " row INTEGER NOT NULL, owner INTEGER NOT NULL, text BLOB NOT NULL, vector BLOB NOT NULL,"
     " UNIQUE (model, corpus, row))"
 )
-ID_BITS = 32  # of an id; above them stands which making of the table it is of
+ID_BITS = 32  # of an id; the higher bits are a random number of each making of the table
 
-ROUGHLY = 1e-3  # how far from one the square of a vector's length may be
+ROUGHLY = 1e-3  # the largest difference from 1 of the square of a vector's length
 
 Key = tuple[str, int]  # (corpus, row)
 
 
-POSITION_BITS = 16  # of a passage's row, under the position of its event
+POSITION_BITS = 16  # bits of a passage's row below the position of its event
 
 
 class Corpus(Struct, frozen=True):
-    """One kind of text that gets vectors: where the texts lie, and which of them may be found."""
+    """A kind of text that gets vectors: the table of the texts, and the condition for those that may be found."""
 
     letter: str
     table: str  # with the columns row and user
     text: str  # the column
-    believed: str  # SQL: which rows may be found
-    touched: str  # SQL: rows that events after ``:after``, up to ``:up_to``, may have changed
-    history: tuple[str, ...]  # tables whose first column is the row, and whose change is one of its texts
+    believed: str  # SQL: the rows that may be found
+    touched: str  # SQL: the rows that events after ``:after``, up to ``:up_to``, may have changed
+    history: tuple[str, ...]  # tables with the row first, whose changes are changes of a text
     projection: str
 
 
 CORPORA = {
-    each.letter: each
-    for each in (
+    corpus.letter: corpus
+    for corpus in (
         Corpus(
             "m",
             "memories",
@@ -81,7 +81,7 @@ CORPORA = {
 
 
 class Text(Struct, frozen=True):
-    """A text as it stands, and whose it is."""
+    """A current text, and its user."""
 
     corpus: str
     row: int
@@ -90,12 +90,12 @@ class Text(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What of it means something: of a turn without the name of who speaks."""
+        """Return the part of the text that carries meaning: of a turn without the speaker's name."""
         return speaker(self.text)[1] if self.corpus == "p" else self.text
 
 
 class Entry(Struct, frozen=True):
-    """A vector with the digest of the text that it was made of; an id of 0 is not in the file."""
+    """A vector with the digest of the text that it was made of. An id of 0 is not in the file."""
 
     id: int
     corpus: str
@@ -110,17 +110,17 @@ class Entry(Struct, frozen=True):
 
 
 def mark(secret: bytes, text: str) -> bytes:
-    """What a vector is kept by: a keyed digest of the text that it was made of."""
+    """Return the keyed digest of a text, under which its vector is kept."""
     return keyed_digest(secret, b"vectors\0" + text.encode("utf-8", "surrogatepass"))
 
 
 def owner_of(secret: bytes, user: str) -> int:
-    """A number for the user, so that no name stands next to the vectors."""
+    """Return a number for the user, so that no name stands beside the vectors."""
     return fingerprint(secret, "vectors", user)
 
 
 def is_sound(vector: bytes, length: int) -> bool:
-    """Whether these are so many numbers, of length one or all zeros: anything else is damage."""
+    """Return True if a vector has ``length`` numbers and the length one, or is all zeros. Any other vector is damaged."""
     if len(vector) != 4 * length:
         return False
     size = math.hypot(*struct.unpack(f"<{length}f", vector)) ** 2
@@ -131,15 +131,15 @@ def is_sound(vector: bytes, length: int) -> bool:
 
 
 def is_there(connection: sqlite3.Connection) -> bool:
-    """Whether the table is there, as this product makes it."""
-    found = connection.execute("SELECT sql FROM main.sqlite_master WHERE name = ?", (NAME,)).fetchone()
-    return found is not None and found[0] == SCHEMA
+    """Return True if the table exists in the shape that this product makes."""
+    row = connection.execute("SELECT sql FROM main.sqlite_master WHERE name = ?", (NAME,)).fetchone()
+    return row is not None and row[0] == SCHEMA
 
 
 def make(connection: sqlite3.Connection, random: bytes) -> None:
-    """Makes the table unless it is there; one of another shape, which somebody else made of it, is replaced.
+    """Make the table unless it exists. A table of another shape is replaced.
 
-    The ids begin at a random number, so that who kept vectors of a table of before notices that this is another.
+    The ids begin at a random number, so that a process with vectors of an older table notices that the table is new.
     """
     if not is_there(connection):
         connection.execute(f"DROP TABLE IF EXISTS main.{NAME}")
@@ -149,23 +149,23 @@ def make(connection: sqlite3.Connection, random: bytes) -> None:
 
 
 def last_id(connection: sqlite3.Connection) -> int | None:
-    """The highest id that was ever given; None where there is no table."""
+    """Return the highest id that was ever given, or None without a table."""
     if not is_there(connection):
         return None
-    found = connection.execute("SELECT seq FROM main.sqlite_sequence WHERE name = ?", (NAME,)).fetchone()
-    return int(found[0]) if found is not None else 0
+    row = connection.execute("SELECT seq FROM main.sqlite_sequence WHERE name = ?", (NAME,)).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many vectors there are of each model."""
+    """Return the number of vectors of each model."""
     if not is_there(connection):
         return {}
     return dict(connection.execute(f"SELECT model, count(*) FROM main.{NAME} GROUP BY model ORDER BY model").fetchall())
 
 
 def entries(connection: sqlite3.Connection, model: str, after: int) -> Iterator[Entry]:
-    """The vectors of a model with a higher id, in order."""
-    sql = (  # NOT INDEXED: in the order of the ids, whatever the planner thinks of the model
+    """Yield the vectors of a model with a higher id than ``after``, in order."""
+    sql = (  # NOT INDEXED: in the order of the ids, against the planner's choice of an index on the model
         f"SELECT id, corpus, row, owner, text, vector FROM main.{NAME} NOT INDEXED"
         " WHERE id > ? AND model = ? ORDER BY id"
     )
@@ -177,35 +177,35 @@ def ids(connection: sqlite3.Connection, model: str) -> set[int]:
 
 
 def dimension(connection: sqlite3.Connection, model: str) -> int | None:
-    """Of the vectors of a model; None without any."""
+    """Return the dimension of a model's vectors, or None without any."""
     sql = f"SELECT length(vector) FROM main.{NAME} WHERE model = ? LIMIT 1"
-    found = connection.execute(sql, (model,)).fetchone()
-    return found[0] // 4 if found is not None else None
+    row = connection.execute(sql, (model,)).fetchone()
+    return row[0] // 4 if row is not None else None
 
 
 def dimensions(connection: sqlite3.Connection, model: str) -> list[int]:
-    """All that the vectors of a model have; more than one only where the file was damaged."""
+    """Return all dimensions of a model's vectors. More than one means a damaged file."""
     if not is_there(connection):
         return []
     sql = f"SELECT DISTINCT length(vector) / 4 FROM main.{NAME} WHERE model = ? ORDER BY 1"
-    return [found for (found,) in connection.execute(sql, (model,))]
+    return [length for (length,) in connection.execute(sql, (model,))]
 
 
-def delete(connection: sqlite3.Connection, given: Iterable[int]) -> int:
-    """Deletes vectors by their ids."""
+def delete(connection: sqlite3.Connection, vector_ids: Iterable[int]) -> int:
+    """Delete vectors by their ids, and return their number."""
     before = connection.total_changes
-    connection.executemany(f"DELETE FROM main.{NAME} WHERE id = ?", [(each,) for each in given])
+    connection.executemany(f"DELETE FROM main.{NAME} WHERE id = ?", [(vector_id,) for vector_id in vector_ids])
     return connection.total_changes - before
 
 
 def write(connection: sqlite3.Connection, secret: bytes, model: str, made: Iterable[Entry]) -> int:
-    """Writes vectors, in the place of older ones, of those texts that still stand as they were read."""
-    written, wanted = 0, {each.key: each for each in made}
-    for corpus in dict.fromkeys(corpus for corpus, _ in wanted):
-        rows = [row for each, row in wanted if each == corpus]
-        for found in texts(connection, corpus, rows):
-            entry = wanted[corpus, found.row]
-            if mark(secret, found.text) == entry.text and owner_of(secret, found.user) == entry.owner:
+    """Write vectors in the place of older ones, if their texts are unchanged, and return their number."""
+    written, by_key = 0, {entry.key: entry for entry in made}
+    for corpus in dict.fromkeys(corpus for corpus, _ in by_key):
+        rows = [row for key_corpus, row in by_key if key_corpus == corpus]
+        for text in texts(connection, corpus, rows):
+            entry = by_key[corpus, text.row]
+            if mark(secret, text.text) == entry.text and owner_of(secret, text.user) == entry.owner:
                 connection.execute(
                     f"INSERT OR REPLACE INTO main.{NAME} (model, corpus, row, owner, text, vector)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
@@ -221,24 +221,24 @@ def write(connection: sqlite3.Connection, secret: bytes, model: str, made: Itera
 def texts(
     connection: sqlite3.Connection, letter: str, rows: Collection[int] | None = None, schema: str = ""
 ) -> Iterator[Text]:
-    """The texts that may be found, all or those of some rows, as this connection sees them."""
+    """Yield the texts that may be found, all or those of some rows, as this connection sees them."""
     corpus = CORPORA[letter]
     sql = f"SELECT row, {corpus.text}, user FROM {schema}{corpus.table} WHERE {corpus.believed}"
     if rows is None:
-        found = connection.execute(sql)
+        cursor = connection.execute(sql)
     else:
-        some = " AND row IN (SELECT value FROM json_each(?))"
-        found = connection.execute(sql + some, (json.dumps(list(rows)),))
-    return (Text(letter, *row) for row in found)
+        of_rows = " AND row IN (SELECT value FROM json_each(?))"
+        cursor = connection.execute(sql + of_rows, (json.dumps(list(rows)),))
+    return (Text(letter, *row) for row in cursor)
 
 
 def touched(connection: sqlite3.Connection, letter: str, after: int, up_to: int) -> list[int]:
-    """The rows of texts that events of a part of the log may have changed."""
+    """Return the rows of texts that the events of a part of the log may have changed."""
     return [row for (row,) in connection.execute(CORPORA[letter].touched, {"after": after, "up_to": up_to})]
 
 
 class Survey(Struct, frozen=True):
-    """What there is of a model: texts without a vector, newest first; vectors that are right; ids that are of no use."""
+    """The state of a model: texts without a vector, newest first; the number of right vectors; ids of useless vectors."""
 
     lacking: list[Key]
     kept: int
@@ -246,24 +246,24 @@ class Survey(Struct, frozen=True):
 
 
 def survey(connection: sqlite3.Connection, secret: bytes, model: str, length: int) -> Survey:
-    """Compares every text with its vector, which has so many numbers."""
-    found: dict[Key, tuple[int, bytes, bool]] = {}
+    """Return the state of a model, with every text compared with its vector of ``length`` numbers."""
+    stored: dict[Key, tuple[int, bytes, bool]] = {}
     if is_there(connection):
         sql = f"SELECT corpus, row, id, text, vector FROM main.{NAME} NOT INDEXED WHERE model = ?"
-        for corpus, row, id, text, vector in connection.execute(sql, (model,)):
-            found[corpus, row] = (id, text, is_sound(vector, length))
+        for corpus, row, id, digest, vector in connection.execute(sql, (model,)):
+            stored[corpus, row] = (id, digest, is_sound(vector, length))
     lacking: list[Key] = []
     kept = 0
     for letter in CORPORA:
-        for each in texts(connection, letter):
-            known = found.get((letter, each.row))
-            if known is None or known[1:] != (mark(secret, each.text), True):
-                lacking.append((letter, each.row))
+        for text in texts(connection, letter):
+            known = stored.get((letter, text.row))
+            if known is None or known[1:] != (mark(secret, text.text), True):
+                lacking.append((letter, text.row))
             else:
                 kept += 1
-                del found[letter, each.row]
+                del stored[letter, text.row]
     lacking.sort(key=lambda key: key[1], reverse=True)
-    return Survey(lacking, kept, [id for id, _, _ in found.values()])
+    return Survey(lacking, kept, [id for id, _, _ in stored.values()])
 
 
 # --- erasure ---------------------------------------------------------------------------------------------------------
@@ -275,13 +275,13 @@ def purge(
     after: Mapping[Table, Counter[Values]],
     suspended: Collection[str],
 ) -> list[bytes]:
-    """Deletes the vectors, of every model, of texts that an erasure changed, and says what they were.
+    """Delete the vectors, of every model, of texts that an erasure changed, and return them.
 
-    ``before`` and ``after`` are the rows of the tables as the erasure folds them. Of a suspended projection nothing is kept.
+    ``before`` and ``after`` are the rows of the tables as the erasure folds them. All vectors of a suspended projection go.
     """
     if not connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (NAME,)).fetchone():
         return []
-    if not is_there(connection):  # nobody knows what somebody put there
+    if not is_there(connection):  # a foreign table of this name: its content is unknown
         connection.execute(f"DROP TABLE main.{NAME}")
         return []
     gone: list[tuple[int, bytes]] = []
@@ -302,7 +302,7 @@ def purge(
 
 
 def _models(connection: sqlite3.Connection) -> Sequence[str]:
-    """Found by jumps in the index, however many vectors there are."""
+    """Return the models, found by jumps in the index, so that the time does not depend on the number of vectors."""
     sql = (
         f"WITH RECURSIVE each(model) AS (SELECT min(model) FROM main.{NAME} UNION ALL"
         f" SELECT (SELECT min(v.model) FROM main.{NAME} v WHERE v.model > each.model) FROM each"

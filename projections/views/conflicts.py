@@ -1,4 +1,4 @@
-"""Conflicts that were found, which memories each of them is about, and what somebody decided."""
+"""Conflicts between memories: the rows, their members, and their present status."""
 
 from __future__ import annotations
 
@@ -44,20 +44,19 @@ class Conflicts:
             MEMBERS.renew(change, rows, before, after)
 
 
-# --- whether it stands ------------------------------------------------------------------------------------------------
+# --- the present status of a conflict --------------------------------------------------------------------------------
 
 
-def clash(one: tuple[Statement, Filled], other: tuple[Statement, Filled]) -> bool:
-    """Return True if two memories fill one slot with values that likely cannot both be so, at one time."""
-    differ = one[1].rule == other[1].rule and slots.exclusive(one[1].rule, one[1].value, other[1].value)
-    return differ and slots.overlap(slots.during(*one), slots.during(*other))
+def clash(left: tuple[Statement, Filled], right: tuple[Statement, Filled]) -> bool:
+    """Return True if two memories fill one slot, at one time, with values that likely cannot both be so."""
+    differ = left[1].rule == right[1].rule and slots.exclusive(left[1].rule, left[1].value, right[1].value)
+    return differ and slots.overlap(slots.during(*left), slots.during(*right))
 
 
 def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
-    """Return True if two members still say what they said when the conflict was found, at one time.
+    """Return True if two members still say, at one time, what they said when the conflict was found.
 
-    That holds for conflicts of every rule, also of one that is gone. Where the values were erased, the members are compared
-    again, in whatever slot they meet.
+    The rule of the conflict may be gone by now. If the values were erased, the members are compared anew in all their slots.
     """
     values = dict(zip(found.members, found.values, strict=False))
     if one.id in values and other.id in values:
@@ -74,19 +73,21 @@ def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
 def status_of(
     connection: sqlite3.Connection, found: Conflict, resolved: Sequence[Conflict] = ()
 ) -> tuple[str, list[Memory]]:
-    """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
+    """Return (status, members) of a conflict now.
 
-    Otherwise "resolved" where somebody decided, and "lapsed" where it ended by itself. ``resolved`` are other
-    conflicts of theirs of which that was said.
+    The status is "open" while two active members clash and nobody accepted both. Otherwise it is "resolved" if somebody
+    decided, and "lapsed" if the conflict ended by itself. ``resolved`` are other conflicts of the members that were accepted.
     """
     members = [state for id in found.members if (state := member(connection, id)) is not None]
     if found.action == ACCEPT:
         return RESOLVED, members
-    active = [each for each in members if each.status == "active" and not each.quarantined]
-    decided = [set(each.members) for each in resolved if each.action == ACCEPT and each.slot == found.slot]
+    active = [state for state in members if state.status == "active" and not state.quarantined]
+    decided = [
+        set(accepted.members) for accepted in resolved if accepted.action == ACCEPT and accepted.slot == found.slot
+    ]
     live = any(
-        clashes(one, other, found) and not any({one.id, other.id} <= pair for pair in decided)
-        for one, other in combinations(active, 2)
+        clashes(left, right, found) and not any({left.id, right.id} <= pair for pair in decided)
+        for left, right in combinations(active, 2)
     )
     return (OPEN if live else RESOLVED if found.action else LAPSED), members
 
@@ -98,31 +99,31 @@ def member(connection: sqlite3.Connection, id: str) -> Memory | None:
 
 
 def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Of each of these memories that stands in an open conflict: the ids of those conflicts."""
-    found: dict[str, list[str]] = {}
-    wanted = list(dict.fromkeys(ids))
-    if not wanted or connection.execute("SELECT 1 FROM conflicts LIMIT 1").fetchone() is None:
+    """Return the ids of the open conflicts of each memory that is in any."""
+    conflict_ids: dict[str, list[str]] = {}
+    memory_ids = list(dict.fromkeys(ids))
+    if not memory_ids or connection.execute("SELECT 1 FROM conflicts LIMIT 1").fetchone() is None:
         return {}
-    for each in naming(connection, wanted):
-        status, members = status_of(connection, each, naming(connection, each.members))
+    for dispute in naming(connection, memory_ids):
+        status, members = status_of(connection, dispute, naming(connection, dispute.members))
         if status == OPEN:
             for state in members:
                 if state.status == "active":
-                    found.setdefault(state.id, []).append(each.id)
-    return {id: tuple(found[id]) for id in wanted if id in found}
+                    conflict_ids.setdefault(state.id, []).append(dispute.id)
+    return {id: tuple(conflict_ids[id]) for id in memory_ids if id in conflict_ids}
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
 def listing(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Conflict]:
-    """The conflicts of a user, whatever became of them, newest first."""
+    """Return the conflicts of a user with any status, newest first."""
     sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
-    """The conflicts of a user as they were found, where somebody undid that; a distrust is about who found them."""
+    """Return the conflicts of a user as they were found, if somebody undid the find. A distrust concerns only the finder."""
     sql = (
         "SELECT v.* FROM conflict_versions v CROSS JOIN voided d ON d.position = v.from_position"
         " WHERE v.user = ? AND d.type = 'CommandUndone'"
@@ -131,10 +132,10 @@ def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
 
 
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conflict]:
-    """The conflicts that one of these memories is a member of."""
-    found: dict[int, Conflict] = {}
+    """Return the conflicts that one of these memories is a member of."""
+    by_row: dict[int, Conflict] = {}
     sql = "SELECT k.* FROM conflict_members n CROSS JOIN conflicts k ON k.row = n.conflict WHERE n.memory = ?"
-    for each in memories:
-        for row in connection.execute(sql, (each,)):
-            found[row[0]] = from_row(row)
-    return [found[row] for row in sorted(found)]
+    for memory_id in memories:
+        for row in connection.execute(sql, (memory_id,)):
+            by_row[row[0]] = from_row(row)
+    return [by_row[row] for row in sorted(by_row)]

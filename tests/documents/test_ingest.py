@@ -529,7 +529,7 @@ def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Pat
         assert (found.title, found.path, text_of(ledger, found.id)) == ("Piped", "pipe.md", NOTES)
     assert done.exit_code == 0 and json.loads(done.stdout)["documents"][0]["id"] == found.id
     assert "known already" in run("documents", "add", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
-    assert "no UTF-8" in run("documents", "add", "-", db=db, stdin=b"\xff").stderr
+    assert "not UTF-8 text" in run("documents", "add", "-", db=db, stdin=b"\xff").stderr
     for how in ([""], ["", "--recursive"]):
         refused = run("documents", "add", *how, db=db)
         assert refused.exit_code == 1 and "blank" in refused.stderr

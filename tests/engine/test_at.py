@@ -412,7 +412,7 @@ def test_under_valid_only_what_was_true_counts(ledger):
     assert late.why(active.id).memory.id == active.id
     for status in ("candidate", "invalid", "retracted"):
         with pytest.raises(RejectedError, match="valid= asks for"):
-            moment.memories.list(statuses=status)
+            moment.memories.list(statuses=(status,))
 
 
 # --- how it behaves --------------------------------------------------------------------------------------------------

@@ -166,7 +166,9 @@ def test_a_session_stays_in_the_project_it_began_in_and_the_answer_says_so(memor
     memory.projects.add("boat")
     memory.projects.add_alias("boat", "ship")
     assert told("s", "boat") == told("s", "ship") == told("s", None) == []
-    assert told("s", "car") == ["the session began in the project 'boat' and stays there: the given project was not used"]
+    assert told("s", "car") == [
+        "the session began in the project 'boat' and stays there: the given project was not used"
+    ]
     assert told("t", None) == []
     assert told("t", "boat") == ["the session began without a project and stays there: the given project was not used"]
 

@@ -11,14 +11,20 @@ from command_line import run
 from ledger import Ledger, RejectedError
 
 REFUSED: list[tuple[str, Any, str]] = [
-    *(("limit", wrong, "limit is a whole number from 0 to 500") for wrong in (-1, 501, True, 2.0, "5", None)),
-    *(("observations", wrong, "observations is a whole number from 0 to 50") for wrong in (-1, 51, True, 2.5, None)),
-    *(("budget", wrong, "a budget is a whole number from 0") for wrong in (-1, True, 2.5)),
-    *(("min_match", wrong, "min_match is from 0 to 1") for wrong in (-0.1, 1.1, True, "much", float("nan"))),
+    *(("limit", wrong, "limit must be a whole number from 0 to 500") for wrong in (-1, 501, True, 2.0, "5", None)),
+    *(
+        ("observations", wrong, "observations must be a whole number from 0 to 50")
+        for wrong in (-1, 51, True, 2.5, None)
+    ),
+    *(("budget", wrong, "budget must be a whole number from 0") for wrong in (-1, True, 2.5)),
+    *(
+        ("min_match", wrong, "min_match must be a number from 0 to 1")
+        for wrong in (-0.1, 1.1, True, "much", float("nan"))
+    ),
     *((name, wrong, f"{name} must be true or false") for name in ("explain", "receipt") for wrong in ("yes", 1, None)),
-    ("statuses", ["candidate"], "never recalled before it is promoted"),
+    ("statuses", ["candidate"], "not recalled before it is promoted"),
     ("statuses", "active", "statuses takes several"),
-    ("among", (), "among names at least one of memories, chunks, turns"),
+    ("among", (), "among must name at least one of memories, chunks, turns"),
     ("among", ["memory"], "among cannot be 'memory'"),
     ("unit", "words", "unit cannot be 'words'"),
     ("packing", "best", "packing cannot be 'best'"),

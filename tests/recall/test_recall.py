@@ -207,7 +207,7 @@ def test_a_k_that_is_no_whole_number_is_refused(ledger: Ledger, k: Any) -> None:
 @pytest.mark.parametrize("budget", [-1, -(10**30), float("nan"), 1.5, "3", True])
 def test_a_budget_that_is_no_whole_number_from_0_is_refused(ledger: Ledger, budget: Any) -> None:
     for call in (ledger.recall, lambda _, budget: ledger.profile(budget=budget)):
-        with pytest.raises(RejectedError, match="budget is a whole number from 0"):
+        with pytest.raises(RejectedError, match="budget must be a whole number from 0"):
             call("tea", budget=budget)
 
 

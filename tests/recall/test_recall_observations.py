@@ -126,7 +126,7 @@ def test_at_most_so_many_as_asked_for(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("number", [1.5, "3", None, True])
 def test_how_many_is_a_whole_number(ledger: Ledger, number: Any) -> None:
-    with pytest.raises(RejectedError, match="observations is a whole number"):
+    with pytest.raises(RejectedError, match="observations must be a whole number"):
         ledger.recall("coffee", observations=number)
 
 

@@ -13,6 +13,7 @@ from ledger import Ledger
 from ledger.domain.errors import RejectedError
 from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
+from ledger.types import Event
 
 
 def shown(found: GrepResult) -> list[str]:
@@ -247,7 +248,7 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     _, erased, undone = said(ledger, "tea: one", "tea: two", "tea: three")
     session, before = ledger.session("monday"), ledger.position
     ledger.undo(undone)
-    ledger.erase(erased)
+    ledger.erase(Event(erased))
     for pattern in ("tea", "%:%"):
         assert shown(session.grep(pattern, include_hidden=True)) == ["tea: one"]
     assert shown(ledger.at(before).session("monday").grep("tea")) == ["tea: three", "tea: one"]

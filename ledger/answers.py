@@ -20,10 +20,10 @@ from ledger.engine.answer import Answer, answer_of
 from ledger.observations.answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
-    from ledger.domain.events import AnyEvent, Event, Unknown
-    from ledger.domain.interaction import Interaction as InteractionState
+    from ledger.domain.events import AnyEvent, EventData, Unknown
+    from ledger.domain.interaction import InteractionState as InteractionState
     from ledger.domain.memory import Edge
-    from ledger.domain.memory import Memory as MemoryState
+    from ledger.domain.memory import MemoryState as MemoryState
     from ledger.domain.window import WindowItem as WindowItem
     from ledger.extraction.answers import Added as Added
     from ledger.extraction.answers import Noted as Noted
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ledger.sessions.search_answers import Hit as Hit
     from ledger.sessions.search_answers import Hits as Hits
 
-    EventData = Event | Unknown
+    EventData = EventData | Unknown
 else:
     EventData = Any  # what nobody decodes by its type
 
@@ -246,7 +246,7 @@ class StateEntry(Answer, frozen=True, kw_only=True):
     to_position: int | None = None
 
 
-class Project(Answer, frozen=True, kw_only=True):
+class ProjectInfo(Answer, frozen=True, kw_only=True):
     id: str
     name: str | None
     description: str | None
@@ -541,7 +541,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class Policy(policy.Policy, Answer, frozen=True, kw_only=True):
+class Policy(policy.PolicyState, Answer, frozen=True, kw_only=True):
     """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1.
 
     ``explicit`` names the parameters that somebody set: they keep their values when a default changes.

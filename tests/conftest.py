@@ -21,7 +21,7 @@ from places import ROOT
 from ledger import Ledger
 from ledger.doors import pytest_plugin
 from ledger.doors.pytest_plugin import Clock as Clock
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.store.sqlite_files import SCHEMA
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_tables
@@ -114,7 +114,7 @@ def folded(ledger: Ledger, up_to: int = 2**62) -> Iterator[sqlite3.Connection]:
             copy.executemany("INSERT INTO blobs VALUES (?, ?, ?)", connection.execute("SELECT * FROM blobs").fetchall())
         copy.executemany(f"INSERT INTO events VALUES ({', '.join('?' * len(rows[0]))})", rows)
         secret = probe.writer(ledger).secret
-        log = Reading(lambda: copy)
+        log = FoldReading(lambda: copy)
         projector = Projector(secret, log)
         tables = SQLiteRows(copy)
         for event in log.events(1, len(rows)):

@@ -11,7 +11,7 @@ from absence import absent
 from ledger import Ledger
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions import writing
-from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import SummarySources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from projections.views import summaries
@@ -26,7 +26,7 @@ def summed(session: Any, first: int, last: int, text: str = "What they said.", *
     """A leaf over the messages of the window from one item to another, by their numbers from 0."""
     chosen = items(session)[first : last + 1]
 
-    def sources(window: OpenWindow) -> Sources | None:
+    def sources(window: OpenWindow) -> SummarySources | None:
         return of_messages(window, chosen[0].place, chosen[-1].place)
 
     return written(session, sources, Written(LEAF, "normal", text, 3, "given", "small", "leaf/1"), **who)
@@ -36,7 +36,7 @@ def condensed(session: Any, first: int, last: int, text: str = "All in all.", **
     """A summary of the summaries from one item of the window to another."""
     chosen = {item.id for item in items(session)[first : last + 1]}
 
-    def sources(window: OpenWindow) -> Sources:
+    def sources(window: OpenWindow) -> SummarySources:
         found = [each for each in window.summaries if each.id in chosen]
         return of_summaries(window.connection, window.state.row, found)
 
@@ -47,13 +47,15 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
     """A fallback over a summary and the messages after it, in the place of that summary."""
     chosen = items(session)[first : last + 1]
 
-    def sources(window: OpenWindow) -> Sources:
+    def sources(window: OpenWindow) -> SummarySources:
         underlying = tuple(each for each in window.summaries if each.id == chosen[0].id)
         old, fresh = underlying[0], of_messages(window, chosen[1].place, chosen[-1].place)
         assert fresh is not None
         spans = joined(window.connection, window.state.row, (*old.ranges, *fresh.ranges))
         sums = old.messages + fresh.messages, old.source_tokens + fresh.tokens
-        return Sources(spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), underlying)
+        return SummarySources(
+            spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), underlying
+        )
 
     return written(session, sources, Written(LEAF, "fallback", text, 3, "given"), **who)
 
@@ -61,11 +63,11 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
 def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> str:
     """A summary in the place of another, of the same sources."""
 
-    def sources(window: OpenWindow) -> Sources:
+    def sources(window: OpenWindow) -> SummarySources:
         known = {each.id: each for each in summaries.of_session(window.connection, window.state.row)}
         old = known[id]
         underlying = tuple(known[each] for each in old.summaries)
-        return Sources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, underlying)
+        return SummarySources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, underlying)
 
     kind = next(each.kind for each in session.summaries.list() if each.id == id)
     return written(session, sources, Written(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who)

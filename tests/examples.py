@@ -7,11 +7,11 @@ from typing import Any
 from msgspec import Raw
 
 from ledger.domain import events as e
-from ledger.domain.document import Document
-from ledger.domain.interaction import Denial, Interaction
-from ledger.domain.memory import Edge, Memory
-from ledger.domain.project import Entry, Joined, Project
-from ledger.domain.session import Session
+from ledger.domain.document import DocumentState
+from ledger.domain.interaction import Denial, InteractionState
+from ledger.domain.memory import Edge, MemoryState
+from ledger.domain.project import JoinedProject, ProjectState, TrustedEntry
+from ledger.domain.session import SessionState
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
 DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"
@@ -46,7 +46,7 @@ _attempt: dict[str, Any] = {
     "admission": "by_source/1 own_words",
 }
 
-EVENTS: dict[str, e.Event] = {
+EVENTS: dict[str, e.EventData] = {
     type(each).__name__: each
     for each in (
         e.LedgerCreated(
@@ -344,7 +344,7 @@ EVENTS: dict[str, e.Event] = {
             confidence=700_000,
             rule="proof/1",
             consolidator="grouping/1",
-            evidence=(e.Evidence(MEMORY, EARLIER), e.Evidence(INTERACTION, NOW)),
+            evidence=(e.EvidenceSource(MEMORY, EARLIER), e.EvidenceSource(INTERACTION, NOW)),
             written_from=(MEMORY,),
             tags=("drinks",),
             reason="said twice",
@@ -358,7 +358,7 @@ EVENTS: dict[str, e.Event] = {
             written_from=(MEMORY,),
             reason="the user changed over",
         ),
-        e.EvidenceAdded(evidence=(e.Evidence(OTHER_MEMORY, NOW),), consolidator="grouping/1"),
+        e.EvidenceAdded(evidence=(e.EvidenceSource(OTHER_MEMORY, NOW),), consolidator="grouping/1"),
         e.EvidenceWithdrawn(sources=(OTHER_MEMORY,), why="asked", reason="misheard"),
         e.ObservationMarkedStale(why="withdrawn", reason="a source is gone"),
         e.ObservationRefreshed(why="confirmed", consolidator="grouping/1"),
@@ -402,7 +402,7 @@ def recorded(
     return e.Recorded(position, 7, stream, version, type(data).__name__, envelope(data, **changed))
 
 
-def memory(**changed: Any) -> Memory:
+def memory(**changed: Any) -> MemoryState:
     """A memory with every field filled in that its status allows."""
     fields: dict[str, Any] = {
         "row": 7,
@@ -438,10 +438,10 @@ def memory(**changed: Any) -> Memory:
         "version": 1,
         "position": 7,
     }
-    return Memory(**(fields | changed))
+    return MemoryState(**(fields | changed))
 
 
-def interaction(**changed: Any) -> Interaction:
+def interaction(**changed: Any) -> InteractionState:
     fields: dict[str, Any] = {
         "row": 7,
         "id": INTERACTION,
@@ -466,13 +466,13 @@ def interaction(**changed: Any) -> Interaction:
         "version": 1,
         "position": 7,
     }
-    return Interaction(**(fields | changed))
+    return InteractionState(**(fields | changed))
 
 
-ENTRY = Entry("status", "phase", "two", "the board", "ada", NOW, 8)
+ENTRY = TrustedEntry("status", "phase", "two", "the board", "ada", NOW, 8)
 
 
-def project(**changed: Any) -> Project:
+def project(**changed: Any) -> ProjectState:
     fields: dict[str, Any] = {
         "row": 7,
         "id": PROJECT,
@@ -481,17 +481,17 @@ def project(**changed: Any) -> Project:
         "description": "the overseas project",
         "aliases": ("overseas",),
         "state": (ENTRY,),
-        "joined": (Joined("p_fedcba9876543210", 9),),
+        "joined": (JoinedProject("p_fedcba9876543210", 9),),
         "recorded_at": NOW,
         "version": 3,
         "position": 9,
     }
-    return Project(**(fields | changed))
+    return ProjectState(**(fields | changed))
 
 
-def session() -> Session:
+def session() -> SessionState:
     """As the example of a SessionOpened leaves it."""
-    return Session(
+    return SessionState(
         row=7,
         id=SESSION,
         user="ada",
@@ -512,7 +512,7 @@ def session() -> Session:
     )
 
 
-def document(**changed: Any) -> Document:
+def document(**changed: Any) -> DocumentState:
     """As the example of a DocumentAdded leaves it, all its chunks added."""
     fields: dict[str, Any] = {
         "row": 7,
@@ -537,4 +537,4 @@ def document(**changed: Any) -> Document:
         "version": 4,
         "position": 10,
     }
-    return Document(**(fields | changed))
+    return DocumentState(**(fields | changed))

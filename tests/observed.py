@@ -9,7 +9,7 @@ import probe
 from msgspec.structs import replace
 
 from ledger import Ledger
-from ledger.domain.events import Event, Evidence, ObservationFormed
+from ledger.domain.events import EventData, EvidenceSource, ObservationFormed
 from ledger.engine.log_reading import first_position
 
 LONG_AGO = "2025-01-01T00:00:00.000000Z"
@@ -34,7 +34,7 @@ def formed(
         confidence=round(confidence * 1_000_000),
         rule=rule,
         consolidator="by_test/1",
-        evidence=tuple(Evidence(each, at) for each, at in zip(sources, dated, strict=False)),
+        evidence=tuple(EvidenceSource(each, at) for each, at in zip(sources, dated, strict=False)),
         written_from=tuple(sources[:1] if written_from is None else written_from),
     )
 
@@ -48,7 +48,7 @@ def formed(
     return str(outcome.events[-1].stream)
 
 
-def happened(ledger: Ledger, id: str, *data: Event) -> None:
+def happened(ledger: Ledger, id: str, *data: EventData) -> None:
     """Records that something happened to an observation."""
 
     def body(work: Any) -> str:

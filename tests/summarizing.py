@@ -8,7 +8,7 @@ from typing import Any
 import probe
 
 from ledger import Ledger
-from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
+from ledger.domain.events import ContextReplaced, EventData, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.engine.work import Work
 from ledger.language.port import SummaryRequest
@@ -16,7 +16,7 @@ from ledger.sessions import writing
 from projections.views import sessions, summaries
 
 
-def emit(ledger: Ledger, session: Any, *events: Event) -> None:
+def emit(ledger: Ledger, session: Any, *events: EventData) -> None:
     """Events of a session, in one append."""
 
     def body(work: Work) -> str:

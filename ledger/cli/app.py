@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
-from ledger.cli.calling import Call, Progress, hint_at_others, invoke, opened, progress_of
+from ledger.cli.calling import Progress, ShellCall, hint_at_others, invoke, opened, progress_of
 from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
 from ledger.cli.shell_words import in_shell
@@ -77,7 +77,7 @@ def _run(words: Sequence[str]) -> int:
     return FAILED if getattr(answer, "ok", True) is False or getattr(answer, "stopped", "") in ENDED else OK
 
 
-def _answer(call: Call, progress: Progress | None) -> object:
+def _answer(call: ShellCall, progress: Progress | None) -> object:
     """Return the library's answer."""
     if call.method.area == HAND:
         return call.method.function(call, **call.given, **progress_of(call, progress))

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ledger.cli.calling import (
     STDIN,
-    Call,
     Progress,
+    ShellCall,
     file_text,
     hint_at_others,
     invoke,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 HAND = "by hand"  # the area of commands without a method of the library
 
 
-class Change(NamedTuple):
+class CommandChange(NamedTuple):
     """A method as a command: without the parameters ``drop``, with those of ``run``, which makes the answer."""
 
     run: Callable[..., object]
@@ -52,7 +52,7 @@ class Change(NamedTuple):
 
 
 def erase(
-    call: Call,
+    call: ShellCall,
     subject: str | int | None = None,
     *,
     project: str | None = None,
@@ -140,7 +140,7 @@ def _is_confirmed(question: str) -> bool:
 
 
 def hold(
-    call: Call,
+    call: ShellCall,
     subject: str | None = None,
     *,
     project: str | None = None,
@@ -166,7 +166,7 @@ def hold(
 
 
 def add_documents(
-    call: Call, paths: Sequence[str], *, recursive: bool = False, progress: Progress | None = None
+    call: ShellCall, paths: Sequence[str], *, recursive: bool = False, progress: Progress | None = None
 ) -> IngestReport:
     """Add documents.
 
@@ -232,7 +232,7 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
     return list(files.items()), errors
 
 
-def import_file(call: Call, *, progress: Progress | None = None) -> object:
+def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Import; "-" is standard input."""
     with opened(call) as ledger:
         if str(call.given["path"]) != STDIN:
@@ -243,7 +243,7 @@ def import_file(call: Call, *, progress: Progress | None = None) -> object:
             return invoke(call, ledger, {**call.arguments, "path": Path(file.name)}, progress)
 
 
-def export(call: Call, *, progress: Progress | None = None) -> object:
+def export(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Export; "-" is standard output."""
     with opened(call) as ledger:
         if str(call.given["path"]) != STDIN:
@@ -258,7 +258,7 @@ def export(call: Call, *, progress: Progress | None = None) -> object:
         return None
 
 
-def certificates(call: Call, path: Path) -> object:
+def certificates(call: ShellCall, path: Path) -> object:
     """Write certificates.
 
     Args:
@@ -277,7 +277,7 @@ def certificates(call: Call, path: Path) -> object:
     return {"path": str(path), "certificates": len(issued)}
 
 
-def recover(call: Call, *, certificates: Sequence[Path] = (), progress: Progress | None = None) -> object:
+def recover(call: ShellCall, *, certificates: Sequence[Path] = (), progress: Progress | None = None) -> object:
     """Recover.
 
     Args:
@@ -289,7 +289,7 @@ def recover(call: Call, *, certificates: Sequence[Path] = (), progress: Progress
     return Ledger.recover(path=call.settings.path, certificates=lines, progress=progress, **call.arguments)
 
 
-def import_log(call: Call, *, progress: Progress | None = None) -> object:
+def import_log(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Import a log."""
     from ledger.api import Ledger
 
@@ -302,14 +302,14 @@ def import_log(call: Call, *, progress: Progress | None = None) -> object:
 # --- proofs ----------------------------------------------------------------------------------------------------------
 
 
-def verify(call: Call, *, progress: Progress | None = None) -> object:
+def verify(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Verify the file, even if the file is too damaged to be opened."""
     from ledger.proof.proving import verify_file
 
     return verify_file(call.settings.path, progress=progress, **call.arguments)
 
 
-def checkpoint(call: Call, *, seal: bool = True, progress: Progress | None = None) -> object:
+def checkpoint(call: ShellCall, *, seal: bool = True, progress: Progress | None = None) -> object:
     """Make a checkpoint.
 
     Args:
@@ -319,7 +319,7 @@ def checkpoint(call: Call, *, seal: bool = True, progress: Progress | None = Non
         return invoke(call, ledger, call.arguments, progress)
 
 
-def check(call: Call) -> object:
+def check(call: ShellCall) -> object:
     """Check a proof that was kept; no ledger is needed."""
     from ledger.proof.api import Proofs
 
@@ -331,7 +331,7 @@ def check(call: Call) -> object:
 Provider = Literal["openai", "anthropic"]
 
 
-def rendered(call: Call, *, provider: Provider | None = None) -> object:
+def rendered(call: ShellCall, *, provider: Provider | None = None) -> object:
     """Show a window.
 
     Args:
@@ -342,7 +342,7 @@ def rendered(call: Call, *, provider: Provider | None = None) -> object:
     return window if provider is None else window.render(provider)
 
 
-def drawn(call: Call, *, mermaid: bool = False) -> object:
+def drawn(call: ShellCall, *, mermaid: bool = False) -> object:
     """Show a graph.
 
     Args:
@@ -362,7 +362,7 @@ def drawn(call: Call, *, mermaid: bool = False) -> object:
 # --- work ------------------------------------------------------------------------------------------------------------
 
 
-def work(call: Call, *, progress: Progress | None = None) -> object:
+def work(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Work; with --follow print a line for each pass that did something."""
     from ledger.answers import JobReport
 
@@ -380,7 +380,7 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
     return None
 
 
-def follow(call: Call) -> object:
+def follow(call: ShellCall) -> object:
     """Follow; print a line for each event, or its JSON with --json."""
     from ledger.cli.terminal_text import as_json
 
@@ -397,7 +397,7 @@ def follow(call: Call) -> object:
     return None
 
 
-def waited(call: Call) -> object:
+def waited(call: ShellCall) -> object:
     """Wait; fail if the time is over before the position is there."""
     with opened(call) as ledger, stopped_by_signals() as stop:
         if not ledger.history.wait(cancel=stop, **call.arguments):
@@ -413,7 +413,7 @@ def _line(done: dict[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in done.items())
 
 
-def _print_pass(call: Call, done: dict[str, int]) -> None:
+def _print_pass(call: ShellCall, done: dict[str, int]) -> None:
     from ledger.cli.terminal_text import as_json
 
     if call.around["json"]:
@@ -425,12 +425,12 @@ def _print_pass(call: Call, done: dict[str, int]) -> None:
 # --- commands that no method stands behind ---------------------------------------------------------------------------
 
 
-def config(call: Call) -> object:
+def config(call: ShellCall) -> object:
     """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret shows only as set."""
     return call.settings.shown
 
 
-def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
+def demo(call: ShellCall, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
     """Show what a memory changes, on ten weeks of a conversation: a prompt without and with memory, a changed fact, an undo.
 
     Args:
@@ -450,7 +450,7 @@ def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progres
     return None
 
 
-def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:
+def docs(call: ShellCall, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:
     """List the pages of the documentation, show a page, or search the pages.
 
     Args:
@@ -475,25 +475,25 @@ def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path
 
 
 CHANGED = {
-    ("", "erase"): Change(erase, drop=("subject",)),
-    ("holds", "add"): Change(hold, drop=("subject",)),
-    ("documents", "add"): Change(add_documents, drop=("source",)),
-    ("interactions", "import_file"): Change(import_file),
-    ("maintenance", "export_log"): Change(export),
-    ("erasures", "certificates"): Change(certificates),
-    ("", "recover"): Change(recover, drop=("certificates",)),
-    ("", "import_log"): Change(import_log),
-    ("proof", "verify"): Change(verify),
-    ("proof", "checkpoint"): Change(checkpoint),
-    ("proof", "check"): Change(check),
-    ("session", "window"): Change(rendered),
-    ("session", "reopen"): Change(rendered),
-    ("graph", "neighbors"): Change(drawn),
-    ("summaries", "graph"): Change(drawn),
-    ("jobs", "work"): Change(work),
-    ("history", "bisect"): Change(bisect, drop=("test",)),
-    ("history", "follow"): Change(follow, drop=("cancel",)),
-    ("history", "wait"): Change(waited, drop=("cancel",)),
-    ("", "query"): Change(query, drop=("parameters",)),
+    ("", "erase"): CommandChange(erase, drop=("subject",)),
+    ("holds", "add"): CommandChange(hold, drop=("subject",)),
+    ("documents", "add"): CommandChange(add_documents, drop=("source",)),
+    ("interactions", "import_file"): CommandChange(import_file),
+    ("maintenance", "export_log"): CommandChange(export),
+    ("erasures", "certificates"): CommandChange(certificates),
+    ("", "recover"): CommandChange(recover, drop=("certificates",)),
+    ("", "import_log"): CommandChange(import_log),
+    ("proof", "verify"): CommandChange(verify),
+    ("proof", "checkpoint"): CommandChange(checkpoint),
+    ("proof", "check"): CommandChange(check),
+    ("session", "window"): CommandChange(rendered),
+    ("session", "reopen"): CommandChange(rendered),
+    ("graph", "neighbors"): CommandChange(drawn),
+    ("summaries", "graph"): CommandChange(drawn),
+    ("jobs", "work"): CommandChange(work),
+    ("history", "bisect"): CommandChange(bisect, drop=("test",)),
+    ("history", "follow"): CommandChange(follow, drop=("cancel",)),
+    ("history", "wait"): CommandChange(waited, drop=("cancel",)),
+    ("", "query"): CommandChange(query, drop=("parameters",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}

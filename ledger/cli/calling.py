@@ -52,7 +52,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Call:
+class ShellCall:
     """A method with the arguments for it and the options around it (``--db``, ``--json``, ``--as-of`` …)."""
 
     method: Method
@@ -94,7 +94,7 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
+def invoke(call: ShellCall, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
     method: Any = getattr(_object(call, ledger), call.method.name)
     if "cancel" in call.method.names:
         with stopped_by_signals() as stop:
@@ -127,17 +127,17 @@ def stopped_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | None]:
+def progress_of(call: ShellCall, progress: Progress | None) -> dict[str, Progress | None]:
     return {"progress": progress} if call.method.progresses else {}
 
 
-def asked_of(call: Call, ledger: Ledger) -> Ledger | PastLedger:
+def asked_of(call: ShellCall, ledger: Ledger) -> Ledger | PastLedger:
     """Return the ledger, now or as of a moment."""
     then, valid = call.around.get("as_of"), call.around.get("valid_at")
     return ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
 
 
-def _object(call: Call, ledger: Ledger) -> object:
+def _object(call: ShellCall, ledger: Ledger) -> object:
     """Return the object that has the method: the ledger, a namespace or a session, now or as of a moment."""
     view: Any = asked_of(call, ledger)
     area = call.method.area
@@ -151,7 +151,7 @@ def _object(call: Call, ledger: Ledger) -> object:
 
 
 @contextmanager
-def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
+def opened(call: ShellCall, *, readonly: bool | None = None) -> Iterator[Ledger]:
     """Yield the ledger, opened with what the caller said about itself as the defaults of its commands."""
     from ledger.api import Ledger
 
@@ -179,7 +179,7 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
 
 
-def hint_at_others(call: Call, ledger: Ledger, answer: object) -> None:
+def hint_at_others(call: ShellCall, ledger: Ledger, answer: object) -> None:
     """Print the users with contents in this file, if a read found nothing and this user has nothing.
 
     Of many users the first ones are named.

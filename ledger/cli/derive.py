@@ -22,7 +22,7 @@ from cyclopts.exceptions import UnknownOptionError
 from ledger import __version__, types
 from ledger.cli import completing
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
-from ledger.cli.calling import MARK, STDIN, Call
+from ledger.cli.calling import MARK, STDIN, ShellCall
 from ledger.cli.docstrings import Field, fields_of, first_lines
 from ledger.cli.methods import (
     AREAS,
@@ -295,7 +295,7 @@ SESSION = (
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-def command(method: Method) -> Callable[..., Call]:
+def command(method: Method) -> Callable[..., ShellCall]:
     """Return a function with the parameters of a command for the parser; it returns the call to make."""
     own = list(offered(method))
     if method.area in OF_A_SESSION:
@@ -303,10 +303,10 @@ def command(method: Method) -> Callable[..., Call]:
     taken = {parameter.name for parameter in own}
     more = [option for option in shared(method) if option.name not in taken]
 
-    def call(**values: Any) -> Call:
+    def call(**values: Any) -> ShellCall:
         values = {name: _unmarked(value) for name, value in values.items()}
         around = {option.name: values.pop(option.name) for option in more}
-        return Call(method, values, around)
+        return ShellCall(method, values, around)
 
     return _with(call, [*own, *more], method.doc.first)
 
@@ -370,7 +370,7 @@ def area_app(area: str, *, filled: bool = True) -> App:
     return app
 
 
-def _flat(name: str) -> Callable[..., Call]:
+def _flat(name: str) -> Callable[..., ShellCall]:
     return command(method_of(name))
 
 
@@ -404,7 +404,7 @@ def _app(**more: Any) -> App:
     return App(**settings, **more)
 
 
-def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, *, script: bool = False) -> object:
+def completion(call: ShellCall, shell: Literal["bash", "zsh", "fish"] | None = None, *, script: bool = False) -> object:
     """Install the completion of commands, options, ids, kinds and projects for a shell.
 
     Args:
@@ -473,7 +473,7 @@ def _unmarked(value: object) -> object:
 BY_HAND = OTHERS | {"completion": completion}
 
 
-def understood(words: Sequence[str]) -> Call | None:
+def understood(words: Sequence[str]) -> ShellCall | None:
     """Return the call that these words ask for, or None if the parser answered with help or the version.
 
     Raises:
@@ -497,4 +497,4 @@ def understood(words: Sequence[str]) -> Call | None:
     if command.__name__ != "call":
         command(*bound.args, **bound.kwargs)
         return None
-    return cast("Call", command(**bound.arguments))
+    return cast("ShellCall", command(**bound.arguments))

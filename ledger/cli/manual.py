@@ -22,7 +22,7 @@ class PageOfDocs(Struct, frozen=True):
     about: str
 
 
-class Line(Struct, frozen=True):
+class ManualHit(Struct, frozen=True):
     """A line that matches a search."""
 
     page: str
@@ -60,12 +60,12 @@ def file(page: str) -> Path:
     raise NotFoundError(f"there is no page {page!r:.60}{hint}")
 
 
-def found(words: Sequence[str], page: str | None = None) -> list[Line]:
+def found(words: Sequence[str], page: str | None = None) -> list[ManualHit]:
     """Return the lines that hold every one of these texts, in any case, of a page or of all pages."""
     folded = [word.casefold() for word in words]
     files = _files() if page is None else [file(page)]
     return [
-        Line(_name(path), number, line.strip())
+        ManualHit(_name(path), number, line.strip())
         for path in files
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if all(word in line.casefold() for word in folded)
@@ -84,10 +84,10 @@ def show(text: str) -> None:
             code.rstrip()
             yield from console.render(code, options.update(no_wrap=True, overflow="ignore"))
 
-    class Page(Markdown):
+    class ManualPage(Markdown):
         elements: ClassVar = {**Markdown.elements, "fence": Code, "code_block": Code}
 
     os.environ.setdefault("LESS", "FRX")  # less shows colors, and no pager for a single screen
     console = Console()
     with console.pager(styles=True):
-        console.print(Page(text), crop=False)
+        console.print(ManualPage(text), crop=False)

@@ -11,7 +11,7 @@ from math import isinf
 
 from msgspec import to_builtins
 
-from ledger.cli.calling import Call, asked_of, opened
+from ledger.cli.calling import ShellCall, asked_of, opened
 from ledger.cli.output import say
 from ledger.cli.terminal_text import as_json, visible
 from ledger.types import Page
@@ -52,7 +52,7 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def query(call: Call, *, values: Sequence[str] = ()) -> object:
+def query(call: ShellCall, *, values: Sequence[str] = ()) -> object:
     """Ask in SQL.
 
     Args:

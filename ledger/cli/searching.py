@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.cli.calling import Call, opened
+from ledger.cli.calling import ShellCall, opened
 from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
     from ledger.api import PastLedger
 
 
-def bisect(call: Call, *, recall: str, expect: str, limit: int = 20) -> object:
+def bisect(call: ShellCall, *, recall: str, expect: str, limit: int = 20) -> object:
     """Find the command after which a recall finds something.
 
     Args:

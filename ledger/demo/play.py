@@ -26,7 +26,7 @@ _NAMES = {"session_id": "session", "response_summary": "summary"}  # lines have 
 _OF_PROJECTS = ("add_alias", "set_state")
 
 
-class Clock:
+class StoryClock:
     """The time in the story; it moves on by a millisecond at each call."""
 
     def __init__(self, start: datetime) -> None:
@@ -46,7 +46,7 @@ class Play:
     def __init__(self) -> None:
         self.turns, self.acts = _lines("conversation.jsonl"), _lines("script.jsonl")
         self.start = datetime.fromisoformat(self.turns[0]["occurred_at"]) - timedelta(hours=1)
-        self.clock = Clock(self.start)
+        self.clock = StoryClock(self.start)
         self.named: dict[str, str] = {}
         self._interactions: list[str] = []
 

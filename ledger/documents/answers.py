@@ -11,7 +11,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.engine.answer import Answer, answer_of
 
 if TYPE_CHECKING:
-    from ledger.domain.document import Document as DocumentState
+    from ledger.domain.document import DocumentState as DocumentState
 
 
 class Chunk(Answer, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ledger.documents import answers, queries
 from ledger.documents.files import SUFFIXES, read_document
 from ledger.domain import chunking
 from ledger.domain import document as domain
-from ledger.domain.document import Document
+from ledger.domain.document import DocumentState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.metadata import checked
@@ -21,20 +21,20 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
-from ledger.guards.guarding import Taken
+from ledger.guards.guarding import TakenSecret
 from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents
 
 
-class _Text(Struct, frozen=True):
+class _DocumentText(Struct, frozen=True):
     """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces."""
 
     text: str
     path: str
     digest: str
     kind: str
-    pieces: tuple[chunking.Piece, ...] | None
+    pieces: tuple[chunking.ChunkPiece, ...] | None
 
 
 def add(
@@ -92,18 +92,18 @@ def add(
     return _answered(engine, outcome)
 
 
-def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
+def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[TakenSecret, ...]]]:
     """Return the text with its secrets redacted, if the user's policy asks for that, and the redacted secrets.
 
     The whole text is redacted before it is cut, because a cut may divide a secret. Equal texts stay equal.
     """
     with engine.snapshot() as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
-    taken: dict[str, tuple[Taken, ...]] = {}
+    taken: dict[str, tuple[TakenSecret, ...]] = {}
     return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
 
 
-def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _Text:
+def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _DocumentText:
     """Return the text cut into pieces, outside the lock; a text that is known already is not cut."""
     digest = engine.writer.mac("document", user, text).hex()
     with engine.snapshot() as snapshot:
@@ -112,7 +112,7 @@ def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) 
     if kind not in chunking.KINDS:
         raise RejectedError(f"the type of a document is one of {', '.join(chunking.KINDS)}, not {kind!r:.40}")
     is_known = known is not None and known.digest == digest and known.doc_type == kind
-    return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
+    return _DocumentText(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
 
 def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
@@ -125,14 +125,14 @@ def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Doc
 
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
     """Bring a removed document back."""
-    return _on_document(engine, asker, "documents.restore", id, domain.Restore(check_reason("reason", reason)))
+    return _on_document(engine, asker, "documents.restore", id, domain.RestoreDocument(check_reason("reason", reason)))
 
 
 def _on_document(
-    engine: Engine, asker: Who, verb: str, id: str, command: domain.Remove | domain.Restore
+    engine: Engine, asker: Who, verb: str, id: str, command: domain.Remove | domain.RestoreDocument
 ) -> answers.Document:
     def body(work: Work) -> str:
-        state: Document = work.load(id, "d")
+        state: DocumentState = work.load(id, "d")
         work.project = state.project
         for event in domain.decide(command, state):
             work.emit(state.id, event, first=state.row)
@@ -159,13 +159,15 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     return replace(answer, added=added, dropped=dropped, warnings=outcome.warnings, **flags)
 
 
-def _add_text(work: Work, cut_text: _Text, command: domain.TextAdded, project: str | None, doc_type: str | None) -> str:
+def _add_text(
+    work: Work, cut_text: _DocumentText, command: domain.TextAdded, project: str | None, doc_type: str | None
+) -> str:
     """Decide about a text under the lock; its pieces are cut again only if another command changed the type."""
     connection, user = work.connection(), work.who.user
     work.rows.flush()
     _refuse_distrusted(work, connection, cut_text)
     known = documents.known_as(connection, user, cut_text.path, cut_text.digest)
-    state: Document | None = work.load(known.id, "d") if known is not None else None
+    state: DocumentState | None = work.load(known.id, "d") if known is not None else None
     kind = cut_text.kind if state is None else state.doc_type
     if doc_type is not None and kind != doc_type:
         raise RejectedError(
@@ -186,7 +188,7 @@ def _add_text(work: Work, cut_text: _Text, command: domain.TextAdded, project: s
 
 
 def _with_pieces(
-    work: Work, connection: Connection, command: domain.TextAdded, cut_text: _Text, state: Document | None
+    work: Work, connection: Connection, command: domain.TextAdded, cut_text: _DocumentText, state: DocumentState | None
 ) -> domain.TextAdded:
     cut = cut_text.pieces if cut_text.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(cut_text.text, command.doc_type))
@@ -204,7 +206,7 @@ def _with_pieces(
     )
 
 
-def _title(cut_text: _Text, kind: str) -> str:
+def _title(cut_text: _DocumentText, kind: str) -> str:
     """Return the title of a document without a given title."""
     title = (
         chunking.title(cut_text.text, kind) or os.path.basename(cut_text.path) or chunking.first_words(cut_text.text)
@@ -212,7 +214,7 @@ def _title(cut_text: _Text, kind: str) -> str:
     return title.encode()[: domain.TITLE_BYTES].decode("utf-8", "ignore")
 
 
-def _refuse_distrusted(work: Work, connection: Connection, cut_text: _Text) -> None:
+def _refuse_distrusted(work: Work, connection: Connection, cut_text: _DocumentText) -> None:
     """Raise RejectedError if the text is that of a distrusted document, which must not return as a new one."""
     for refusal in control.refused(connection):
         if (refusal.user, refusal.kind) != (work.who.user, "document"):

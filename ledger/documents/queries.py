@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.documents import answers
-from ledger.domain.document import Document
+from ledger.domain.document import DocumentState
 from ledger.domain.metadata import Pairs
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, scope_of
 from projections.core.rows import Connection
 from projections.views import documents, projects
-from projections.views.documents import Chunk as ChunkRow
+from projections.views.documents import ChunkRow as ChunkRow
 
 
 def listing(
@@ -59,7 +59,7 @@ def get_chunk(snapshot: Snapshot, user: str, id: str) -> answers.Chunk | None:
     return chunk_shown(snapshot.connection, chunk) if chunk is not None else None
 
 
-def shown(connection: Connection, state: Document, *, text: bool) -> answers.Document:
+def shown(connection: Connection, state: DocumentState, *, text: bool) -> answers.Document:
     chunks, line = list[answers.Chunk](), 1
     for chunk in documents.chunks(connection, state.row):
         chunks.append(_chunk(connection, chunk, state, text=text, line=line))
@@ -76,7 +76,7 @@ def chunk_shown(connection: Connection, chunk: ChunkRow) -> answers.Chunk:
 
 
 def _chunk(
-    connection: Connection, chunk: ChunkRow, state: Document | None, *, text: bool, line: int | None
+    connection: Connection, chunk: ChunkRow, state: DocumentState | None, *, text: bool, line: int | None
 ) -> answers.Chunk:
     event = read_event(connection, chunk.row)
     assert event is not None
@@ -100,7 +100,7 @@ def _chunk(
     )
 
 
-def _status(chunk: ChunkRow, state: Document | None, *, erased: bool) -> str:
+def _status(chunk: ChunkRow, state: DocumentState | None, *, erased: bool) -> str:
     if erased:
         return "erased"
     if state is None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ledger.domain import confidence as rules
 from ledger.domain.foreign import foreign, marked
 from ledger.domain.text import STOP_WORDS, words
-from ledger.domain.turns import Line
+from ledger.domain.turns import ConversationLine
 
 TABLE = "by_source/1"
 """The table's name and version; a change of the table or of the division of a message (``foreign/1``) needs a new version."""
@@ -24,7 +24,7 @@ _USER = "user"
 _OF_NOBODY = frozenset(("user",))  # memories begin with "The user", which need not stand in the text
 
 
-class Row(Struct, frozen=True):
+class AdmissionRow(Struct, frozen=True):
     """A line of the table: its subject in words, the status that it gives, and the greatest confidence, None for no bound."""
 
     name: str
@@ -38,14 +38,14 @@ class Row(Struct, frozen=True):
         return f"{TABLE} {self.name}"
 
 
-OWN_WORDS = Row("own_words", "the user says it of himself, in a message of his own", ACTIVE)
-CORRECTION = Row("correction", "the user corrects an older memory, which a model names", ACTIVE)
-AGENT = Row("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
-ORDER = Row("standing_order", "a rule found a standing order in the user's words")
-LABELLED = Row("labelled", "a rule found it under a label, or said of no person")
-PASTED = Row("pasted", "it may be somebody else's text in the user's message")
-ASSISTANT = Row("assistant", "only the assistant states it")
-OUTSIDE = Row("outside", "it came in through another channel than the user's")
+OWN_WORDS = AdmissionRow("own_words", "the user says it of himself, in a message of his own", ACTIVE)
+CORRECTION = AdmissionRow("correction", "the user corrects an older memory, which a model names", ACTIVE)
+AGENT = AdmissionRow("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
+ORDER = AdmissionRow("standing_order", "a rule found a standing order in the user's words")
+LABELLED = AdmissionRow("labelled", "a rule found it under a label, or said of no person")
+PASTED = AdmissionRow("pasted", "it may be somebody else's text in the user's message")
+ASSISTANT = AdmissionRow("assistant", "only the assistant states it")
+OUTSIDE = AdmissionRow("outside", "it came in through another channel than the user's")
 
 ROWS = (OWN_WORDS, CORRECTION, AGENT, ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE)
 _BY_RECORDED = {row.recorded: row for row in ROWS}
@@ -69,12 +69,12 @@ def about(recorded: str) -> str:
     return row.about if row is not None else recorded
 
 
-def of_channel(channel: str) -> Row:
+def of_channel(channel: str) -> AdmissionRow:
     """Return the line for a memory that was given as a whole, and not by a person."""
     return AGENT if channel == "agent" else OUTSIDE
 
 
-def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: bool) -> Row:
+def of_finding(line: ConversationLine, start: int, end: int, *, of_himself: bool, is_order: bool) -> AdmissionRow:
     """Return the line for a rule's finding in these characters of a line."""
     if line.role != _USER:
         return ASSISTANT
@@ -85,7 +85,9 @@ def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: 
     return ORDER if is_order else OWN_WORDS if of_himself else LABELLED
 
 
-def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, claimed: bool, corrects: bool) -> Row:
+def of_proposal(
+    content: str, cited: Iterable[ConversationLine], lines: Iterable[ConversationLine], *, claimed: bool, corrects: bool
+) -> AdmissionRow:
     """Return the line for a model's finding, which cites some of the ``lines`` that the model was shown.
 
     A model names messages and no characters. So the content is in doubt if it has a word that stands in a pasted part of any of
@@ -111,7 +113,7 @@ def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, c
     return CORRECTION if corrects else OWN_WORDS
 
 
-def _divided(line: Line) -> tuple[set[str], set[str]]:
+def _divided(line: ConversationLine) -> tuple[set[str], set[str]]:
     """Return the words of a line that are the user's own, and the words of its parts in doubt."""
     own, pasted, at = list[str](), list[str](), 0
     for start, end in marked(line.text):

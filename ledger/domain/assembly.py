@@ -43,7 +43,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
 """The codes in ``Fitted.reasons`` and ``Dropped.why``, each with its meaning."""
 
 
-class Dropped(Struct, frozen=True):
+class DroppedItem(Struct, frozen=True):
     """An item that was read and not chosen, with the reason (a code of ``REASONS``)."""
 
     item: WindowItem
@@ -63,13 +63,13 @@ class Fitted(Struct, frozen=True):
     tokens: int
     over_budget: bool = False
     reasons: tuple[str, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedItem, ...] = ()
     shortened: Mapping[int, int] = MappingProxyType({})
     summaries_evicted: int = 0
     looked_at: int = 0
 
 
-class Turn(Struct, frozen=True):
+class CurrentTurn(Struct, frozen=True):
     """The turn under way, oldest message first.
 
     ``messages`` are the user message that began the turn, if the window has it, and the steps that stay. ``least`` is the number
@@ -130,7 +130,7 @@ def fit(
     share = min(kept, _tokens(summaries))
     turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
     messages, sizes = _shortened(turn, max(1, budget - share), shortest)
-    dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
+    dropped = [DroppedItem(item, "turn_trimmed") for item in turn.left_out]
     spent, whole = _tokens(messages), turn.complete and not turn.left_out
     reasons = ["turn_over_budget"] if spent > budget else []
     older, last = _older(window, budget - spent, share, tail - turn.looked_at) if whole else ([], None)
@@ -140,7 +140,7 @@ def fit(
     stood, evicted = _best(summaries, budget - spent - _tokens(older))
     chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
     begun = _begun(chosen, [*evicted, *(drop.item for drop in dropped)])
-    dropped += [Dropped(item, "unsafe_start") for item in chosen[begun]]
+    dropped += [DroppedItem(item, "unsafe_start") for item in chosen[begun]]
     unsafe = bool(chosen[begun])
     del chosen[begun]
     items, orphans = paired(chosen)
@@ -159,14 +159,16 @@ def fit(
         tokens=total,
         over_budget=total > budget,
         reasons=tuple(reasons),
-        dropped=(*dropped, *orphans, *(Dropped(item, "summaries_evicted") for item in evicted)),
+        dropped=(*dropped, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
         shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
         summaries_evicted=len(evicted),
         looked_at=turn.looked_at + len(older) + (last is not None),
     )
 
 
-def _older(window: Iterator[WindowItem], free: int, share: int, fresh: int) -> tuple[list[WindowItem], Dropped | None]:
+def _older(
+    window: Iterator[WindowItem], free: int, share: int, fresh: int
+) -> tuple[list[WindowItem], DroppedItem | None]:
     """Return the items before the turn that fit, newest first, and the first item that does not fit.
 
     An item among the ``fresh`` newest is dropped as "tail_trimmed", an older one as "budget".
@@ -174,7 +176,7 @@ def _older(window: Iterator[WindowItem], free: int, share: int, fresh: int) -> t
     older: list[WindowItem] = []
     while (free > 0 or len(older) < fresh) and (item := next(window, None)) is not None:
         if item.tokens > free - share:
-            return older, Dropped(item, "tail_trimmed" if len(older) < fresh else "budget")
+            return older, DroppedItem(item, "tail_trimmed" if len(older) < fresh else "budget")
         free -= item.tokens
         older.append(item)
     return older, None
@@ -187,7 +189,7 @@ def turn_of(
     *,
     tail: int = FRESH_TAIL,
     shortest: int = SHORTEST,
-) -> Turn:
+) -> CurrentTurn:
     """Return the turn under way, as much of it as has to stay or fits the room with its tool results shortened.
 
     Without a user message the last message has to stay, with the call that it answers. A turn of more than ``tail`` items may
@@ -228,7 +230,7 @@ def turn_of(
         else:
             stay = len(steps)
     messages = (*((request,) if request is not None else ()), *reversed(steps[:stay]))
-    return Turn(
+    return CurrentTurn(
         messages=messages,
         least=request_tokens + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
         whole=_tokens(messages),
@@ -237,7 +239,7 @@ def turn_of(
     )
 
 
-def _shortened(turn: Turn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
+def _shortened(turn: CurrentTurn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
     """Return the messages of the turn, and the new sizes of the shortened ones by position.
 
     The oldest tool results are shortened first, as far as the room requires.
@@ -339,7 +341,7 @@ def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
                     yield call, at, name
 
 
-def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[Dropped, ...]]:
+def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[DroppedItem, ...]]:
     """Return the items with only the calls and results that belong together, and the tool messages that answer no call.
 
     A call without an answer stays in the last message, or in the message after which only its own other results follow: its
@@ -352,12 +354,12 @@ def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[D
         answered.setdefault(call, set()).add(name)
         answering.setdefault(at, []).append(name)
     waiting = _waiting(items, pairs)
-    kept, dropped = list[WindowItem](), list[Dropped]()
+    kept, dropped = list[WindowItem](), list[DroppedItem]()
     for at, item in enumerate(items):
         if item.is_summary:
             kept.append(item)
         elif item.role == TOOL and at not in answering:
-            dropped.append(Dropped(item, "orphan_result"))
+            dropped.append(DroppedItem(item, "orphan_result"))
         else:
             whole = dict.fromkeys(item.calls if item.role == ASSISTANT else ())
             calls = tuple(name for name in whole if at == waiting or name in answered.get(at, ()))

@@ -38,7 +38,7 @@ FRONT_MATTER_CHARS = 64 * 1024
 KINDS = ("markdown", "text")  # "text" has no headings
 
 
-class Piece(Struct, frozen=True):
+class ChunkPiece(Struct, frozen=True):
     """A chunk without an id: its words, the headings above it, and the number of lines that end in it."""
 
     content: str
@@ -54,7 +54,7 @@ class _Section(Struct, frozen=True):
     body: int = 0
 
 
-def chunks(text: str, kind: str = "markdown") -> list[Piece]:
+def chunks(text: str, kind: str = "markdown") -> list[ChunkPiece]:
     """Return the chunks of a text, in time in proportion to its length. An empty text has none."""
     plain = _with_plain_lines(text)
     sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
@@ -63,7 +63,7 @@ def chunks(text: str, kind: str = "markdown") -> list[Piece]:
     if not spans or len(spans) > MAX_CHUNKS:
         least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # the least size of two neighbors that are not joined
         spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
-    return [Piece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
+    return [ChunkPiece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
 
 
 def _with_plain_lines(text: str) -> str:

@@ -65,7 +65,7 @@ SKIPS: Mapping[str, str] = MappingProxyType(
 """The codes in ``Skip.why`` with their meanings; the last three are for a caller whose run failed."""
 
 
-class Run(Struct, frozen=True):
+class CompactionRun(Struct, frozen=True):
     """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
 
     ``tokens`` is the size of the items in the window. ``context``, for a leaf, are up to two summaries before the items; the
@@ -132,7 +132,7 @@ def is_due(tokens: int, budget: int) -> bool:
     return tokens * whole > budget * part
 
 
-def improves(run: Run, tokens: int) -> bool:
+def improves(run: CompactionRun, tokens: int) -> bool:
     """Return True if a summary of so many tokens is smaller than the items that it would replace."""
     return 0 < tokens < run.tokens
 
@@ -162,7 +162,7 @@ def runs(
     request: int | None = None,
     entered: int | None = None,
     hard: bool = False,
-) -> Iterator[Run]:
+) -> Iterator[CompactionRun]:
     """Yield every run that could be compacted now, in the order to try them; the first that succeeds changes the window.
 
     Messages come first, then summaries, then fallbacks side by side. So fallbacks are only widened if the window has nothing else
@@ -212,7 +212,7 @@ def newest_request(items: Sequence[WindowItem]) -> int:
 
 def leaf_run(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False, request: int | None = None
-) -> Run | Skip:
+) -> CompactionRun | Skip:
     """Return the oldest messages of a window (oldest first) that make a leaf, or the reason why there are none.
 
     A leaf is a stretch of messages without a summary between them, outside the newest ``protect`` items and before the newest
@@ -242,7 +242,7 @@ def leaf_runs(
     force: bool = False,
     request: int | None = None,
     fewest: int = LEAF_FANOUT,
-) -> Iterator[Run]:
+) -> Iterator[CompactionRun]:
     """Yield every run that ``leaf_run`` might choose and that is older than the newest user message, oldest first.
 
     No two runs overlap, so all of them can be applied at once.
@@ -253,7 +253,7 @@ def leaf_runs(
 
 def turn_runs(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, request: int, fewest: int = LEAF_FANOUT
-) -> Iterator[Run]:
+) -> Iterator[CompactionRun]:
     """Yield the runs within the turn under way, for a window in which nothing older is left.
 
     A run contains neither the user message that began the turn, nor the turn's last call with the results, nor any of the newest
@@ -264,7 +264,7 @@ def turn_runs(
     yield from _leaves(items, request + 1, min(step, _outside(items, protect)), fewest)
 
 
-def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -> Iterator[Run]:
+def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -> Iterator[CompactionRun]:
     pairs = list(answers(items))
     last = {call: at for call, at, _ in pairs}
     walls = [at for at, item in enumerate(items) if item.kind == SUMMARY and at < border]
@@ -275,7 +275,9 @@ def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -
         start = wall + 1
 
 
-def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True) -> Run:
+def _leaf(
+    items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True
+) -> CompactionRun:
     """Return a leaf over the items from ``first`` to ``stop``.
 
     ``written`` are the indexes of the summaries that can be context. Fallbacks are not among them, because they end within a
@@ -283,7 +285,7 @@ def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[
     """
     chosen, end = tuple(items[first:stop]), bisect_left(written, first)
     context = tuple(items[at] for at in written[max(0, end - PRECEDING) : end])
-    return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
+    return CompactionRun(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
 def _border(items: Sequence[WindowItem], protect: int, force: bool, request: int) -> int:
@@ -362,7 +364,9 @@ def _together(items: Sequence[WindowItem], at: int, end: int, last: Mapping[int,
 # --- condensed summaries ---------------------------------------------------------------------------------------------
 
 
-def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Run | Skip:
+def condensed_run(
+    items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False
+) -> CompactionRun | Skip:
     """Return the summaries of one depth that are condensed next, or the reason why there are none.
 
     The summaries that begin the window come first, if they have 2,000 tokens together (up to 20,000 are taken). Otherwise the
@@ -388,7 +392,9 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
     return Skip(why, CONDENSED, sum(item.messages for item in old), _tokens(old))
 
 
-def condensed_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
+def condensed_runs(
+    items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False
+) -> Iterator[CompactionRun]:
     """Yield every run that ``condensed_run`` might choose, in its order; the first two may overlap."""
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
     groups = list(_neighbors(items, protect))
@@ -409,9 +415,9 @@ def condensed_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, ha
                 first += 1
 
 
-def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> Run:
+def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> CompactionRun:
     chosen = tuple(items[first:stop])
-    return Run(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
+    return CompactionRun(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
 
 
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
@@ -440,7 +446,9 @@ def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
 # --- fallbacks -------------------------------------------------------------------------------------------------------
 
 
-def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
+def widened_runs(
+    items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False
+) -> Iterator[CompactionRun]:
     """Yield runs of neighboring fallback leaves that one new leaf can stand for, in the order to try them.
 
     Widening keeps a window bounded where there is no model. It is for a window without messages to summarize and without

@@ -12,14 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Event
+from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, EventData
 
 KEEP, ACCEPT = "keep", "accept"
 ACTIONS = ("", KEEP, ACCEPT)
 OPEN, RESOLVED, LAPSED = "open", "resolved", "lapsed"
 
 
-class Conflict(Struct, frozen=True):
+class ConflictState(Struct, frozen=True):
     """The state of a conflict, folded from its events; the fields are the columns of its row, in order.
 
     ``values`` are those of the members, in their order, while they are not erased. ``action`` is "" while nobody decided.
@@ -62,7 +62,7 @@ class Resolve(Struct, frozen=True):
 Command = Find | Resolve
 
 
-def decide(command: Command, conflict: Conflict) -> list[Event]:
+def decide(command: Command, conflict: ConflictState) -> list[EventData]:
     match command:
         case Find(slot, members, values, rule):
             same = (slot, members, values) == (conflict.slot, conflict.members, conflict.values)
@@ -80,22 +80,22 @@ def decide(command: Command, conflict: Conflict) -> list[Event]:
             raise _refused(conflict, "a resolution is keep=MEMORY or both=True")
 
 
-def _refused(conflict: Conflict, why: str) -> RejectedError:
+def _refused(conflict: ConflictState, why: str) -> RejectedError:
     return RejectedError(f"cannot resolve {conflict.id}: {why}", rule="conflict", subject=conflict.id)
 
 
 ConflictEvent = ConflictFound | ConflictResolved
 
 
-def evolve(conflict: Conflict | None, event: AnyEvent) -> Conflict | None:
+def evolve(conflict: ConflictState | None, event: AnyEvent) -> ConflictState | None:
     data: ConflictEvent = event.data
     if conflict is None:
         return _begun(event, data) if isinstance(data, ConflictFound) else None
     return replace(conflict, version=event.version, position=event.position, **_changes(data))
 
 
-def _begun(event: AnyEvent, data: ConflictFound) -> Conflict:
-    return Conflict(
+def _begun(event: AnyEvent, data: ConflictFound) -> ConflictState:
+    return ConflictState(
         row=event.first,
         id=event.stream,
         user=event.envelope.user,
@@ -118,6 +118,6 @@ def _changes(data: ConflictEvent) -> dict[str, Any]:
             assert_never(data)
 
 
-def admits(conflict: Conflict | None, data: Event) -> bool:
+def admits(conflict: ConflictState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier still makes sense on this state, once others before it are void."""
     return conflict is not None or isinstance(data, ConflictFound)

@@ -25,7 +25,7 @@ DEEP = 64  # after so many messages alike the comparison stops
 LOOKED = 1_000  # a repeated list is looked for among so many of the last messages of a session
 
 
-class Known(Struct, frozen=True):
+class KnownPrefix(Struct, frozen=True):
     """The part of a list that a session has.
 
     ``count`` is the number of messages that the session has. ``differs`` is the number (from 1) of the message from which on the
@@ -64,7 +64,7 @@ def known(
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
     may_begin: Callable[[A], bool],
-) -> Known:
+) -> KnownPrefix:
     """Return the part of a list that the session has.
 
     The list goes on from the end of the session, or is in the session as a whole, or begins with at least an exchange that some
@@ -78,17 +78,17 @@ def known(
         may_begin: Returns True if the list can begin at a message of the session, without reading that message.
     """
     if not given:
-        return Known(0)
+        return KnownPrefix(0)
     runs = _ends_alike(session, given, same)
     exchanges = {end: run for end, run in runs.items() if is_exchange(given[end - run : end])}
     end, run = _longest(_sure(runs))
-    at_end = Known(end, unseen=end - run if run < DEEP else 0)
+    at_end = KnownPrefix(end, unseen=end - run if run < DEEP else 0)
     if end and (run >= ENOUGH or session.at(run) is None):
         return at_end
     messages = session.last(LOOKED)
     starts = [at for at, message in enumerate(messages) if may_begin(message)]
     best = max(at_end, _begins_alike(messages, starts, given, same, is_exchange), key=lambda part: part.count)
-    return best if best.count else Known(0, again=_longest(exchanges)[1])
+    return best if best.count else KnownPrefix(0, again=_longest(exchanges)[1])
 
 
 def repeated(
@@ -96,14 +96,14 @@ def repeated(
     given: Sequence[B],
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
-) -> Known:
+) -> KnownPrefix:
     """Return the part of a list that the session has, by a stricter rule than ``known``.
 
     The list counts as known only if it begins with all of the session, or with much of the session's end.
     """
     end, run = _longest(_sure(_ends_alike(session, given, same)))
     enough = run >= ENOUGH or session.at(run) is None
-    return Known(end, by_text=True) if end and enough and is_exchange(given[:end]) else Known(0)
+    return KnownPrefix(end, by_text=True) if end and enough and is_exchange(given[:end]) else KnownPrefix(0)
 
 
 def _ends_alike(session: Newest[A], messages: Sequence[B], same: Callable[[A, B], bool]) -> dict[int, int]:
@@ -138,17 +138,17 @@ def _begins_alike(
     messages: Sequence[B],
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
-) -> Known:
+) -> KnownPrefix:
     """Return the part of the list that begins like some part of the session.
 
     The whole list may be in the session. Or the list differs from the session after an exchange; then the messages that follow
     may be in the session too, behind messages that the list leaves out.
     """
-    best = Known(0)
+    best = KnownPrefix(0)
     for start in starts:
         run = _run(ours, start, messages, same)
         if run == len(messages):
-            return Known(run)
+            return KnownPrefix(run)
         if run > best.count and is_exchange(messages[:run]):
             count, place = run, start + run
             while (
@@ -158,7 +158,7 @@ def _begins_alike(
             ):
                 count, place = count + 1, match + 1
             if count > best.count:
-                best = Known(count, run + 1)
+                best = KnownPrefix(count, run + 1)
     return best
 
 
@@ -172,7 +172,7 @@ def _run(ours: Sequence[A], start: int, messages: Sequence[B], same: Callable[[A
 # --- turns -----------------------------------------------------------------------------------------------------------
 
 
-class Place(Struct, frozen=True):
+class TurnPlace(Struct, frozen=True):
     """The role of a message in a turn: ``field`` is "prompt" or "response".
 
     ``turn`` counts the turns that begin in the list; it is -1 for a turn that was open before.
@@ -182,19 +182,19 @@ class Place(Struct, frozen=True):
     turn: int
 
 
-def places(drafts: Sequence[Draft]) -> list[Place | None]:
+def places(drafts: Sequence[Draft]) -> list[TurnPlace | None]:
     """Return the place of each message in the turns among them, or None.
 
     A text of a user begins a turn. The first answer that calls no tool ends the turn.
     """
-    result, turn, is_open = list[Place | None](), -1, True
+    result, turn, is_open = list[TurnPlace | None](), -1, True
     for draft in drafts:
         place = None
         if draft.role == "user" and says(draft):
             turn, is_open = turn + 1, True
-            place = Place("prompt", turn)
+            place = TurnPlace("prompt", turn)
         elif is_open and draft.role == "assistant" and says(draft) and not calls(draft.parts):
-            is_open, place = False, Place("response", turn)
+            is_open, place = False, TurnPlace("response", turn)
         result.append(place)
     return result
 

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger.domain import metadata as pairs_of
-from ledger.domain.chunking import Piece
+from ledger.domain.chunking import ChunkPiece
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
@@ -27,7 +27,7 @@ from ledger.domain.events import (
     DocumentRemoved,
     DocumentReplaced,
     DocumentRestored,
-    Event,
+    EventData,
     Moved,
     Ranges,
 )
@@ -42,7 +42,7 @@ ERASED = "erased"
 STATUSES = ("active", "removed", ERASED)
 
 
-class Document(Struct, frozen=True):
+class DocumentState(Struct, frozen=True):
     """The state that folds out of one document's events, without its texts; the fields are the columns of its row, in order."""
 
     row: int
@@ -81,7 +81,7 @@ class TextAdded(Struct, frozen=True):
 
     digest: str
     size: int
-    pieces: Sequence[Piece]
+    pieces: Sequence[ChunkPiece]
     fresh: Sequence[str]
     prints: Sequence[int]
     known: Sequence[int | None] = ()
@@ -98,14 +98,14 @@ class Remove(Struct, frozen=True):
     reason: str = ""
 
 
-class Restore(Struct, frozen=True):
+class RestoreDocument(Struct, frozen=True):
     reason: str = ""
 
 
-Command = TextAdded | Remove | Restore
+Command = TextAdded | Remove | RestoreDocument
 
 
-def decide(command: Command, document: Document | None) -> list[Event]:
+def decide(command: Command, document: DocumentState | None) -> list[EventData]:
     """Return the events that a command leads to; an empty list when the state asked for is already reached.
 
     Raises:
@@ -120,9 +120,9 @@ def decide(command: Command, document: Document | None) -> list[Event]:
             return [DocumentRestored(), *_replaced(command, document)]
         case Remove(reason), "active":
             return [DocumentRemoved(reason)]
-        case Restore(reason), "removed":
+        case RestoreDocument(reason), "removed":
             return [DocumentRestored(reason)]
-        case (Remove(), "removed") | (Restore(), "active"):
+        case (Remove(), "removed") | (RestoreDocument(), "active"):
             return []
         case _:
             subject = document.id if document is not None else None
@@ -133,7 +133,7 @@ def decide(command: Command, document: Document | None) -> list[Event]:
             )
 
 
-def _text_added(command: TextAdded) -> list[Event]:
+def _text_added(command: TextAdded) -> list[EventData]:
     header = DocumentAdded(
         path=command.path,
         title=command.title or command.called,
@@ -147,7 +147,7 @@ def _text_added(command: TextAdded) -> list[Event]:
     return [header, *_added(command, range(len(command.pieces)))]
 
 
-def _added(command: TextAdded, indexes: Iterable[int]) -> list[Event]:
+def _added(command: TextAdded, indexes: Iterable[int]) -> list[EventData]:
     return [
         ChunkAdded(command.fresh[index], index, piece.content, piece.heading_path, _metadata(piece))
         for index in indexes
@@ -155,22 +155,22 @@ def _added(command: TextAdded, indexes: Iterable[int]) -> list[Event]:
     ]
 
 
-def _metadata(piece: Piece) -> Raw:
+def _metadata(piece: ChunkPiece) -> Raw:
     return Raw(json.encode({"lines": piece.lines}))
 
 
-def is_known(command: TextAdded, document: Document) -> bool:
+def is_known(command: TextAdded, document: DocumentState) -> bool:
     """Return True if the document already has this text, title, tags, metadata and project."""
     pairs = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
     same = command.digest == document.digest and _has_metadata(command, document)
     return same and all(value is None or value == known for value, known in pairs)
 
 
-def _has_metadata(command: TextAdded, document: Document) -> bool:
+def _has_metadata(command: TextAdded, document: DocumentState) -> bool:
     return command.metadata is None or pairs_of.row_form(command.metadata) == document.metadata
 
 
-def _replaced(command: TextAdded, document: Document) -> list[Event]:
+def _replaced(command: TextAdded, document: DocumentState) -> list[EventData]:
     if is_known(command, document):
         return []
     if command.digest == document.digest:  # the same text under another title, other tags, metadata or another project
@@ -263,7 +263,7 @@ def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
 DocumentEvent = DocumentAdded | ChunkAdded | DocumentReplaced | DocumentRemoved | DocumentRestored
 
 
-def evolve(document: Document | None, event: AnyEvent) -> Document | None:
+def evolve(document: DocumentState | None, event: AnyEvent) -> DocumentState | None:
     """Return the document after an event in effect; None while no DocumentAdded is in effect."""
     data: DocumentEvent = event.data
     if document is None:
@@ -273,13 +273,13 @@ def evolve(document: Document | None, event: AnyEvent) -> Document | None:
     return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
 
 
-def _gone(document: Document) -> Document:
+def _gone(document: DocumentState) -> DocumentState:
     return document if document.title is not None else replace(document, status=ERASED, underlying=document.status)
 
 
-def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
+def _begun(event: AnyEvent, data: DocumentAdded) -> DocumentState:
     envelope = event.envelope
-    return Document(
+    return DocumentState(
         row=event.first,
         id=event.stream,
         user=envelope.user,
@@ -304,7 +304,7 @@ def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
     )
 
 
-def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[str, object]:
+def _changes(document: DocumentState, event: AnyEvent, data: DocumentEvent) -> dict[str, object]:
     match data:
         case ChunkAdded():
             return {"awaited": max(0, document.awaited - 1)}
@@ -320,7 +320,7 @@ def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[s
             assert_never(data)
 
 
-def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[str, object]:
+def _newer(document: DocumentState, event: AnyEvent, data: DocumentReplaced) -> dict[str, object]:
     return {
         "project": event.envelope.project,
         "digest": data.digest,
@@ -335,7 +335,7 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
     }
 
 
-def admits(document: Document | None, data: Event) -> bool:
+def admits(document: DocumentState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if document is None:
         return isinstance(data, DocumentAdded)

@@ -54,7 +54,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedFinding:
     """A value that a rule found and the pass did not propose. ``reason`` is too_short, too_long, repeated or batch_cap.
 
     Of a value that is too long ``content`` holds the first 280 characters; the span covers all of it.
@@ -74,7 +74,7 @@ class Extraction:
     """The result of one pass, in the order of the text; ``further_dropped`` counts those beyond the 2,000 of ``dropped``."""
 
     kept: tuple[Extracted, ...]
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedFinding, ...]
     further_dropped: int = 0
 
 
@@ -162,7 +162,7 @@ def extract_all(fields: Mapping[str, str]) -> Extraction:
 @dataclass(slots=True)
 class _Batch:
     kept: list[Extracted] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
+    dropped: list[DroppedFinding] = field(default_factory=list)
     further_dropped: int = 0
     seen: set[tuple[str, str, str]] = field(default_factory=set)
 
@@ -174,7 +174,7 @@ class _Batch:
             self.kept.append(Extracted(rule.kind, content, rule.name, hit.start, hit.end, rule.confidence, name))
         elif len(self.dropped) < MAX_DROPPED:
             content = rule.before + hit.value[:MAX_VALUE_CHARS]
-            self.dropped.append(Dropped(rule.kind, content, rule.name, hit.start, hit.end, reason, name))
+            self.dropped.append(DroppedFinding(rule.kind, content, rule.name, hit.start, hit.end, reason, name))
         else:
             self.further_dropped += 1
         return reason not in ("too_short", "too_long")

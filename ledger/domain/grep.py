@@ -47,7 +47,7 @@ class Term(Struct, frozen=True):
     words: str
 
 
-class Pattern(Struct, frozen=True):
+class GrepPattern(Struct, frozen=True):
     """A pattern as an expression of FTS5 with its terms; or the ``infix`` to look for, without terms."""
 
     expression: str = ""
@@ -69,7 +69,7 @@ class Pattern(Struct, frozen=True):
         return [match.span() for match in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
 
 
-def parse(pattern: object, stem: Stem) -> Pattern:
+def parse(pattern: object, stem: Stem) -> GrepPattern:
     """Return the query of a pattern; FTS5 checks later whether the operators are in order.
 
     Raises:
@@ -84,7 +84,7 @@ def parse(pattern: object, stem: Stem) -> Pattern:
         raise RejectedError(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
     text = pattern.strip()
     if len(text) > 2 and text[0] == text[-1] == "%":
-        return Pattern(infix=text[1:-1])
+        return GrepPattern(infix=text[1:-1])
     tokens, terms = list[str](), list[Term]()
     for piece in _PIECE.finditer(text.translate(_MARKS)):
         phrase, bracket, bare, lone = piece.groups()
@@ -102,7 +102,7 @@ def parse(pattern: object, stem: Stem) -> Pattern:
     if len(terms) > MAX_TERMS:
         message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
         raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
-    return Pattern(" ".join(tokens), tuple(terms))
+    return GrepPattern(" ".join(tokens), tuple(terms))
 
 
 def refuse(pattern: str, why: str) -> NoReturn:

@@ -210,7 +210,7 @@ class Groups(Generic[K]):
     """
 
     def __init__(self, order: Iterable[str] = ()) -> None:
-        self._index = near.Index(NEAR, order)
+        self._index = near.NearIndex(NEAR, order)
         self._kept: list[tuple[K, Compared, int]] = []
         self._of_names: dict[tuple[Name, Name], list[int]] = {}
 

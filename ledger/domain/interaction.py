@@ -12,7 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
     CandidatesExtracted,
-    Event,
+    EventData,
     ExtractionFailed,
     InteractionCaptured,
     ReinforcementEvaluated,
@@ -38,7 +38,7 @@ class Denial(Struct, frozen=True):
     position: int
 
 
-class Interaction(Struct, frozen=True, gc=False):
+class InteractionState(Struct, frozen=True, gc=False):
     """The state that folds out of one interaction's events; the fields are the columns of its row, and the texts stay in the log.
 
     ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and ``extraction``
@@ -93,7 +93,7 @@ class RecordFailure(Struct, frozen=True):
 Command = Attach | RecordReinforcement | RecordExtraction | RecordFailure
 
 
-def decide(command: Command, interaction: Interaction) -> list[Event]:
+def decide(command: Command, interaction: InteractionState) -> list[EventData]:
     if interaction.extraction == ERASED:
         if isinstance(command, RecordFailure):
             return []
@@ -129,7 +129,7 @@ InteractionEvent = (
 )  # fmt: skip
 
 
-def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | None:
+def evolve(interaction: InteractionState | None, event: AnyEvent) -> InteractionState | None:
     data: InteractionEvent = event.data
     if interaction is None:
         return _captured(event, data) if isinstance(data, InteractionCaptured) else None
@@ -167,7 +167,7 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
             assert_never(data)
 
 
-def without(interaction: Interaction | None, event: AnyEvent) -> Interaction | None:
+def without(interaction: InteractionState | None, event: AnyEvent) -> InteractionState | None:
     """Return the interaction after an event that is void: undone work is not repeated without a request."""
     if interaction is not None and isinstance(event.data, CandidatesExtracted):
         return replace(interaction, extraction=_undone(interaction.extraction))
@@ -180,12 +180,12 @@ def _undone(status: str) -> str:
     return "undone" if status in ("pending", "failed") else status
 
 
-def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
+def _captured(event: AnyEvent, data: InteractionCaptured) -> InteractionState:
     envelope = event.envelope
     answered = bool(data.response or data.summary)
     erased = not answered and None in (data.prompt, data.response, data.summary)
     ready = "pending" if answered else ERASED if erased else "waiting"
-    return Interaction(
+    return InteractionState(
         row=event.first,
         id=event.stream,
         user=envelope.user,
@@ -219,6 +219,6 @@ def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return (*known, *(id for id in more if id not in known))
 
 
-def admits(interaction: Interaction | None, data: Event) -> bool:
+def admits(interaction: InteractionState | None, data: EventData) -> bool:
     """Return True if an event is still possible after earlier events became void."""
     return interaction is not None or isinstance(data, InteractionCaptured)

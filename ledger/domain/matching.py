@@ -80,14 +80,14 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Restatement:
     """A response's verdict on a memory: a match, or the way of its denial ("negation", "past" or "opposite"), or neither."""
 
     match: Match | None = None
     denial: str = ""
 
 
-NEITHER = Verdict()
+NEITHER = Restatement()
 
 
 class Response:
@@ -146,7 +146,7 @@ class _Places(dict[str, Collection[int]]):
         return all_places
 
 
-def judge(version: str, response: Response, content: str) -> Verdict:
+def judge(version: str, response: Response, content: str) -> Restatement:
     """Return a response's verdict on a memory's content under a version of the rule. Only stems/5 knows denials.
 
     Raises:
@@ -162,12 +162,12 @@ def match(version: str, response: Response, content: str) -> Match | None:
     return judge(version, response, content).match
 
 
-def _substring_1(response: Response, content: str) -> Verdict:
+def _substring_1(response: Response, content: str) -> Restatement:
     shared = substring.shared_chars(content, response.normalised)
-    return Verdict(Match(shared, shared, 1_000_000)) if shared else NEITHER
+    return Restatement(Match(shared, shared, 1_000_000)) if shared else NEITHER
 
 
-def _stems_5(response: Response, content: str) -> Verdict:
+def _stems_5(response: Response, content: str) -> Restatement:
     """Return the verdict of stems/5, which takes each clause of a memory by itself.
 
     One clause of the response must say enough of it, of the same subject, time and sense. If a clause is denied, the memory is
@@ -190,14 +190,14 @@ def _stems_5(response: Response, content: str) -> Verdict:
         if len(against) >= max(len(most), LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems))):
             denial = denial or why
     if denial:
-        return Verdict(denial=denial) if len(touched & own) >= needed else NEITHER
+        return Restatement(denial=denial) if len(touched & own) >= needed else NEITHER
     overlap = len(agreeing & own)
     if overlap < needed or (len(own) <= SHORT_STEMS and not whole):
         return NEITHER
-    return Verdict(Match(overlap, len(own), _millionths(overlap, len(own))))
+    return Restatement(Match(overlap, len(own), _millionths(overlap, len(own))))
 
 
-MATCHERS: Mapping[str, Callable[[Response, str], Verdict]] = MappingProxyType(
+MATCHERS: Mapping[str, Callable[[Response, str], Restatement]] = MappingProxyType(
     {substring.NAME: _substring_1, "stems/5": _stems_5}
 )
 

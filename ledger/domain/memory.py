@@ -25,7 +25,7 @@ from ledger.domain.events import (
     AnyEvent,
     ConfidenceAdjusted,
     DuplicateAbsorbed,
-    Event,
+    EventData,
     MemoryCaptured,
     MemoryInvalidated,
     MemoryPromoted,
@@ -83,7 +83,7 @@ class Edge(Struct, frozen=True):
         return name_form(self.source), self.relation, name_form(self.target)
 
 
-class Memory(Struct, frozen=True, gc=False):
+class MemoryState(Struct, frozen=True, gc=False):
     """The state that folds out of one memory's events; the fields are the columns of its row, in order."""
 
     row: int  # the position of the first event of the stream
@@ -120,7 +120,7 @@ class Memory(Struct, frozen=True, gc=False):
     position: int
 
 
-def since(memory: Memory) -> tuple[str, int]:
+def since(memory: MemoryState) -> tuple[str, int]:
     """Return the sort key by which the newer of two memories is greater: since when it is said to hold, then its row."""
     return max(memory.valid_from, memory.stated_at or ""), memory.row
 
@@ -132,7 +132,7 @@ class Promote(Struct, frozen=True):
     note: str = ""
 
 
-class Reject(Struct, frozen=True):
+class RejectMemory(Struct, frozen=True):
     reason: str = ""
     rule: str = ""
 
@@ -151,7 +151,7 @@ class Adjust(Struct, frozen=True):
     reason: str = ""
 
 
-class Revise(Struct, frozen=True):
+class ReviseMemory(Struct, frozen=True):
     content: str
     reason: str = ""
 
@@ -161,7 +161,7 @@ class Retag(Struct, frozen=True):
     remove: tuple[str, ...] = ()
 
 
-class Describe(Struct, frozen=True):
+class DescribeMemory(Struct, frozen=True):
     metadata: pairs_of.Pairs
     unset: tuple[str, ...] = ()
 
@@ -187,11 +187,11 @@ class Retract(Struct, frozen=True):
     reason: str = ""
 
 
-class Restore(Struct, frozen=True):
+class RestoreMemory(Struct, frozen=True):
     reason: str = ""
 
 
-class Quarantine(Struct, frozen=True):
+class QuarantineMemory(Struct, frozen=True):
     reason: str = ""
     finding: str = ""
     scanner: str = ""
@@ -219,8 +219,8 @@ class Unrelate(Struct, frozen=True):
 
 
 Command = (
-    Promote | Reject | Reinforce | Adjust | Revise | Retag | Describe | SetValidity | Supersede
-    | Invalidate | Retract | Restore | Quarantine | Release | Relate | Unrelate
+    Promote | RejectMemory | Reinforce | Adjust | ReviseMemory | Retag | DescribeMemory | SetValidity | Supersede
+    | Invalidate | Retract | RestoreMemory | QuarantineMemory | Release | Relate | Unrelate
 )  # fmt: skip
 
 # --- decide: every rule ----------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 
-def decide(command: Command, memory: Memory) -> list[Event]:
+def decide(command: Command, memory: MemoryState) -> list[EventData]:
     """Return the events that a command leads to; an empty list when the state asked for is already reached.
 
     Raises:
@@ -250,17 +250,17 @@ def decide(command: Command, memory: Memory) -> list[Event]:
     match command, memory.status:
         case Promote(note), "candidate":
             return [MemoryPromoted(note)]
-        case Reject(reason, rule), "candidate":
+        case RejectMemory(reason, rule), "candidate":
             return [MemoryRejected(reason, rule)]
         case Reinforce(), "active":
             return [_reinforcement(command, memory)]
         case Adjust(confidence, reason), "candidate" | "active":
             return [] if confidence == memory.confidence else [ConfidenceAdjusted("set/1", confidence, reason)]
-        case Revise(content, reason), "candidate" | "active":
+        case ReviseMemory(content, reason), "candidate" | "active":
             return [] if content == memory.content else [MemoryRevised(content, reason)]
         case Retag(), "candidate" | "active":
             return _retagging(command, memory)
-        case Describe(), "candidate" | "active":
+        case DescribeMemory(), "candidate" | "active":
             return _description(command, memory)
         case SetValidity(), "candidate" | "active":
             return _validity(command, memory)
@@ -270,9 +270,9 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return [MemoryInvalidated(reason)]
         case Retract(reason), "candidate" | "active":
             return [MemoryRetracted(reason)]
-        case Restore(reason), "superseded" | "invalid" | "retracted":
+        case RestoreMemory(reason), "superseded" | "invalid" | "retracted":
             return [MemoryRestored(reason)]
-        case Quarantine(reason, finding, scanner), "candidate" | "active":
+        case QuarantineMemory(reason, finding, scanner), "candidate" | "active":
             return [] if memory.quarantined else [MemoryQuarantined(reason, finding, scanner)]
         case Release(reason, scanner), "candidate" | "active":
             return [MemoryReleased(reason, scanner)] if memory.quarantined else []
@@ -280,15 +280,15 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return relation_stated(relate, memory.edges)
         case Unrelate() as unrelate, "candidate" | "active":
             return _unrelation(unrelate, memory)
-        case (Promote(), "active") | (Reject() | Invalidate(), "invalid") | (Retract(), "retracted"):
+        case (Promote(), "active") | (RejectMemory() | Invalidate(), "invalid") | (Retract(), "retracted"):
             return []
-        case Restore(), "candidate" | "active":
+        case RestoreMemory(), "candidate" | "active":
             return []
         case _:
             raise refusal(command, memory)
 
 
-def refusal(command: Struct, memory: Memory) -> RejectedError:
+def refusal(command: Struct, memory: MemoryState) -> RejectedError:
     """Return the error for a command that the memory's status does not allow."""
     allowed = ", ".join(ALLOWED[memory.status]) or "nothing any more"
     message = f"cannot {_verb(command)} {memory.id}: it is {memory.status}, which allows: {allowed}"
@@ -300,13 +300,13 @@ def _verb(command: Struct) -> str:
     calls = {
         Adjust: "set_confidence",
         Retag: "tag",
-        Describe: "set_metadata",
+        DescribeMemory: "set_metadata",
         SetValidity: "set_validity",
     }
     return calls.get(type(command), type(command).__name__.lower())
 
 
-def _reinforcement(command: Reinforce, memory: Memory) -> Event:
+def _reinforcement(command: Reinforce, memory: MemoryState) -> EventData:
     if command.delta < 0:
         raise RejectedError(
             f"a reinforcement of {rules.shown(command.delta):g} would lower the confidence; amounts from 0 are allowed, "
@@ -323,13 +323,13 @@ def _reinforcement(command: Reinforce, memory: Memory) -> Event:
     )
 
 
-def _retagging(command: Retag, memory: Memory) -> list[Event]:
+def _retagging(command: Retag, memory: MemoryState) -> list[EventData]:
     added = tuple(tag for tag in command.add if tag not in memory.tags)
     removed = tuple(tag for tag in command.remove if tag in memory.tags and tag not in command.add)
     return [MemoryRetagged(added, removed)] if added or removed else []
 
 
-def _description(command: Describe, memory: Memory) -> list[Event]:
+def _description(command: DescribeMemory, memory: MemoryState) -> list[EventData]:
     """Return the change of metadata; a key that is both set and unset is unset."""
     known = pairs_of.of_row(memory.metadata)
     unset = tuple(key for key in command.unset if key in known)
@@ -340,7 +340,7 @@ def _description(command: Describe, memory: Memory) -> list[Event]:
     return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
 
 
-def _validity(command: SetValidity, memory: Memory) -> list[Event]:
+def _validity(command: SetValidity, memory: MemoryState) -> list[EventData]:
     start, end = command.valid_from or memory.valid_from, command.valid_to
     if end is not None and end <= start:
         raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
@@ -348,7 +348,7 @@ def _validity(command: SetValidity, memory: Memory) -> list[Event]:
     return [] if unchanged else [ValidityChanged(command.valid_from, end, command.reason)]
 
 
-def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
+def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[EventData]:
     """Return the events that add an edge to a memory's edges; an edge that the memory already states keeps its wording."""
     edge = checked(command)
     known = next((other_edge for other_edge in edges if other_edge.form == edge.form), None)
@@ -410,7 +410,7 @@ def relation_form(relation: str) -> str:
     return form if form == relation or secrecy.redacted(relation) == relation else relation
 
 
-def _unrelation(command: Unrelate, memory: Memory) -> list[Event]:
+def _unrelation(command: Unrelate, memory: MemoryState) -> list[EventData]:
     form = checked(command).form
     matches = (edge for edge in memory.edges if edge.form == form)
     return [
@@ -428,7 +428,7 @@ MemoryEvent = (
 )  # fmt: skip
 
 
-def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
+def evolve(memory: MemoryState | None, event: AnyEvent) -> MemoryState | None:
     """Return the memory after an event in effect; None while no capture is in effect."""
     data: MemoryEvent = event.data
     if memory is None:
@@ -441,15 +441,15 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
     return _gone(replace(memory, **place, **_changes(memory, event, data)))
 
 
-def _gone(memory: Memory) -> Memory:
+def _gone(memory: MemoryState) -> MemoryState:
     """Return the memory with the status "erased" if its content was erased."""
     return memory if memory.content is not None else replace(memory, status=ERASED, underlying=memory.status)
 
 
-def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
+def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> MemoryState:
     envelope = event.envelope
     metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
-    return Memory(  # by place, for msgspec's lookup of so many keywords takes longer than the rest of this function
+    return MemoryState(  # by place, for msgspec's lookup of so many keywords takes longer than the rest of this function
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
@@ -459,7 +459,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
     )  # fmt: skip
 
 
-def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
+def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
     return {
         "confidence": rules.reinforced(data.rule, memory.confidence, data.delta),
         "reference_count": memory.reference_count + 1,
@@ -467,11 +467,11 @@ def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict
     }
 
 
-def _hidden(memory: Memory, status: str) -> dict[str, object]:
+def _hidden(memory: MemoryState, status: str) -> dict[str, object]:
     return {"status": status, "before": memory.status}
 
 
-def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
+def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
     now = event.envelope.recorded_at
     match data:
         case MemoryReinforced():
@@ -558,7 +558,7 @@ def _earlier(known: str | None, end: str) -> str:
     return end if known is None else min(known, end)
 
 
-def _reopened(memory: Memory) -> dict[str, object]:
+def _reopened(memory: MemoryState) -> dict[str, object]:
     return {"valid_to": memory.until_before, "until_before": None} if memory.status == "superseded" else {}
 
 
@@ -569,7 +569,7 @@ def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
 
 # --- events that are no longer possible after others became void ------------------------------------------------------
 
-_NEEDS: dict[type[Event], tuple[str, ...]] = {
+_NEEDS: dict[type[EventData], tuple[str, ...]] = {
     MemoryPromoted: ("candidate",),
     MemoryRejected: ("candidate",),
     MemoryReinforced: ("active",),
@@ -582,7 +582,7 @@ _NEEDS: dict[type[Event], tuple[str, ...]] = {
 }
 
 
-def admits(memory: Memory | None, data: Event) -> bool:
+def admits(memory: MemoryState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)

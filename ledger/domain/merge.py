@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import AnyEvent, Event, MemoriesMerged, MergeProposed, MergeRejected
-from ledger.domain.memory import EDGES, Edge, Memory
+from ledger.domain.events import AnyEvent, EventData, MemoriesMerged, MergeProposed, MergeRejected
+from ledger.domain.memory import EDGES, Edge, MemoryState
 from ledger.domain.metadata import Pairs, in_all, of_row
 from ledger.domain.text import TAGS
 
@@ -41,7 +41,7 @@ MEMBERS = 50  # of one merge, as ATOCore looks at batches of 50
 SOURCES = 2_000
 
 
-class Merge(Struct, frozen=True):
+class MergeState(Struct, frozen=True):
     """The state that folds out of one merge's events; the fields are the columns of its row, in order."""
 
     row: int
@@ -73,14 +73,14 @@ class Unite(Struct, frozen=True):
     reason: str = ""
 
 
-class Reject(Struct, frozen=True):
+class RejectMerge(Struct, frozen=True):
     reason: str = ""
 
 
-Command = Propose | Unite | Reject
+Command = Propose | Unite | RejectMerge
 
 
-def decide(command: Command, merge: Merge) -> list[Event]:
+def decide(command: Command, merge: MergeState) -> list[EventData]:
     """Return the events that a command on a known merge leads to; none when the state asked for is already reached.
 
     Raises:
@@ -91,21 +91,21 @@ def decide(command: Command, merge: Merge) -> list[Event]:
             return [MergeProposed(memories, similarity, rule)]
         case Unite(memory, reason), "proposed":
             return [MemoriesMerged(memory, merge.memories, RULE, reason)]
-        case Reject(reason), "proposed":
+        case RejectMerge(reason), "proposed":
             return [MergeRejected(reason)]
-        case (Propose() | Reject(), "rejected"):
+        case (Propose() | RejectMerge(), "rejected"):
             return []
         case _:
             raise _refusal("merge" if isinstance(command, Unite) else "reject", merge)
 
 
-def check_merged(merge: Merge) -> None:
+def check_merged(merge: MergeState) -> None:
     """Raise ``RejectedError`` if the proposal was rejected; a merge that was made may be asked for again."""
     if merge.status == REJECTED:
         raise _refusal("merge", merge)
 
 
-def _refusal(verb: str, merge: Merge) -> RejectedError:
+def _refusal(verb: str, merge: MergeState) -> RejectedError:
     hints = {
         MERGED: f"it became {merge.memory}; undo that command, which brings the members back",
         REJECTED: "it was rejected; name the memories themselves, or undo the rejection",
@@ -116,16 +116,16 @@ def _refusal(verb: str, merge: Merge) -> RejectedError:
 MergeEvent = MergeProposed | MemoriesMerged | MergeRejected
 
 
-def evolve(merge: Merge | None, event: AnyEvent) -> Merge | None:
+def evolve(merge: MergeState | None, event: AnyEvent) -> MergeState | None:
     data: MergeEvent = event.data
     if merge is None:
         return _begun(event, data) if isinstance(data, MergeProposed | MemoriesMerged) else None
     return replace(merge, version=event.version, position=event.position, **_changes(event, data))
 
 
-def _begun(event: AnyEvent, data: MergeProposed | MemoriesMerged) -> Merge:
+def _begun(event: AnyEvent, data: MergeProposed | MemoriesMerged) -> MergeState:
     envelope = event.envelope
-    begun = Merge(
+    begun = MergeState(
         row=event.first,
         id=event.stream,
         user=envelope.user,
@@ -159,7 +159,7 @@ def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, object]:
             assert_never(data)
 
 
-def admits(merge: Merge | None, data: Event) -> bool:
+def admits(merge: MergeState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if merge is None:
         return isinstance(data, MergeProposed | MemoriesMerged)
@@ -184,7 +184,7 @@ class United(Struct, frozen=True):
     valid_to: str | None
 
 
-def united(members: Sequence[Memory]) -> United:
+def united(members: Sequence[MemoryState]) -> United:
     """Return the combined properties of several memories.
 
     The result has the greatest confidence, the sum of the references and the latest reference. Everything else is united, as in
@@ -214,6 +214,6 @@ def _once(names: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def best(members: Sequence[Memory]) -> Memory:
+def best(members: Sequence[MemoryState]) -> MemoryState:
     """Return the member that gives the wording if nobody gave one: the most confident, then most referenced, then newest."""
     return max(members, key=lambda memory: (memory.confidence, memory.reference_count, memory.row))

@@ -70,7 +70,7 @@ def _figure(word: str) -> bool:
 # --- looking up ------------------------------------------------------------------------------------------------------
 
 
-class Index:
+class NearIndex:
     """An index of word sets, numbered from 0 as they are added, that finds the sets near another.
 
     ``order`` is the order of words, the rarest first; a new word comes before all of them. The first ``alone`` words are known
@@ -205,10 +205,10 @@ class _Distinct(Generic[K]):
         self.sets = sorted(by_set, key=lambda own: (len(own), by_set[own][0]))
         self.items = [by_set[own] for own in self.sets]
 
-    def index(self, threshold: int) -> Index:
+    def index(self, threshold: int) -> NearIndex:
         """Return an index for these sets only, which must be added in their order."""
         order, alone = _rarest_first(self.sets)
-        return Index(threshold, order, alone=alone, growing=True)
+        return NearIndex(threshold, order, alone=alone, growing=True)
 
 
 # --- clusters --------------------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
-    Event,
-    Evidence,
+    EventData,
     EvidenceAdded,
+    EvidenceSource,
     EvidenceWithdrawn,
     ObservationFormed,
     ObservationMarkedStale,
@@ -38,7 +38,7 @@ NO_EVIDENCE = "no_evidence"  # the reason of a retraction when no source was liv
 EVIDENCE = 2_000  # sources of an observation
 
 
-class Observation(Struct, frozen=True):
+class ObservationState(Struct, frozen=True):
     """The state that folds out of one observation's events; the fields are the columns of its row, in order.
 
     ``stale`` is the reason why the wording is stale; "" while it is fresh.
@@ -85,7 +85,7 @@ class Support(Struct, frozen=True):
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-class Revise(Struct, frozen=True):
+class ReviseObservation(Struct, frozen=True):
     text: str
     reason: str
     confidence: int | None  # None, as for the rule, keeps the present value
@@ -98,7 +98,7 @@ class Revise(Struct, frozen=True):
 class Add(Struct, frozen=True):
     """A command that adds evidence; a withdrawn source stays withdrawn, unless ``restores`` puts it back."""
 
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceSource, ...]
     consolidator: str
     restores: bool = False
 
@@ -125,11 +125,11 @@ class Retire(Struct, frozen=True):
     reason: str = ""
 
 
-class Restore(Struct, frozen=True):
+class RestoreObservation(Struct, frozen=True):
     reason: str = ""
 
 
-Command = Revise | Add | Withdraw | MarkStale | Refresh | Retire | Restore
+Command = ReviseObservation | Add | Withdraw | MarkStale | Refresh | Retire | RestoreObservation
 
 # --- decide: every rule ----------------------------------------------------------------------------------------------
 
@@ -140,14 +140,14 @@ ALLOWED = {
 }
 
 
-def decide(command: Command, observation: Observation, evidence: Sequence[Support]) -> list[Event]:
+def decide(command: Command, observation: ObservationState, evidence: Sequence[Support]) -> list[EventData]:
     """Return the events that a command leads to; an empty list when the state asked for is already reached.
 
     Raises:
         RejectedError: The status does not allow the command.
     """
     match command, observation.status:
-        case Revise(), "active":
+        case ReviseObservation(), "active":
             return _revision(command, observation)
         case Add(), "active" | "retracted":
             return _addition(command, evidence)
@@ -161,22 +161,22 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Suppor
             return [ObservationRefreshed(why, consolidator)] if observation.stale else []
         case Retire(why, by, reason), "active":
             return [ObservationRetracted(why, by, reason)]
-        case Restore(reason), "retracted":
+        case RestoreObservation(reason), "retracted":
             return [ObservationRestored(reason)]
-        case (Retire(), "retracted") | (Restore(), "active"):
+        case (Retire(), "retracted") | (RestoreObservation(), "active"):
             return []
         case _:
             raise refusal(command, observation)
 
 
-def refusal(command: Struct, observation: Observation) -> RejectedError:
+def refusal(command: Struct, observation: ObservationState) -> RejectedError:
     verb = {"MarkStale": "mark stale", "Retire": "retract"}.get(type(command).__name__, type(command).__name__.lower())
     allowed = ", ".join(ALLOWED[observation.status]) or "nothing any more"
     message = f"cannot {verb} {observation.id}: it is {observation.status}, which allows: {allowed}"
     return RejectedError(message, rule="transition", subject=observation.id)
 
 
-def _revision(command: Revise, observation: Observation) -> list[Event]:
+def _revision(command: ReviseObservation, observation: ObservationState) -> list[EventData]:
     confidence = observation.confidence if command.confidence is None else command.confidence
     rule = observation.rule if command.rule is None else command.rule
     asked_for = (command.text, confidence, rule, command.written_from)
@@ -196,9 +196,9 @@ def _revision(command: Revise, observation: Observation) -> list[Event]:
     ]
 
 
-def _addition(command: Add, evidence: Sequence[Support]) -> list[Event]:
+def _addition(command: Add, evidence: Sequence[Support]) -> list[EventData]:
     known = {support.source: bool(support.withdrawn) for support in evidence}
-    added: dict[str, Evidence] = {}
+    added: dict[str, EvidenceSource] = {}
     for item in command.evidence:
         if item.source not in added and (item.source not in known or (known[item.source] and command.restores)):
             added[item.source] = item
@@ -215,7 +215,7 @@ ObservationEvent = (
 )  # fmt: skip
 
 
-def evolve(observation: Observation | None, event: AnyEvent) -> Observation | None:
+def evolve(observation: ObservationState | None, event: AnyEvent) -> ObservationState | None:
     """Return the observation after an event in effect; None while no ObservationFormed is in effect."""
     data: ObservationEvent = event.data
     if observation is None:
@@ -226,7 +226,7 @@ def evolve(observation: Observation | None, event: AnyEvent) -> Observation | No
     return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
 
-def _gone(observation: Observation) -> Observation:
+def _gone(observation: ObservationState) -> ObservationState:
     return (
         observation
         if observation.text is not None
@@ -234,9 +234,9 @@ def _gone(observation: Observation) -> Observation:
     )
 
 
-def _formed(event: AnyEvent, data: ObservationFormed) -> Observation:
+def _formed(event: AnyEvent, data: ObservationFormed) -> ObservationState:
     envelope = event.envelope
-    return Observation(
+    return ObservationState(
         row=event.first,
         id=event.stream,
         user=envelope.user,
@@ -308,7 +308,7 @@ def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[
 # --- events that are no longer possible after others became void ------------------------------------------------------
 
 
-def admits(observation: Observation | None, data: Event) -> bool:
+def admits(observation: ObservationState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if observation is None:
         return isinstance(data, ObservationFormed)

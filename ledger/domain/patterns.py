@@ -19,7 +19,7 @@ ALWAYS_IGNORED = "heartbeat"
 _TOKEN = re.compile(r"\*+|[^*]", re.DOTALL)
 
 
-class Patterns(Struct, frozen=True):
+class NamePatterns(Struct, frozen=True):
     """Globs over the names of sessions.
 
     ``**`` matches any text, ``*`` any text without a colon, and every other character itself, case included. A pattern has to

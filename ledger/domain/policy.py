@@ -65,7 +65,7 @@ class SwitchOr(Struct, frozen=True):
         raise RejectedError(f"{name} must be true, false or {self.word!r}, not {value!r:.40}")
 
 
-class Policy(Struct, frozen=True):
+class PolicyState(Struct, frozen=True):
     """Every parameter with its default and its check, which returns the value as an event holds it.
 
     Shares are decimals here, and millionths in an event.
@@ -107,7 +107,7 @@ class Policy(Struct, frozen=True):
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(Policy, include_extras=True).items()
+    name: hint.__metadata__[0] for name, hint in get_type_hints(PolicyState, include_extras=True).items()
 }
 
 
@@ -124,8 +124,10 @@ def of_today(parameters: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in parameters.items() if not (deleted and name == "matcher")}
 
 
-def policy_of(parameters: Mapping[str, object]) -> Policy:
+def policy_of(parameters: Mapping[str, object]) -> PolicyState:
     """Return the policy from parameters as events hold them; missing parameters have their defaults."""
     parameters = of_today(parameters)
     shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
-    return convert({**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, Policy)
+    return convert(
+        {**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, PolicyState
+    )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
-    Event,
+    EventData,
     ProjectAliasAdded,
     ProjectDescribed,
     ProjectJoined,
@@ -23,7 +23,7 @@ CATEGORIES = ("status", "decision", "requirement", "contact", "milestone", "fact
 VALUE_BYTES = 64 * 1024
 
 
-class Entry(Struct, frozen=True):
+class TrustedEntry(Struct, frozen=True):
     """An entry of a project's trusted state, set by a person, with the position of the event that set it."""
 
     category: str
@@ -35,32 +35,32 @@ class Entry(Struct, frozen=True):
     position: int
 
 
-class Joined(Struct, frozen=True):
+class JoinedProject(Struct, frozen=True):
     """A project that was joined into another, and the position of the event that joined it."""
 
     id: str
     position: int
 
 
-class Project(Struct, frozen=True):
+class ProjectState(Struct, frozen=True):
     row: int
     id: str
     user: str | None
     name: str | None
     description: str | None
     aliases: tuple[str | None, ...]
-    state: tuple[Entry, ...]
-    joined: tuple[Joined, ...]
+    state: tuple[TrustedEntry, ...]
+    joined: tuple[JoinedProject, ...]
     recorded_at: str
     version: int
     position: int
 
 
-class AddAlias(Struct, frozen=True):
+class AddProjectAlias(Struct, frozen=True):
     alias: str
 
 
-class Describe(Struct, frozen=True):
+class DescribeProject(Struct, frozen=True):
     description: str
 
 
@@ -82,7 +82,7 @@ class InvalidateState(Struct, frozen=True):
     reason: str = ""
 
 
-Command = AddAlias | Describe | Join | SetState | InvalidateState
+Command = AddProjectAlias | DescribeProject | Join | SetState | InvalidateState
 
 
 def name_form(name: str) -> str:
@@ -90,14 +90,14 @@ def name_form(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
-def decide(command: Command, project: Project) -> list[Event]:
+def decide(command: Command, project: ProjectState) -> list[EventData]:
     if project.name is None:
         raise RejectedError(f"{project.id} was erased, which allows no command any more", subject=project.id)
     match command:
-        case AddAlias(alias):
+        case AddProjectAlias(alias):
             known = {name_form(name) for name in (project.name, *project.aliases) if name is not None}
             return [] if name_form(alias) in known else [ProjectAliasAdded(alias)]
-        case Describe(description):
+        case DescribeProject(description):
             return [ProjectDescribed(description)] if description and not project.description else []
         case Join(joined_id, reason):
             known = {project.id, *(joined.id for joined in project.joined)}
@@ -123,12 +123,12 @@ def check_category(category: str) -> None:
         )
 
 
-def project_entry(project: Project, category: str, key: str) -> Entry | None:
+def project_entry(project: ProjectState, category: str, key: str) -> TrustedEntry | None:
     matches = [entry for entry in project.state if (entry.category, entry.key) == (category, key)]
     return matches[0] if matches else None
 
 
-def evolve(project: Project | None, event: AnyEvent) -> Project | None:
+def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None:
     data: (
         ProjectRegistered
         | ProjectDescribed
@@ -148,7 +148,7 @@ def evolve(project: Project | None, event: AnyEvent) -> Project | None:
         case ProjectDescribed(description):
             return replace(now, description=description)
         case ProjectJoined(joined_id):
-            return replace(now, joined=(*now.joined, Joined(joined_id, event.position)))
+            return replace(now, joined=(*now.joined, JoinedProject(joined_id, event.position)))
         case ProjectStateSet():
             return replace(now, state=(*_without(now, data.category, data.name), _entry(event, data)))
         case ProjectStateInvalidated(category, key):
@@ -157,8 +157,8 @@ def evolve(project: Project | None, event: AnyEvent) -> Project | None:
             assert_never(data)
 
 
-def _registered(event: AnyEvent, data: ProjectRegistered) -> Project:
-    return Project(
+def _registered(event: AnyEvent, data: ProjectRegistered) -> ProjectState:
+    return ProjectState(
         row=event.first,
         id=event.stream,
         user=event.envelope.user,
@@ -173,16 +173,16 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> Project:
     )
 
 
-def _entry(event: AnyEvent, data: ProjectStateSet) -> Entry:
+def _entry(event: AnyEvent, data: ProjectStateSet) -> TrustedEntry:
     envelope = event.envelope
     place = (envelope.actor, envelope.recorded_at, event.position)
-    return Entry(data.category, data.name, data.value, data.source, *place)
+    return TrustedEntry(data.category, data.name, data.value, data.source, *place)
 
 
-def _without(project: Project, category: str, key: str | None) -> tuple[Entry, ...]:
+def _without(project: ProjectState, category: str, key: str | None) -> tuple[TrustedEntry, ...]:
     return tuple(entry for entry in project.state if (entry.category, entry.key) != (category, key))
 
 
-def admits(project: Project | None, data: Event) -> bool:
+def admits(project: ProjectState | None, data: EventData) -> bool:
     """Return True if an event is still possible after earlier events became void."""
     return project is not None or isinstance(data, ProjectRegistered)

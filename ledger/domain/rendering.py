@@ -151,7 +151,7 @@ class Result(Struct, frozen=True):
     blocks: tuple[Fields, ...] = ()
 
 
-class Call(Struct, frozen=True):
+class RenderedCall(Struct, frozen=True):
     """A tool call with an id and a name that any provider accepts, and its result if there is one.
 
     ``made`` is the id that the call was made with. ``arguments`` are as they are stored.
@@ -173,7 +173,7 @@ class Spoken(Struct, frozen=True):
 
     role: str
     blocks: tuple[Fields, ...]  # parts of type text, not blank, media, other and tool_use
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RenderedCall, ...] = ()
     speaker: str = ""
     extra: object = None
 
@@ -295,10 +295,10 @@ class _Ids:
         return id
 
 
-def _call(message: Content, name: str, shown: str, result: Result | None) -> Call:
+def _call(message: Content, name: str, shown: str, result: Result | None) -> RenderedCall:
     part = next(part for part in message.parts if part.get("type") == TOOL_USE and str(part.get("id", "")) == name)
     tool = _UNNAMED.sub("_", str(part.get("name") or ""))[:NAME_CHARS] or "tool"
-    return Call(shown, tool, part.get("arguments"), result, name, part.get("extra"))
+    return RenderedCall(shown, tool, part.get("arguments"), result, name, part.get("extra"))
 
 
 def _arguments(arguments: object) -> dict[str, object]:

@@ -13,7 +13,7 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import (
     AbstractSet,
     AnyEvent,
-    Event,
+    EventData,
     ExtractionCursorMoved,
     ExtractionFailed,
     MessageAppended,
@@ -26,7 +26,7 @@ SHARED = "main"
 EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of these roles
 
 
-class Session(Struct, frozen=True):
+class SessionState(Struct, frozen=True):
     """The state of a session; the fields are the columns of its row, in order.
 
     ``messages`` and ``tokens`` count all messages that were ever appended and are in effect. ``moved_to`` is the session that
@@ -59,14 +59,14 @@ class Session(Struct, frozen=True):
         return [name for name in (self.name, *self.aliases) if name is not None]
 
 
-class AddAlias(Struct, frozen=True):
+class AddSessionAlias(Struct, frozen=True):
     """A command that gives a session another name; ``other`` is the session that has the name already, if any."""
 
     alias: str
-    other: Session | None = None
+    other: SessionState | None = None
 
 
-def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
+def add_alias(command: AddSessionAlias, session: SessionState) -> list[tuple[str, EventData]]:
     """Return the events that give a session another name, each with the id of its stream.
 
     If another session with a history has the name and this session has no history, then the names of this session go over to the
@@ -95,11 +95,11 @@ def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
             rule="transition",
         )
     taken = [name for name in (session.name, *session.aliases) if name is not None]
-    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
+    gone: list[tuple[str, EventData]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
     return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
 
 
-def evolve(session: Session | None, event: AnyEvent) -> Session | None:
+def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None:
     data: object = event.data
     envelope = event.envelope
     if session is None:
@@ -129,9 +129,9 @@ def has_content(data: MessageAppended) -> bool:
     return data.role in EXTRACTED_ROLES and (data.content != "" or data.interaction is not None)
 
 
-def _opened(event: AnyEvent, data: SessionOpened) -> Session:
+def _opened(event: AnyEvent, data: SessionOpened) -> SessionState:
     envelope = event.envelope
-    return Session(
+    return SessionState(
         row=event.first,
         id=event.stream,
         user=envelope.user,
@@ -152,6 +152,6 @@ def _opened(event: AnyEvent, data: SessionOpened) -> Session:
     )
 
 
-def admits(session: Session | None, data: Event) -> bool:
+def admits(session: SessionState | None, data: EventData) -> bool:
     """Return True if an event still makes sense when events before it are void."""
     return session is not None or isinstance(data, SessionOpened)

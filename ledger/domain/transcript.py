@@ -30,7 +30,7 @@ from ledger.domain.times import parse
 UNCHANGED, APPEND, REPLACE = "unchanged", "append", "replace"
 
 
-class Line(Struct, frozen=True):
+class TranscriptMessage(Struct, frozen=True):
     """A message in the form in which the session and the transcript are compared.
 
     ``parts`` has any form in which equal parts are equal. "" and None mean that a field is missing.
@@ -47,11 +47,11 @@ class Line(Struct, frozen=True):
     metadata: str | UnsetType = UNSET
 
 
-class Known(Struct, frozen=True):
+class KnownMessage(Struct, frozen=True):
     """A message of the session, with its position in the log."""
 
     position: int
-    line: Line
+    line: TranscriptMessage
 
 
 class Repair(Struct, frozen=True):
@@ -65,7 +65,7 @@ class Repair(Struct, frozen=True):
     metadata: str | None = None
 
 
-class Plan(Struct, frozen=True):
+class TranscriptPlan(Struct, frozen=True):
     """The changes that make the session equal to the transcript.
 
     The first ``kept`` messages stay, with ``repairs``. The session's messages at the positions ``hidden`` leave the session, in
@@ -80,7 +80,7 @@ class Plan(Struct, frozen=True):
     repairs: tuple[Repair, ...] = ()
 
 
-def reconcile(known: Sequence[Known], outside: Sequence[Line]) -> Plan:
+def reconcile(known: Sequence[KnownMessage], outside: Sequence[TranscriptMessage]) -> TranscriptPlan:
     """Return the plan that makes the session equal to the transcript, in time that grows with the shorter of the two.
 
     Messages are compared by place, from the first until two differ, and never looked for by their texts. All messages of the
@@ -93,10 +93,10 @@ def reconcile(known: Sequence[Known], outside: Sequence[Line]) -> Plan:
     hidden = tuple(message.position for message in islice(known, kept, None))
     appended = len(outside) - kept
     kind = REPLACE if hidden else APPEND if appended else UNCHANGED
-    return Plan(kind, kept, appended, hidden, tuple(_repairs(known, outside, kept)))
+    return TranscriptPlan(kind, kept, appended, hidden, tuple(_repairs(known, outside, kept)))
 
 
-def _common(known: Sequence[Known], outside: Sequence[Line]) -> int:
+def _common(known: Sequence[KnownMessage], outside: Sequence[TranscriptMessage]) -> int:
     kept = 0
     for ours, theirs in zip(known, outside, strict=False):
         if not same(ours.line, theirs):
@@ -105,7 +105,7 @@ def _common(known: Sequence[Known], outside: Sequence[Line]) -> int:
     return kept
 
 
-def same(ours: Line, theirs: Line) -> bool:
+def same(ours: TranscriptMessage, theirs: TranscriptMessage) -> bool:
     """Return True if two messages are the same by the rules of this module."""
     return (
         ours.content == theirs.content
@@ -134,7 +134,7 @@ def _same_time(ours: str | None, theirs: str | None) -> bool:
     return parse("created_at", ours) == parse("created_at", theirs)
 
 
-def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iterator[Repair]:
+def _repairs(known: Sequence[KnownMessage], outside: Sequence[TranscriptMessage], kept: int) -> Iterator[Repair]:
     for ours, theirs in islice(zip(known, outside, strict=False), kept):
         line = ours.line
         reasoning = None if line.reasoning else theirs.reasoning or None

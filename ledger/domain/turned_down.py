@@ -14,7 +14,7 @@ from ledger.domain.events import (
     MemoryRestored,
     MemoryRetracted,
 )
-from ledger.domain.memory import Memory, evolve
+from ledger.domain.memory import MemoryState, evolve
 
 EXTRACTING = ("extract", "session.extract")  # in these commands a model, and no person, ends a memory
 NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)
@@ -38,7 +38,7 @@ def turned_down(
     stream: Iterable[AnyEvent],
     acts: Callable[[AnyEvent], Collection[str]],
     is_distrusted: Callable[[AnyEvent], bool],
-) -> tuple[Memory, int] | None:
+) -> tuple[MemoryState, int] | None:
     """Return a memory that is gone, and the position of the person's rejection that outlives it; None without one.
 
     A rejection is revoked if an act made it void that made no beginning of its memory void, or if its author is distrusted.

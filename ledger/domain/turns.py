@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.message import Part
 from ledger.domain.salience import is_salient
 
@@ -21,7 +21,7 @@ EXTRACTED, EMPTY, NOT_SALIENT, SKIPPED, ASKED = "extracted", "empty", "not_salie
 CONTENT = "content"  # the field of a message with its own text
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class ConversationLine(Struct, frozen=True, kw_only=True):
     """A statement to search for memories: the text of a message, or of a captured turn.
 
     ``position`` is that of the message (0 if a captured turn is not a message). ``field`` names the field with the text:
@@ -41,14 +41,14 @@ class Line(Struct, frozen=True, kw_only=True):
     channel: str = "user"
 
 
-class Piece(Struct, frozen=True):
+class ConversationPiece(Struct, frozen=True):
     """Lines to be searched together, up to the position ``to``.
 
     ``why`` is "extracted" (the lines are searched), "empty" (there are none) or "not_salient" (no model need be asked). ``ended``
     are the captured turns whose answers lie in the piece.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ConversationLine, ...]
     why: str
     to: int
     ended: tuple[str, ...] = ()
@@ -62,9 +62,9 @@ def own_texts(content: str | None, parts: Sequence[Part], content_of: int) -> st
     return "\n".join(text for text in ([content or ""] if content_of < 0 else []) + texts if text.strip())
 
 
-def turns(lines: Iterable[Line]) -> list[list[Line]]:
+def turns(lines: Iterable[ConversationLine]) -> list[list[ConversationLine]]:
     """Return the lines by turns: a user's line after another speaker's line begins a turn."""
-    turn_lines: list[list[Line]] = []
+    turn_lines: list[list[ConversationLine]] = []
     for line in lines:
         if not turn_lines or (line.role == "user" and turn_lines[-1][-1].role != "user"):
             turn_lines.append([])
@@ -72,7 +72,9 @@ def turns(lines: Iterable[Line]) -> list[list[Line]]:
     return turn_lines
 
 
-def piece(lines: Sequence[Line], upto: int, *, whole: bool, model: bool, gate: bool = True) -> Piece:
+def piece(
+    lines: Sequence[ConversationLine], upto: int, *, whole: bool, model: bool, gate: bool = True
+) -> ConversationPiece:
     """Return the piece that begins with these lines.
 
     ``upto`` is the position up to which lines were read, and ``whole`` is True if there are no lines beyond. For a ``model``, the
@@ -80,7 +82,7 @@ def piece(lines: Sequence[Line], upto: int, *, whole: bool, model: bool, gate: b
     beginning that hold nothing to remember are a piece of their own.
     """
     if not lines:
-        return Piece((), EMPTY, upto)
+        return ConversationPiece((), EMPTY, upto)
     all_turns = turns(lines)
     kept = all_turns if whole or len(all_turns) == 1 or not model else all_turns[:-1]
     why = EXTRACTED
@@ -90,18 +92,18 @@ def piece(lines: Sequence[Line], upto: int, *, whole: bool, model: bool, gate: b
     taken = tuple(line for turn in kept for line in turn)
     everything = len(taken) == len(lines)
     ended = tuple(dict.fromkeys(line.interaction for line in taken if line.interaction and line.field == "response"))
-    return Piece(taken, why, upto if everything else taken[-1].position, ended)
+    return ConversationPiece(taken, why, upto if everything else taken[-1].position, ended)
 
 
-def _tells(turn: Sequence[Line]) -> bool:
+def _tells(turn: Sequence[ConversationLine]) -> bool:
     return is_salient(line.text for line in turn if line.role == "user")
 
 
-def of_interaction(state: Interaction, texts: dict[str, str | None]) -> list[Line]:
+def of_interaction(state: InteractionState, texts: dict[str, str | None]) -> list[ConversationLine]:
     """Return the lines of a captured turn, in the order in which they were said."""
     places = {"prompt": state.prompt_at, "response": state.response_at, "summary": state.response_at}
     return [
-        Line(
+        ConversationLine(
             position=0,
             text_at=places[field] or state.prompt_at,
             role="user" if field == "prompt" else "assistant",

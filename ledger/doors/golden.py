@@ -24,7 +24,7 @@ ALIKE = 0.5  # the share of common words from which on a belief counts as anothe
 PAIRS = 10_000  # the most pairs that are compared word by word
 
 
-class Belief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown_fields=True):
+class GoldenBelief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown_fields=True):
     """A statement that a ledger believes, without ids and without the time of recording.
 
     ``confidence`` and ``faded`` are from 0 to 1; ``faded`` is the effective confidence if decay made it smaller.
@@ -47,12 +47,12 @@ class Belief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown
 class Differences(NamedTuple):
     """The beliefs that are gone, new, or still there with another text, status or number."""
 
-    gone: list[Belief]
-    new: list[Belief]
-    changed: list[tuple[Belief, Belief]]
+    gone: list[GoldenBelief]
+    new: list[GoldenBelief]
+    changed: list[tuple[GoldenBelief, GoldenBelief]]
 
 
-def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[Belief]:
+def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[GoldenBelief]:
     """Return the beliefs of a ledger for a comparison: memories and observations of every status with a text, oldest first.
 
     A ledger gives the beliefs of all its users, a past ledger those of its one user.
@@ -67,7 +67,7 @@ def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[
         as_of = as_of or ledger.at(ledger.position).as_of
     elif isinstance(ledger, PastLedger):
         as_of = as_of or ledger.as_of
-    all_beliefs: list[Belief] = []
+    all_beliefs: list[GoldenBelief] = []
     for reader in readers:
         by_place = [(memory.position, of_memory(memory, as_of)) for memory in reader.memories.list(statuses=()).all()]
         by_place += (
@@ -78,9 +78,9 @@ def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[
     return all_beliefs
 
 
-def of_memory(memory: Memory, as_of: str | datetime | None = None) -> Belief:
+def of_memory(memory: Memory, as_of: str | datetime | None = None) -> GoldenBelief:
     now = memory.confidence if as_of is None else memory.effective_confidence(as_of)
-    return Belief(
+    return GoldenBelief(
         content=memory.content or "",
         kind=memory.kind,
         status=memory.status,
@@ -96,8 +96,8 @@ def of_memory(memory: Memory, as_of: str | datetime | None = None) -> Belief:
     )
 
 
-def _of_observation(observation: Observation) -> Belief:
-    return Belief(
+def _of_observation(observation: Observation) -> GoldenBelief:
+    return GoldenBelief(
         content=observation.content or "",
         kind="observation",
         status=observation.status
@@ -111,16 +111,16 @@ def _of_observation(observation: Observation) -> Belief:
     )
 
 
-def frozen(believed: Iterable[Belief]) -> str:
+def frozen(believed: Iterable[GoldenBelief]) -> str:
     """Return the text of a file: a JSON array with one belief per line, without the fields that have their defaults."""
     lines = ",\n".join(json.format(json.encode(belief), indent=0).decode() for belief in believed)
     return f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
-def thawed(text: str) -> list[Belief]:
+def thawed(text: str) -> list[GoldenBelief]:
     """Return the beliefs of a frozen file; raise ``ValueError`` for a text of another form."""
     try:
-        return json.decode(text, type=list[Belief])
+        return json.decode(text, type=list[GoldenBelief])
     except DecodeError as error:
         raise ValueError(str(error)) from None
 
@@ -128,10 +128,10 @@ def thawed(text: str) -> list[Belief]:
 # --- differences -----------------------------------------------------------------------------------------------------
 
 
-def differences(before: Iterable[Belief], after: Iterable[Belief]) -> Differences:
+def differences(before: Iterable[GoldenBelief], after: Iterable[GoldenBelief]) -> Differences:
     """Compare beliefs in any order: by equal texts first, and the remaining ones by the words that they share."""
     was, now = Counter(before), Counter(after)
-    gone, new, changed = [*(was - now).elements()], [*(now - was).elements()], list[tuple[Belief, Belief]]()
+    gone, new, changed = [*(was - now).elements()], [*(now - was).elements()], list[tuple[GoldenBelief, GoldenBelief]]()
     for likeness in (_same_text, _same_words):
         if likeness is _same_words and len(gone) * len(new) > PAIRS:
             break
@@ -144,14 +144,14 @@ def differences(before: Iterable[Belief], after: Iterable[Belief]) -> Difference
     return Differences(gone, new, changed)
 
 
-def _same_text(old: Belief, new: Belief) -> float:
+def _same_text(old: GoldenBelief, new: GoldenBelief) -> float:
     """Return 1 for the same text of the same user, 2 if kind and project are the same too, else 0."""
     if (old.user, old.content) != (new.user, new.content):
         return 0.0
     return 1.0 + ((old.kind, old.project) == (new.kind, new.project))
 
 
-def _same_words(old: Belief, new: Belief) -> float:
+def _same_words(old: GoldenBelief, new: GoldenBelief) -> float:
     if (old.user, old.kind == "observation") != (new.user, new.kind == "observation"):
         return 0.0
     return SequenceMatcher(None, old.content.split(), new.content.split(), autojunk=False).ratio()
@@ -171,7 +171,7 @@ def report(differing: Differences, paint: Paint, *, all_of_it: bool = False) -> 
     return lines
 
 
-def _line(belief: Belief) -> str:
+def _line(belief: GoldenBelief) -> str:
     names = [f"project {belief.project}"] if belief.project else []
     names += [f"user {belief.user}"] if belief.user else []
     return f"{_short(belief.content)} ({', '.join([belief.kind, belief.status, str(belief.confidence), *names])})"
@@ -182,9 +182,9 @@ def _short(text: str) -> str:
     return words if len(words) <= CHARS else words[: CHARS - 1] + "…"
 
 
-def _changed(old: Belief, new: Belief, paint: Paint) -> Iterator[str]:
+def _changed(old: GoldenBelief, new: GoldenBelief, paint: Paint) -> Iterator[str]:
     yield f"~ {_short(old.content) if old.content == new.content else _words(old.content, new.content, paint)}"
-    for name in Belief.__struct_fields__[1:]:
+    for name in GoldenBelief.__struct_fields__[1:]:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             yield f"    {name}: {paint(_value(before), 'red')} → {paint(_value(after), 'green')}"
@@ -222,11 +222,13 @@ def compared(left: object, right: object, paint: Paint, *, all_of_it: bool = Fal
     return ["both sides hold the same beliefs, in another order"]
 
 
-def _listed(value: object) -> list[Belief] | None:
+def _listed(value: object) -> list[GoldenBelief] | None:
     if not isinstance(value, list | tuple | Page):
         return None
     items: Sequence[object] = value
     listed = [
-        of_memory(item) if isinstance(item, Memory) else item for item in items if isinstance(item, Memory | Belief)
+        of_memory(item) if isinstance(item, Memory) else item
+        for item in items
+        if isinstance(item, Memory | GoldenBelief)
     ]
     return listed if len(listed) == len(items) else None

@@ -13,7 +13,7 @@ from ledger.store.token import Token
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
 
 
-class Batch:
+class CommandBatch:
     """An open batch. A command inside ``with`` runs in the batch's transaction."""
 
     def __init__(self, transaction: Transaction, write_out: Callable[[Transaction], None]) -> None:

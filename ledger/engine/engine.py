@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.domain.events import LedgerCreated
-from ledger.domain.patterns import Patterns
+from ledger.domain.patterns import NamePatterns
 from ledger.engine.log_reading import check_tables
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import LiveSnapshot, Snapshot
@@ -43,7 +43,7 @@ class Engine:
     summarizer: NamedSummarizer | None = None
     vectors: VectorSearch | None = None
     settings: Settings | None = None
-    patterns = Patterns()  # of the sessions that are kept out
+    patterns = NamePatterns()  # of the sessions that are kept out
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     own: Own | None = None  # the user's own projections

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, AnyEvent, ContentErased, Event
+from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, AnyEvent, ContentErased, EventData
 from ledger.engine.log_reading import read_event
 from ledger.engine.who import Expected
 from ledger.engine.work import Work
@@ -66,7 +66,7 @@ def _changed(work: Work) -> dict[tuple[str, str], int]:
     return changed
 
 
-def _named_by(data: Event) -> Sequence[tuple[int, int]]:
+def _named_by(data: EventData) -> Sequence[tuple[int, int]]:
     """Return the ranges of positions that an act names."""
     if isinstance(data, ContentErased):
         return [(target.position, target.position) for target in data.targets]

@@ -83,7 +83,7 @@ def read_event(connection: Connection, position: int) -> AnyEvent | None:
     return _check_fit(connection, mapper.decode(position, first, *row))
 
 
-def read_all(connection: Connection, entries: Iterable[audit.Entry]) -> list[AnyEvent]:
+def read_all(connection: Connection, entries: Iterable[audit.AuditRow]) -> list[AnyEvent]:
     """Return the events of entries of the audit trail."""
     events = (read_event(connection, entry.position) for entry in entries)
     return [event for event in events if event is not None]
@@ -138,7 +138,7 @@ def is_for_newer_writers(connection: Connection) -> bool:
 
 def read_messages(
     connection: Connection, session: int, ranges: Sequence[tuple[int, int]]
-) -> Iterator[tuple[sessions.Message, AnyEvent]]:
+) -> Iterator[tuple[sessions.MessageRow, AnyEvent]]:
     """Yield the messages of a session in these ranges with their events, oldest first."""
     sql = (
         "SELECT m.*, e.stream, e.version, e.type, e.state, e.key FROM messages m CROSS JOIN events e ON e.position = m.row"
@@ -254,7 +254,7 @@ def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyE
         yield event
 
 
-class Reading:
+class FoldReading:
     """The log for folds, through the connection that ``connect`` returns at the time."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
@@ -289,7 +289,7 @@ class Reading:
         return decode_known(self._connect(), first, last)
 
 
-class ReadingOn(Reading):
+class ReadingOn(FoldReading):
     """The log for callers that only read: rows of unknown types that are not events are left out."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:

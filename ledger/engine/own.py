@@ -22,11 +22,11 @@ from ledger.store.event_store import EventStore, Transaction
 from projections.core import as_of, own, sqlite
 from projections.core import own_registry as registry
 from projections.core.own import Definition, Rows, State
-from projections.core.own_registry import Entry
+from projections.core.own_registry import OwnProjectionRecord
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
-from projections.core.subjects import Change
+from projections.core.subjects import SubjectChange
 
 TAIL = 1_000  # the most events that are caught up under the lock, in the next command's transaction
 BATCH = 2_000  # the events that are otherwise folded and written in one transaction
@@ -157,7 +157,7 @@ class _Live:
         self.rows = Rows(definition, self.kept)
         self.unwritten = 0  # the position of the first event folded since the last flush
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change]) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange]) -> None:
         if not self.definition.concerns(event.stream, event.type):
             return
         self.unwritten = self.unwritten or event.position
@@ -202,7 +202,9 @@ class Own:
             ):
                 self._live.append(_Live(definition, entry.place, connection))
 
-    def _stands(self, connection: Connection, definition: Definition, entry: Entry, position: int) -> bool:
+    def _stands(
+        self, connection: Connection, definition: Definition, entry: OwnProjectionRecord, position: int
+    ) -> bool:
         """Return True if a projection stands at a position, after catching up if few events are missing."""
         for _ in range(3):
             if entry.position == position:
@@ -215,7 +217,7 @@ class Own:
         self.waiting = True
         return False
 
-    def fold(self, transaction: Transaction, event: AnyEvent, changes: Sequence[Change]) -> None:
+    def fold(self, transaction: Transaction, event: AnyEvent, changes: Sequence[SubjectChange]) -> None:
         for live in list(self._live):
             try:
                 live.fold(event, changes)
@@ -351,7 +353,7 @@ class Own:
             self.forget()
         self.catch_up(stop)
 
-    def check(self, connection: Connection, name: str) -> Entry:
+    def check(self, connection: Connection, name: str) -> OwnProjectionRecord:
         """Return the entry of a projection whose rows may be read; they may be behind the log."""
         entry, definition = registry.entries(connection).get(name), self.definitions[name]
         if entry is None or not entry.fits(definition):
@@ -364,7 +366,7 @@ class Own:
         return entry
 
 
-def advance(connection: Connection, definition: Definition, entry: Entry, position: int) -> bool:
+def advance(connection: Connection, definition: Definition, entry: OwnProjectionRecord, position: int) -> bool:
     """Fold the missing events in the open transaction; return False if the projection was suspended."""
     rows = SQLiteRows(connection, apart=True)
     error: _Stuck | None = None
@@ -379,7 +381,7 @@ def advance(connection: Connection, definition: Definition, entry: Entry, positi
 
 
 def _written(
-    connection: Connection, rows: SQLiteRows, entry: Entry, first: int, last: int, stuck: _Stuck | None
+    connection: Connection, rows: SQLiteRows, entry: OwnProjectionRecord, first: int, last: int, stuck: _Stuck | None
 ) -> bool:
     if stuck is None:
         try:

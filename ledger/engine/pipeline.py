@@ -26,12 +26,12 @@ from ledger.domain.events import (
     Recorded,
     TextQuarantined,
 )
-from ledger.domain.policy import Policy
+from ledger.domain.policy import PolicyState
 from ledger.domain.text import keyed_digest
 from ledger.engine import expecting, keys, trust
-from ledger.engine.batch import Batch
+from ledger.engine.batch import CommandBatch
 from ledger.engine.log_reading import READER
-from ledger.engine.refusals import Refusals
+from ledger.engine.refusals import RefusalCounter
 from ledger.engine.tables import Tables
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Work, now
@@ -57,8 +57,8 @@ class Writer:
         self.guard = Guard()
         self.tables = Tables(secret)
         self._own_turn = store.transact()
-        self._refusals = Refusals()
-        self._batch: Batch | None = None
+        self._refusals = RefusalCounter()
+        self._batch: CommandBatch | None = None
 
     # --- one command ---------------------------------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class Writer:
             return
         with self.store.transact() as transaction:
             self.tables.begin(transaction)
-            batch = self._batch = Batch(transaction, self._write_out)
+            batch = self._batch = CommandBatch(transaction, self._write_out)
             try:
                 yield
                 self._write_out(transaction)
@@ -314,7 +314,7 @@ class Writer:
         owner = user.encode()
         return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
 
-    def policy(self, user: str) -> Policy:
+    def policy(self, user: str) -> PolicyState:
         """Return the policy in effect for a user, under the lock."""
         return self.tables.policy(user)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REMEMBERED = 10_000  # refusals in memory, so that an equal refusal is recorded only once
 
 
-class Refusals:
+class RefusalCounter:
     """The refusals recorded since the ledger was opened; a malformed call is not one of them.
 
     The file does not say which text was refused, because a digest of a short text could be guessed. So the refusals are kept

@@ -9,8 +9,8 @@ from typing import Any
 from ledger.domain import ids
 from ledger.domain.errors import AmbiguousIdError, RejectedError
 from ledger.domain.events import AnyEvent, Blob
-from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.interaction import InteractionState
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import SALT_BYTES, damaged_blob, find_row, read_event, read_known, read_stream
 from projections.core.projector import FAMILIES
@@ -53,21 +53,25 @@ class Snapshot:
         """Return True if some texts may be missing both in the indexes and among the texts that wait for them."""
         return False
 
-    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
         """Return for each memory whose statement an active memory already makes the id of that active memory."""
         raise NotImplementedError
 
-    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> Iterator[tuple[Memory, float]]:
+    def memory_hits(
+        self, expression: str, wanted: memory_hits.MemoryScope, limit: int
+    ) -> Iterator[tuple[MemoryState, float]]:
         least = min(limit, ENOUGH)
         return memory_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
 
     def passage_hits(
-        self, expression: str, wanted: passages.Wanted, limit: int
-    ) -> Iterator[tuple[passages.Passage, float]]:
+        self, expression: str, wanted: passages.PassageScope, limit: int
+    ) -> Iterator[tuple[passages.PassageRow, float]]:
         least = min(limit, ENOUGH)
         return passages.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
 
-    def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
+    def observation_hits(
+        self, expression: str, wanted: observation_hits.ObservationScope, limit: int
+    ) -> observation_hits.Hits:
         return observation_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema)
 
     def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
@@ -80,7 +84,7 @@ class LiveSnapshot(Snapshot):
 
     __slots__ = ()
 
-    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
         duplicates = {}
         for state in states:
             places = projects.together(self.connection, state.project)
@@ -104,7 +108,7 @@ class FoldedSnapshot(Snapshot):
     def forgets(self) -> bool:
         return True  # the index may have lost texts of that time
 
-    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
         """Compare with all active memories once, because the index of duplicates knows only today's."""
         texts: dict[tuple[object, ...], str] = {}
         for owner in {state.user for state in states if state.user is not None}:
@@ -113,7 +117,7 @@ class FoldedSnapshot(Snapshot):
         duplicates = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
         return {id: duplicate for id, duplicate in duplicates.items() if duplicate is not None}
 
-    def _statement_of(self, state: Memory) -> tuple[str | None, ...]:
+    def _statement_of(self, state: MemoryState) -> tuple[str | None, ...]:
         kind, project, content = memories.statement_of(state)
         return kind, projects.main(self.connection, project), content
 
@@ -133,15 +137,19 @@ class AsOfSnapshot(FoldedSnapshot):
     def warnings(self) -> tuple[str, ...]:
         return (THEN.format(self.position),)
 
-    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> Iterator[tuple[Memory, float]]:
+    def memory_hits(
+        self, expression: str, wanted: memory_hits.MemoryScope, limit: int
+    ) -> Iterator[tuple[MemoryState, float]]:
         return memory_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
     def passage_hits(
-        self, expression: str, wanted: passages.Wanted, limit: int
-    ) -> Iterator[tuple[passages.Passage, float]]:
+        self, expression: str, wanted: passages.PassageScope, limit: int
+    ) -> Iterator[tuple[passages.PassageRow, float]]:
         return passages.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
-    def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
+    def observation_hits(
+        self, expression: str, wanted: observation_hits.ObservationScope, limit: int
+    ) -> observation_hits.Hits:
         return observation_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
     def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
@@ -191,7 +199,7 @@ def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     return str(row[0][SALT_BYTES:], "utf-8")
 
 
-def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:
+def answer_texts(connection: Connection, state: InteractionState) -> dict[str, str | None]:
     """Return the response and the summary of an interaction; blank before there are any."""
     data = event_data(connection, state.response_at) if state.response_at is not None else None
     names = ("response", "summary")

@@ -12,9 +12,9 @@ from typing import Any
 from ledger.domain import ids
 from ledger.domain.errors import SuspendedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, of
-from ledger.domain.policy import Policy
+from ledger.domain.policy import PolicyState
 from ledger.domain.project import name_form
-from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
+from ledger.engine.log_reading import FoldReading, check_log_since, check_tables, decode_known, find_row, first_position
 from ledger.engine.own import Own
 from ledger.store import closed
 from ledger.store.event_store import Transaction
@@ -42,7 +42,7 @@ class Tables:
 
     def __init__(self, secret: bytes) -> None:
         self.rows: SQLiteRows
-        self.projector = Projector(secret, Reading(self.connection))
+        self.projector = Projector(secret, FoldReading(self.connection))
         self.own: Own | None = None  # the user's own projections
         self.looked_at = 0  # the position up to which the log was checked for events that this version does not know
         self._secret = secret
@@ -53,7 +53,7 @@ class Tables:
         self._names: dict[tuple[str, str, str], str] = {}
         self._together: dict[str, tuple[str | None, ...]] = {}
         self._labels: dict[str, str] = {}
-        self._policies: dict[str, Policy] = {}
+        self._policies: dict[str, PolicyState] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None
 
     # --- one transaction after another ---------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Tables:
             if type(event.envelope.data) in CHANGING:
                 self.forget_names()
 
-    def policy(self, user: str) -> Policy:
+    def policy(self, user: str) -> PolicyState:
         """Return the policy in effect for a user."""
         if user not in self._policies:
             self.rows.flush()  # an earlier command of the batch may have adopted a policy

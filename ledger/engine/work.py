@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, Redacted, SessionOpened
-from ledger.domain.policy import Policy
+from ledger.domain.events import AnyEvent, Blob, EventData, ProjectRegistered, Redacted, SessionOpened
+from ledger.domain.policy import PolicyState
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import first_position, last_upgrade, least, read_event
 from ledger.engine.who import Who
-from ledger.guards.guarding import Found, Taken, Verdict
+from ledger.guards.guarding import GuardedText, ScannerHit, TakenSecret
 from ledger.store.event_store import Transaction
 from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 INLINE_BYTES = 256 * 1024  # a larger text lies in the blobs table
 
 
-Clock = Callable[[], datetime]
+ClockFunction = Callable[[], datetime]
 Random = Callable[[int], bytes]
 
 
@@ -67,7 +67,7 @@ class Outcome(Struct, frozen=True):
     replayed: bool = False
     absorbed: bool = False
     names: Mapping[str, str] = {}  # the names of the subject's project and session, by id
-    policy: Policy | None = None  # of the subject's user
+    policy: PolicyState | None = None  # of the subject's user
     warnings: tuple[str, ...] = ()  # secrets taken out of the arguments, by field and kind
 
 
@@ -82,10 +82,10 @@ class Work:
         self.absorbed = False
         self._writer, self._tables = writer, writer.tables
         self.occurred_at = who.occurred_at  # of the next event
-        self.emitted: list[tuple[str, int, Event, str | None, str | None]] = []
+        self.emitted: list[tuple[str, int, EventData, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
-        self.taken: dict[str, tuple[Taken, ...]] = {}  # cleaned text -> the marks of the secrets taken out of it
-        self.large: dict[str, Verdict] = {}  # blob -> the findings in its text
+        self.taken: dict[str, tuple[TakenSecret, ...]] = {}  # cleaned text -> the marks of the secrets taken out of it
+        self.large: dict[str, GuardedText] = {}  # blob -> the findings in its text
         self.redactions: dict[int, tuple[Redacted, ...]] = {}  # index of an emitted event -> what was taken out of it
         self._registered: dict[tuple[str, str], str] = {}
         self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # called in the transaction after the fold
@@ -98,7 +98,7 @@ class Work:
     def secret(self) -> bytes:
         return self._writer.secret
 
-    def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
+    def emit(self, stream: str, data: EventData, *, first: int = 0) -> None:
         """Record an event of a subject; ``first`` is the subject's row, or 0 for a new subject."""
         self.emitted.append((stream, first, data, self.project, self.occurred_at))
 
@@ -129,7 +129,7 @@ class Work:
 
     def cleaned(self, value: object) -> Any:
         """Return a text, or a struct with texts, without the secrets that the policy takes out; call it before deciding."""
-        taken: dict[str, tuple[Taken, ...]] = {}
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
         clean = self._writer.guard.cleaned(value, taken)
         if not taken or self.policy().secrets != "redact":
             return value
@@ -140,12 +140,12 @@ class Work:
         """Return True if one of the texts has a secret that the policy does not let pass."""
         if self.policy().secrets == "off":
             return False
-        taken: dict[str, tuple[Taken, ...]] = {}
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
         for text in texts:
             self._writer.guard.cleaned(text or "", taken)
         return bool(taken)
 
-    def threat(self, *texts: str | None) -> Found | None:
+    def threat(self, *texts: str | None) -> ScannerHit | None:
         """Return a scanner's first finding in the texts, for a text that is dropped and not refused.
 
         The result is None if the policy has threats off.
@@ -155,7 +155,7 @@ class Work:
         first = next((finding for finding in findings if finding is not None), None)
         return first if first is not None and self.policy().threats != "off" else None
 
-    def policy(self) -> Policy:
+    def policy(self) -> PolicyState:
         """Return the policy in effect for the user."""
         return self._tables.policy(self.who.user)
 
@@ -205,7 +205,7 @@ class Work:
     def session_named(self, name: str | None) -> str | None:
         return self._named("s", name, SessionOpened)
 
-    def _named(self, kind: str, name: str | None, event: Callable[[str], Event]) -> str | None:
+    def _named(self, kind: str, name: str | None, event: Callable[[str], EventData]) -> str | None:
         if name is None:
             return None
         label = "a project's name" if kind == "p" else "a session's id"

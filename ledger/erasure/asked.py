@@ -26,7 +26,7 @@ _WHOLES = {"chunk": "document", "summary": "session"}  # a part -> the whole tha
 T = TypeVar("T")
 
 
-class Asked(Struct, frozen=True):
+class ErasureRequest(Struct, frozen=True):
     """A subject to erase.
 
     ``kind`` is "memory", another kind of subject, "user" or "event". A subject has an id, an event has a position, and
@@ -43,7 +43,7 @@ class Asked(Struct, frozen=True):
     last: int = 2**62
 
 
-def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
+def asked(connection: Connection, subject: Subject, owner: str) -> ErasureRequest:
     """Return the request for a subject or one event.
 
     A summary is named by its id; the request is then for the event that holds the text of the summary.
@@ -55,15 +55,15 @@ def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
             raise NotFoundError(f"no event of this user is at position {position}")
         names = tuple(check_text("a field", item) for item in fields)
         phrases = tuple(check_text("a phrase", item) for item in _several("phrases", subject.phrases))
-        return Asked("event", event.stream, position, names, _checked(spans), phrases)
+        return ErasureRequest("event", event.stream, position, names, _checked(spans), phrases)
     if (place := _summary_at(connection, owner, subject)) is not None:
-        return Asked("event", place[0], place[1])
+        return ErasureRequest("event", place[0], place[1])
     return subject_asked(connection, subject, owner)
 
 
 def subject_asked(
     connection: Connection, subject: Subject, owner: str, part: str = "goes by the position of its event"
-) -> Asked:
+) -> ErasureRequest:
     """Return the request for a whole subject or for everything of a user.
 
     Args:
@@ -83,9 +83,11 @@ def subject_asked(
             return _by_name(connection, owner, "session", name)
         case DocumentPath(path):
             known = documents.known_as(connection, owner, check_text("document", path, max_bytes=4096), "")
-            return Asked("document", known.id) if known is not None else _by_id(connection, path, owner, only="d")
+            return (
+                ErasureRequest("document", known.id) if known is not None else _by_id(connection, path, owner, only="d")
+            )
         case Everything():
-            return Asked("user")
+            return ErasureRequest("user")
         case str():
             if not kind_of(subject):
                 raise NotFoundError(
@@ -99,14 +101,14 @@ def subject_asked(
     )
 
 
-def _by_name(connection: Connection, owner: str, kind: str, name: str) -> Asked:
+def _by_name(connection: Connection, owner: str, kind: str, name: str) -> ErasureRequest:
     subject = named(connection, owner, kind[0], name)
     if subject is None or subject == NOWHERE:
         raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
-    return Asked(kind, subject)
+    return ErasureRequest(kind, subject)
 
 
-def _by_id(connection: Connection, id: str, owner: str, *, only: str = "", part: str = "") -> Asked:
+def _by_id(connection: Connection, id: str, owner: str, *, only: str = "", part: str = "") -> ErasureRequest:
     """Return the request for the subject with this id or an unambiguous beginning of the id.
 
     ``only`` is the letter of the kind that the subject must have.
@@ -117,7 +119,7 @@ def _by_id(connection: Connection, id: str, owner: str, *, only: str = "", part:
         first = row if row is not None else first_position(connection, id)
         event = read_event(connection, first) if first is not None else None
         if event is not None and event.envelope.user == owner and event.stream.startswith(id):
-            return Asked(kind, event.stream)
+            return ErasureRequest(kind, event.stream)
     hint = f"; a {kind} {part.format(whole=_WHOLES[kind])}" if kind in _WHOLES else ""
     if only == "d" and not kind:
         hint = ", and none has this path; a file is found by its absolute path"

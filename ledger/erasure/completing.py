@@ -17,7 +17,7 @@ from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.erasure import certificates, remaining
 from ledger.erasure.purging import Purge, Purging
-from ledger.erasure.rows import Row
+from ledger.erasure.rows import ErasureRow
 from ledger.store import lease
 from projections.core import own_registry as registry
 from projections.core.projector import ESSENTIAL
@@ -51,7 +51,11 @@ def all_certificates(engine: Engine) -> list[str]:
 
 
 def finished(
-    engine: Engine, report: answers.ErasureReport, act: str, names: Collection[Row] = (), kept: Collection[int] = ()
+    engine: Engine,
+    report: answers.ErasureReport,
+    act: str,
+    names: Collection[ErasureRow] = (),
+    kept: Collection[int] = (),
 ) -> answers.ErasureReport:
     """Purge and search the files for an erasure, and return its report.
 

@@ -31,14 +31,14 @@ from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Outcome, Work
 from ledger.erasure import certificates, remaining
-from ledger.erasure.asked import Asked, checked_choices, exceptions
+from ledger.erasure.asked import ErasureRequest, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
 from ledger.erasure.completing import finish_erasures, finished, remembered
 from ledger.erasure.holding import refuse_held
-from ledger.erasure.plan import LISTS, Listed, NothingLeft, Plan, check_decided, check_kept, check_reason_given
-from ledger.erasure.planning import Planner
+from ledger.erasure.plan import LISTS, ErasurePlan, Listed, NothingLeft, check_decided, check_kept, check_reason_given
+from ledger.erasure.planning import ErasurePlanner
 from ledger.erasure.redacting import redact
-from ledger.erasure.rows import Rows, Span
+from ledger.erasure.rows import ErasureRows, Span
 from ledger.erasure.scanning import Scan
 from ledger.policies import bulk
 from ledger.types import Subject
@@ -106,7 +106,7 @@ class _NotBegun(Exception):
         self.events = events
 
 
-def _parts(engine: Engine, user: str) -> list[tuple[Asked, int]]:
+def _parts(engine: Engine, user: str) -> list[tuple[ErasureRequest, int]]:
     """Return the events of a user as a series of erasures in the order of the log, each with its number of events.
 
     The last part of a named user has no end, so it also takes the events that are written meanwhile. For the user
@@ -116,16 +116,16 @@ def _parts(engine: Engine, user: str) -> list[tuple[Asked, int]]:
         sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
         positions = [position for (position,) in connection.execute(sql, (user,))]
     ends = (positions[start : start + USER_EVENTS] for start in range(0, len(positions), USER_EVENTS))
-    parts = [(Asked("user", first=part[0], last=part[-1]), len(part)) for part in ends]
+    parts = [(ErasureRequest("user", first=part[0], last=part[-1]), len(part)) for part in ends]
     if user and parts:
         last, events = parts[-1]
-        parts[-1] = replace(last, last=Asked("user").last), events
+        parts[-1] = replace(last, last=ErasureRequest("user").last), events
     return parts
 
 
 def _erase_user(
     engine: Engine,
-    parts: Sequence[tuple[Asked, int]],
+    parts: Sequence[tuple[ErasureRequest, int]],
     asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
@@ -133,7 +133,7 @@ def _erase_user(
     stopping: Stopping,
 ) -> answers.ErasureReport:
     """Run the erasures of a whole user one after the other, after a check that nothing prevents any of them."""
-    waiting: list[tuple[Asked, int]] = []
+    waiting: list[tuple[ErasureRequest, int]] = []
     for part, events in parts:
         if stopping.why:
             return _stopped(_empty(part, asker), stopping.why, sum(number for _, number in parts))
@@ -157,7 +157,7 @@ def _erase_user(
     return _stopped(report, stopping.why, events) if events else report
 
 
-def _empty(request: Asked, asker: Who) -> answers.ErasureReport:
+def _empty(request: ErasureRequest, asker: Who) -> answers.ErasureReport:
     """Return the report of an erasure that did not begin."""
     warnings = () if asker.actor else (NOBODY,)
     return answers.ErasureReport(state="", kind=request.kind, subject=request.subject, erased=(), warnings=warnings)
@@ -172,7 +172,7 @@ def _stopped(report: answers.ErasureReport, why: str, left: int) -> answers.Eras
 
 def _erase(
     engine: Engine,
-    request: Asked,
+    request: ErasureRequest,
     asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
@@ -182,7 +182,7 @@ def _erase(
     exclusive: bool = False,
 ) -> answers.ErasureReport:
 
-    def planned() -> Plan:
+    def planned() -> ErasurePlan:
         plan = _plan(engine, request, asker.user, choices, kept)
         check_decided(plan)
         check_reason_given(plan, reason)
@@ -190,7 +190,7 @@ def _erase(
             raise _NotBegun(len(plan.targets))
         return plan
 
-    def decide(plan: Plan) -> tuple[Plan, Outcome]:
+    def decide(plan: ErasurePlan) -> tuple[ErasurePlan, Outcome]:
         return plan, engine.writer.run("erase", asker, partial(_decide, engine, plan, reason, exclusive), arguments)
 
     plan, outcome = optimistic(planned, decide)
@@ -199,13 +199,13 @@ def _erase(
     return finished(engine, _report(plan, asker, None), act, plan.names, plan.kept)
 
 
-def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
+def _dry(engine: Engine, plan: ErasurePlan, asker: Who) -> answers.ErasureReport:
     """Return the lists with their texts, the texts that would stay, and the hold that would prevent the erasure."""
     with engine.reading() as connection:
         stays, total = remaining.planned(connection, plan, asker.user)
         scan = Scan(text for target in plan.targets for text in target.texts)
         own = remaining.own_tables(connection, scan, {piece for piece, _, _ in scan.patterns})
-        report = _report(plan, asker, Rows(connection))
+        report = _report(plan, asker, ErasureRows(connection))
         report = replace(report, remaining=stays, remaining_total=total, own_tables=tuple(sorted(own)))
         try:
             refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
@@ -215,10 +215,10 @@ def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
 
 
 def _plan(
-    engine: Engine, request: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
-) -> Plan:
+    engine: Engine, request: ErasureRequest, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
+) -> ErasurePlan:
     with engine.reading() as connection:
-        plan = Planner(connection, owner, choices, kept).plan(request)
+        plan = ErasurePlanner(connection, owner, choices, kept).plan(request)
     check_kept(plan, kept)
     return plan
 
@@ -245,9 +245,9 @@ def _repeated(engine: Engine, asker: Who, arguments: object) -> answers.ErasureR
 # --- under the lock ------------------------------------------------------------------------------------------
 
 
-def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work) -> str:
+def _decide(engine: Engine, plan: ErasurePlan, reason: str, exclusive: bool, work: Work) -> str:
     connection, owner = work.connection(), work.who.user
-    since = Rows(connection).since(plan.head)
+    since = ErasureRows(connection).since(plan.head)
     if any(plan.concerns(row, user, owner) for row, user in since):
         raise Moved
     refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
@@ -258,7 +258,7 @@ def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work
     return LEDGER_STREAM
 
 
-def _emit(engine: Engine, work: Work, plan: Plan, reason: str) -> None:
+def _emit(engine: Engine, work: Work, plan: ErasurePlan, reason: str) -> None:
     request, redactions = plan.asked, [target.redaction for target in plan.targets]
     lists = zip_longest(_chunks(redactions), _lists(plan.blobs), _lists(plan.kept), fillvalue=())
     for targets, blobs, kept in lists:
@@ -282,7 +282,7 @@ def apply_certificates(engine: Engine, texts_of_certificates: Iterable[str]) -> 
     applied = 0
     with engine.reading() as connection:
         left = certificates.outstanding(connection, opened)
-        erased_texts = [text for _, data in left for text in Rows(connection).texts_gone(data.targets)]
+        erased_texts = [text for _, data in left for text in ErasureRows(connection).texts_gone(data.targets)]
     for event, data in left:
         outcome = engine.writer.run("erase", _who_again(event), _again(engine, event, data))
         act = outcome.events[0].envelope.command_id
@@ -307,7 +307,7 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="certificate")
 
 
-def _hiding(asker: Who, request: Asked) -> Who:
+def _hiding(asker: Who, request: ErasureRequest) -> Who:
     """Return who erases, without the name of the user if the whole user is erased."""
     if request.kind != "user":
         return asker
@@ -343,7 +343,7 @@ def _lists(items: Sequence[T]) -> Iterator[Sequence[T]]:
 # --- the report --------------------------------------------------------------------------------------------------------------
 
 
-def _report(plan: Plan, asker: Who, rows: Rows | None) -> answers.ErasureReport:
+def _report(plan: ErasurePlan, asker: Who, rows: ErasureRows | None) -> answers.ErasureReport:
     """Return the report with the lists; with ``rows`` (a dry run) the lists show their texts."""
     spans = {target.position: target.spans for target in plan.targets if target.spans}
     erased, derived, sources, quotes = (
@@ -366,7 +366,7 @@ def _report(plan: Plan, asker: Who, rows: Rows | None) -> answers.ErasureReport:
     )
 
 
-def _shown(listed: Listed, spans: tuple[Span, ...], rows: Rows | None, quoted: Needles) -> answers.Erased:
+def _shown(listed: Listed, spans: tuple[Span, ...], rows: ErasureRows | None, quoted: Needles) -> answers.Erased:
     row, marked, plain = listed.row, list[str](), list[str]()
     for part in row.parts if rows is not None else ():
         black = [(first, last) for field, first, last in spans if field == part.field]

@@ -14,7 +14,7 @@ from ledger.erasure.asked import subject_asked
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
 from projections.views import audit, erasures, projects
-from projections.views.erasures import Held
+from projections.views.erasures import HoldRow
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
 
@@ -77,7 +77,7 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
         placed = read_event(connection, entry.position) if entry is not None else None
         if entry is None or placed is None:
             raise DamagedError(audit.AUDIT.name, None, f"no command in the table placed the hold {act:.60}")
-        held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
+        held = HoldRow(act, entry.position, placed.envelope.user, placed.data.subject)
         return _shown(connection, held, outcome)
 
 
@@ -87,7 +87,7 @@ def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = 
         return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
 
 
-def _shown(connection: Connection, held: Held, outcome: Outcome | None) -> answers.Hold:
+def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> answers.Hold:
     event = read_event(connection, held.position)
     assert event is not None
     return answers.Hold(
@@ -118,7 +118,7 @@ def refuse_held(connection: Connection, user: str, places: Places) -> None:
                 raise _refusal(by_subject[subject], subject)
 
 
-def _refusal(held: Held, what: str) -> RejectedError:
+def _refusal(held: HoldRow, what: str) -> RejectedError:
     return RejectedError(
         f"nothing was erased: {what} is on hold since position {held.position}; holds.remove({held.act!r}) would allow it",
         rule="hold",

@@ -12,9 +12,9 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import LEDGER_STREAM, ModelCalled
 from ledger.domain.quotes import Needles
 from ledger.erasure import acts
-from ledger.erasure.asked import CHOICES, Asked
+from ledger.erasure.asked import CHOICES, ErasureRequest
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE
-from ledger.erasure.rows import Row, Target
+from ledger.erasure.rows import ErasureRow, Target
 
 LISTS = ("derived", "sources", "quotes")
 ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
@@ -30,23 +30,23 @@ class NothingLeft(RejectedError):
 class Listed(Struct, frozen=True):
     """An event in a list of the plan, with the fields concerned and the choice for them ("" while undecided)."""
 
-    row: Row
+    row: ErasureRow
     fields: tuple[str, ...]
     choice: str = ""
 
 
-class Plan(Struct, frozen=True):
+class ErasurePlan(Struct, frozen=True):
     """The lists and targets of an erasure, found when the log ended at ``head``."""
 
     head: int
-    asked: Asked
+    asked: ErasureRequest
     lists: Mapping[str, tuple[Listed, ...]]
     targets: tuple[Target, ...]
     kept: tuple[int, ...]
     needles: Needles
     streams: frozenset[str]  # a later event that names one of these may change the plan
     sessions: frozenset[str]  # a later summary or repair in one of these may change the plan
-    names: tuple[Row, ...] = ()  # names of sessions that other projects use too; the names stay
+    names: tuple[ErasureRow, ...] = ()  # names of sessions that other projects use too; the names stay
 
     @property
     def undecided(self) -> dict[str, int]:
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
     def blobs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(blob for target in self.targets for blob in target.blobs))
 
-    def concerns(self, row: Row, user: str | None, owner: str) -> bool:
+    def concerns(self, row: ErasureRow, user: str | None, owner: str) -> bool:
         """Return True if an event that was recorded after the plan was made could change the plan."""
         if row.type == "ContentErased":
             return True
@@ -78,13 +78,13 @@ class Plan(Struct, frozen=True):
 # --- the checks before a plan is carried out --------------------------------------------------------------------------
 
 
-def check_kept(plan: Plan, kept: frozenset[str | int]) -> None:
+def check_kept(plan: ErasurePlan, kept: frozenset[str | int]) -> None:
     listed = {place for name in LISTS for item in plan.lists[name] for place in (item.row.position, item.row.stream)}
     if strange := sorted(map(str, kept - listed)):
         raise RejectedError(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
 
 
-def check_decided(plan: Plan) -> None:
+def check_decided(plan: ErasurePlan) -> None:
     if undecided := plan.undecided:
         listed = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
         choices = ", ".join(f"{name}=" for name in undecided)
@@ -94,7 +94,7 @@ def check_decided(plan: Plan) -> None:
         )
 
 
-def check_reason_given(plan: Plan, reason: str) -> None:
+def check_reason_given(plan: ErasurePlan, reason: str) -> None:
     if plan.needles.found(reason):
         raise RejectedError("nothing was erased: the reason repeats a text to erase, and the reason stays in the log")
 
@@ -113,7 +113,7 @@ def check_cut(name: str, items: Iterable[Listed], chosen: Mapping[int, Target]) 
         )
 
 
-def _subject_name(row: Row) -> str:
+def _subject_name(row: ErasureRow) -> str:
     """Return the name of a row's subject; each message and each summary of a session has a name of its own."""
     if row.stream == LEDGER_STREAM:
         return f"the event at position {row.position}"

@@ -32,11 +32,11 @@ from ledger.domain.quotes import Needles
 from ledger.domain.spans import merged
 from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
-from ledger.erasure.asked import Asked
+from ledger.erasure.asked import ErasureRequest
 from ledger.erasure.conversations import MESSAGE
-from ledger.erasure.plan import ID, LISTS, Listed, NothingLeft, Plan, check_cut
+from ledger.erasure.plan import ID, LISTS, ErasurePlan, Listed, NothingLeft, check_cut
 from ledger.erasure.related import SHARED, Related
-from ledger.erasure.rows import Row, Rows, Span, Target
+from ledger.erasure.rows import ErasureRow, ErasureRows, Span, Target
 from projections.core.rows import Connection
 from projections.views import audit, projects
 
@@ -45,7 +45,7 @@ _WITH_TEXT = type_names(used_as("quotes"))  # types of the ledger's own events t
 _NAMING = type_names((*of(begins="session"), *of(governs="session")))
 
 
-class Planner:
+class ErasurePlanner:
     """The maker of a plan.
 
     ``choices`` gives each list "erase", "cut", "keep" or None. ``keep`` names subjects and positions that stay in any
@@ -56,10 +56,10 @@ class Planner:
         self, connection: Connection, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
     ) -> None:
         self.connection, self.owner, self.choices, self.keep = connection, owner, choices, keep
-        self.rows = Rows(connection)
+        self.rows = ErasureRows(connection)
         self.related = Related(self.rows, owner)
 
-    def plan(self, request: Asked) -> Plan:
+    def plan(self, request: ErasureRequest) -> ErasurePlan:
         own, streams, names = self._own(request)
         wholly = [self.rows.whole(row, people=request.kind == "user") for row in own]
         if request.kind == "event":
@@ -112,7 +112,7 @@ class Planner:
         everything = sorted(taken.values(), key=lambda target: target.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self.related.parts(stream) for stream in seen))
-        return Plan(
+        return ErasurePlan(
             head,
             request,
             lists,
@@ -126,7 +126,7 @@ class Planner:
 
     # --- the subject itself --------------------------------------------------------------------------------------
 
-    def _own(self, request: Asked) -> tuple[list[Row], set[str], list[Row]]:
+    def _own(self, request: ErasureRequest) -> tuple[list[ErasureRow], set[str], list[ErasureRow]]:
         """Return the rows of the subject, the streams that go wholly, and the rows that name shared sessions."""
         if request.kind == "event":
             row = self.rows.row(request.position)
@@ -144,7 +144,7 @@ class Planner:
         places = (
             projects.together(self.connection, request.subject) if request.kind == "project" else (request.subject,)
         )
-        streams, single, names = {place for place in places if place is not None}, list[int](), list[Row]()
+        streams, single, names = {place for place in places if place is not None}, list[int](), list[ErasureRow]()
         if request.kind in ("session", "project"):
             marks = ", ".join("?" * len(places))
             sql = f"SELECT position, subject, type FROM audit WHERE {request.kind} IN ({marks}) AND user = ? ORDER BY position"
@@ -183,7 +183,7 @@ class Planner:
         if names:
             yield self.rows.target(row, tuple(names), (), (self.owner,), ())
 
-    def _of_event(self, row: Row, request: Asked) -> Target | None:
+    def _of_event(self, row: ErasureRow, request: ErasureRequest) -> Target | None:
         """Return a target for the named part of an event: fields, spans of fields, phrases, or all of its text."""
         held = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
         request = self._with_phrases(row, request)
@@ -212,7 +212,7 @@ class Planner:
         blobs = tuple(blob for field in request.fields if (blob := held[field].blob) is not None)
         return self.rows.target(row, tuple(dict.fromkeys(request.fields)), spans, texts, blobs)
 
-    def _with_phrases(self, row: Row, request: Asked) -> Asked:
+    def _with_phrases(self, row: ErasureRow, request: ErasureRequest) -> ErasureRequest:
         """Return the request with its phrases turned into spans.
 
         A list, free JSON or a blob that holds a phrase goes as a whole field.
@@ -229,16 +229,16 @@ class Planner:
             spans += [span for span in matches if span not in spans]
         return replace(request, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())
 
-    def _parts_of(self, row: Row) -> Target | None:
+    def _parts_of(self, row: ErasureRow) -> Target | None:
         return self.rows.fields(row, tuple(part.field for part in row.parts)) if row.parts else None
 
     # --- the choices ---------------------------------------------------------------------------------------------
 
-    def _choose(self, name: str, streams: Mapping[str, list[Row]]) -> tuple[Listed, ...]:
+    def _choose(self, name: str, streams: Mapping[str, list[ErasureRow]]) -> tuple[Listed, ...]:
         rows = [row for row in _rows(streams) if row.parts]
         return tuple(Listed(row, tuple(part.field for part in row.parts), self._choice(name, row)) for row in rows)
 
-    def _choice(self, name: str, row: Row) -> str:
+    def _choice(self, name: str, row: ErasureRow) -> str:
         kept = row.position in self.keep or row.stream in self.keep
         return "keep" if kept else self.choices[name] or ""
 
@@ -260,7 +260,7 @@ class Planner:
                 continue
             if type_ in (CommandAnswered.__name__, WriteRefused.__name__):
                 if not streams.isdisjoint(ID.findall(state)) and erasure.has_digests(type_, state):
-                    confirming.append(self.rows.target(Row(*row), (), (), (), ()))
+                    confirming.append(self.rows.target(ErasureRow(*row), (), (), (), ()))
                 continue
             read = self.rows.read(*row)
             matching = [part for part in read.parts if any(needles.found(text) for text in self.rows.texts(part))]
@@ -289,8 +289,8 @@ class Planner:
 
     def _besides_text(
         self,
-        request: Asked,
-        own: Sequence[Row],
+        request: ErasureRequest,
+        own: Sequence[ErasureRow],
         streams: Collection[str],
         taken: Mapping[int, Target],
         kept: Collection[int],
@@ -326,7 +326,7 @@ class Planner:
         if all(_goes(part, taken.get(row.position)) for row, part in worded):
             yield from ((row.position, acts.REASON) for row in rows)
 
-    def _with(self, target: Target | None, row: Row, fields: Collection[str]) -> Target | None:
+    def _with(self, target: Target | None, row: ErasureRow, fields: Collection[str]) -> Target | None:
         """Return the target with these fields added, or None if they add nothing."""
         had = target.fields if target is not None else ()
         more = [part for part in row.parts if part.field in fields and part.field not in had]
@@ -345,12 +345,12 @@ class Planner:
         )
         return frozenset(text for part in parts for text in part.texts)
 
-    def _is_owners(self, row: Row) -> bool:
+    def _is_owners(self, row: ErasureRow) -> bool:
         event = read_event(self.connection, row.position)
         return event is not None and event.envelope.user == self.owner
 
     def _significant(
-        self, rows: Iterable[Row], targets: Mapping[int, Target] = {}, *, named: bool = False
+        self, rows: Iterable[ErasureRow], targets: Mapping[int, Target] = {}, *, named: bool = False
     ) -> Iterator[str]:
         """Yield the texts that another event could quote: the spans that go, or the significant texts.
 
@@ -385,7 +385,7 @@ class Planner:
                     yield target
 
     @staticmethod
-    def _listed(rows: Iterable[Row], targets: Mapping[int, Target]) -> Iterator[Listed]:
+    def _listed(rows: Iterable[ErasureRow], targets: Mapping[int, Target]) -> Iterator[Listed]:
         for row in rows:
             if (target := targets.get(row.position)) is not None and (target.fields or target.spans):
                 fields = target.fields or tuple(dict.fromkeys(field for field, _, _ in target.spans))
@@ -412,5 +412,5 @@ def _spans(target: Target | None) -> tuple[Span, ...]:
     return target.spans if target is not None else ()
 
 
-def _rows(streams: Mapping[str, list[Row]]) -> list[Row]:
+def _rows(streams: Mapping[str, list[ErasureRow]]) -> list[ErasureRow]:
     return [row for rows in streams.values() for row in rows]

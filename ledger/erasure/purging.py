@@ -20,7 +20,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from ledger.domain.errors import StorageError
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.engine.pipeline import Writer
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
@@ -92,7 +92,7 @@ class Purging:
         """Remove unfinished copies of the file, and the tables of a rebuild that ended or that the erasure ended."""
         remove_unfinished(self.store)
         with suppress(RebuildUnderWay):  # a rebuild that began after the erasure dropped them itself
-            Rebuild(self.store, self.writer.secret, self._ledger_id, Reading, None).drop_remains()
+            Rebuild(self.store, self.writer.secret, self._ledger_id, FoldReading, None).drop_remains()
 
     def _merge_index(self, owner: str, index: str) -> None:
         """Merge all segments of a text index into one, which holds no deleted word."""

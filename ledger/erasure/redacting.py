@@ -9,7 +9,7 @@ from ledger.domain import erasure
 from ledger.domain.errors import ConflictError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, OriginDistrusted, Redaction
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import Reading, read_event, read_stream
+from ledger.engine.log_reading import FoldReading, read_event, read_stream
 from ledger.engine.own import empty_all
 from ledger.store import lease
 from ledger.store.event_store import Transaction
@@ -25,7 +25,7 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
     erased = [event for event in events if isinstance(event.data, ContentErased)]
     targets = {target.position: (event.position, target) for event in erased for target in event.data.targets}
     writer, connection = engine.writer, transaction.connection
-    blob = Reading(lambda: connection).blob
+    blob = FoldReading(lambda: connection).blob
     before = refolding.Fold(writer.secret, _concerned(connection, targets), writer.projector.suspended, blob)
     for position, (act, target) in targets.items():
         _redact_row(transaction, position, act, target)

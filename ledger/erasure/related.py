@@ -13,7 +13,7 @@ from ledger.domain.ids import message_id, message_place
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.erasure import conversations
 from ledger.erasure.conversations import MESSAGE, REPAIR, SUMMARY
-from ledger.erasure.rows import Row, Rows, Span
+from ledger.erasure.rows import ErasureRow, ErasureRows, Span
 from ledger.history.citations import Citations, attempts
 from projections.core.projector import FAMILIES
 from projections.views import calls, control, documents, merges, observations
@@ -24,11 +24,11 @@ SHARED = ("p", "s")  # projects and sessions are only named by commands about ot
 class Related:
     """The relations of one user's subjects on one snapshot."""
 
-    def __init__(self, rows: Rows, owner: str) -> None:
+    def __init__(self, rows: ErasureRows, owner: str) -> None:
         self.rows, self.connection, self.owner = rows, rows.connection, owner
         self.citations = Citations(rows.connection)
 
-    def written(self, own: Iterable[Row], streams: Collection[str]) -> dict[str, list[Row]]:
+    def written(self, own: Iterable[ErasureRow], streams: Collection[str]) -> dict[str, list[ErasureRow]]:
         """Return the summaries that were written from these rows, each under a key of its own."""
         messages, made, turns = dict[str, set[int]](), dict[str, set[str]](), set[str]()
         for row in own:
@@ -41,7 +41,7 @@ class Related:
                 turns.add(row.stream)
         for message in conversations.tied_to(self.connection, turns):
             messages.setdefault(message.session, set()).add(message.position)
-        taken, written = {row.position for row in own}, dict[str, list[Row]]()
+        taken, written = {row.position for row in own}, dict[str, list[ErasureRow]]()
         for session in sorted({*messages, *made} - set(streams)):
             concerned = (messages.get(session, ()), made.get(session, ()))
             for columns in conversations.written_from(self.connection, session, *concerned):
@@ -49,12 +49,12 @@ class Related:
                     written[f"{session} {columns[0]}"] = [self.rows.read(*columns)]
         return written
 
-    def called(self, positions: AbstractSet[int], streams: Collection[str]) -> dict[str, list[Row]]:
+    def called(self, positions: AbstractSet[int], streams: Collection[str]) -> dict[str, list[ErasureRow]]:
         """Return the model calls that read these positions or proposed changes to these streams.
 
         Such a call holds what the model said, also where nothing of the answer was kept.
         """
-        calls_found, inorder = dict[str, list[Row]](), sorted(positions)
+        calls_found, inorder = dict[str, list[ErasureRow]](), sorted(positions)
         for position in calls.answered(self.connection, self.owner):
             event = read_event(self.connection, position) if position not in positions else None
             if event is None or not isinstance(event.data, ModelCalled) or not event.data.texts:
@@ -96,7 +96,7 @@ class Related:
                     waiting.append(stream)
         return list(derived)
 
-    def found_in(self, own: Iterable[Row]) -> list[str]:
+    def found_in(self, own: Iterable[ErasureRow]) -> list[str]:
         """Return the memories and observations that rest on these messages, void ones included, directly or not."""
         by_stream: dict[str, set[int]] = {}
         for row in own:
@@ -139,12 +139,12 @@ class Related:
             for event in read_stream(self.connection, stream, 2**62) if stream[0] == "o" else ():
                 yield from ids_in(event.data, "cites", needs="any")
 
-    def messages(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
+    def messages(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[ErasureRow]]:
         """Return the session messages that are sources of these memories and observations.
 
         Each message has a key of its own, with the other rows that hold its text.
         """
-        rows_of, seen = dict[str, list[Row]](), set(besides)
+        rows_of, seen = dict[str, list[ErasureRow]](), set(besides)
         named = [self.citations.named(event) for event in self._captures(sorted(streams))]
         named.append(
             frozenset(place[1] for source in self._evidence(sorted(streams)) if (place := message_place(source)))
@@ -157,7 +157,7 @@ class Related:
                 seen |= {position, *(row.position for row in rows)}
         return rows_of
 
-    def with_message(self, row: Row) -> Iterator[Row]:
+    def with_message(self, row: ErasureRow) -> Iterator[ErasureRow]:
         """Yield the other rows that hold the text of a message: its repairs, and the turn that it belongs to."""
         if row.type != MESSAGE:
             return
@@ -167,7 +167,7 @@ class Related:
             if parts := conversations.of_field(turn.parts, summed.field):
                 yield replace(turn, parts=parts)
 
-    def repairs(self, rows: Iterable[Row]) -> list[Row]:
+    def repairs(self, rows: Iterable[ErasureRow]) -> list[ErasureRow]:
         messages: dict[str, set[int]] = {}
         for row in rows:
             if row.type == MESSAGE:
@@ -213,7 +213,7 @@ class Related:
         contents = (part for part in self.rows.row(position).parts if part.field == "data.content")
         return tuple(text for part in contents for text in self.rows.texts(part))
 
-    def by_stream(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[Row]]:
+    def by_stream(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[ErasureRow]]:
         rows_of = {stream: self._rows_of(stream) for stream in streams if stream not in besides}
         named = {*besides, *(stream for stream in rows_of if not stream.startswith("c_"))}
         return {
@@ -222,7 +222,7 @@ class Related:
             if rows and (stream in named or rows[0].stream not in named)
         }
 
-    def _rows_of(self, subject: str) -> list[Row]:
+    def _rows_of(self, subject: str) -> list[ErasureRow]:
         """Return the events of a subject, or the event that holds the words of a chunk."""
         if not subject.startswith("c_"):
             return self.rows.stream(subject)

@@ -11,8 +11,8 @@ from ledger.domain import erasure
 from ledger.domain.quotes import excerpt
 from ledger.engine.log_reading import read_event
 from ledger.erasure import scanning
-from ledger.erasure.plan import Plan
-from ledger.erasure.rows import Row, Rows, Target
+from ledger.erasure.plan import ErasurePlan
+from ledger.erasure.rows import ErasureRow, ErasureRows, Target
 from ledger.erasure.scanning import Scan
 from projections.core import sql_views
 from projections.core.rows import Connection, DatabaseError
@@ -104,7 +104,7 @@ def _batches(log: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes
 # --- as a report lists them ------------------------------------------------------------------------------------------
 
 
-def planned(connection: Connection, plan: Plan, owner: str) -> tuple[tuple[answers.Remaining, ...], int]:
+def planned(connection: Connection, plan: ErasurePlan, owner: str) -> tuple[tuple[answers.Remaining, ...], int]:
     """Return the texts that would stay under the plan, without the undecided events, which its lists show already."""
     scan = Scan(text for target in plan.targets for text in target.texts)
     taken = {target.position: target for target in plan.targets}
@@ -136,7 +136,7 @@ def listed(
     kept: Collection[int],
 ) -> tuple[tuple[answers.Remaining, ...], int]:
     """Return the first entries for a report and the number of all; names come first, then events that hold a text."""
-    rows, listed = Rows(connection), [*names]
+    rows, listed = ErasureRows(connection), [*names]
     places = {
         position: piece for position, piece in holding.items() if position not in {entry.position for entry in names}
     }
@@ -151,13 +151,13 @@ def listed(
     return tuple(listed[:LISTED]), len(names) + len(places)
 
 
-def name(row: Row) -> answers.Remaining:
+def name(row: ErasureRow) -> answers.Remaining:
     why = NAMED.format(position=row.position)
     text = excerpt(row.parts[0].texts[0])
     return answers.Remaining(position=row.position, subject=row.stream, type=row.type, excerpt=text, why=why)
 
 
-def _around(rows: Rows, row: Row, piece: str) -> str:
+def _around(rows: ErasureRows, row: ErasureRow, piece: str) -> str:
     """Return the words around a piece of text in the event's own texts, or ""."""
     for part in (*row.parts, *erasure.people(row.state)):
         for text in rows.texts(part):

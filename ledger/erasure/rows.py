@@ -17,7 +17,7 @@ from projections.core.rows import Connection
 Span = tuple[str, int, int]  # (field, first character, character after the last)
 
 
-class Row(Struct, frozen=True):
+class ErasureRow(Struct, frozen=True):
     """A row of the log with its texts."""
 
     position: int
@@ -49,24 +49,24 @@ class Target(Struct, frozen=True):
         return Redaction(self.position, self.before, self.after, self.fields, self.spans)
 
 
-class Rows:
+class ErasureRows:
     """The rows of a snapshot, and the targets made from them."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def row(self, position: int) -> Row:
+    def row(self, position: int) -> ErasureRow:
         sql = "SELECT position, stream, type, state FROM events WHERE position = ?"
         columns = self.connection.execute(sql, (position,)).fetchone()
         if columns is None:
             raise NotFoundError(f"no event of this user is at position {position}")
         return self.read(*columns)
 
-    def stream(self, stream: str) -> list[Row]:
+    def stream(self, stream: str) -> list[ErasureRow]:
         sql = "SELECT position, stream, type, state FROM events WHERE stream = ? ORDER BY version"
         return [self.read(*row) for row in self.connection.execute(sql, (stream,)).fetchall()]
 
-    def since(self, position: int) -> Iterator[tuple[Row, str | None]]:
+    def since(self, position: int) -> Iterator[tuple[ErasureRow, str | None]]:
         """Yield the rows after a position, each with its user."""
         sql = (
             "SELECT e.position, e.stream, e.type, e.state, a.user FROM events e"
@@ -76,8 +76,8 @@ class Rows:
             yield self.read(*row), user
 
     @staticmethod
-    def read(position: int, stream: str, type_: str, state: str) -> Row:
-        return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
+    def read(position: int, stream: str, type_: str, state: str) -> ErasureRow:
+        return ErasureRow(position, stream, type_, state, tuple(erasure.parts(type_, state)))
 
     def texts(self, part: erasure.Part) -> tuple[str, ...]:
         """Return the texts of a field; a field in a blob is read from there."""
@@ -86,7 +86,7 @@ class Rows:
         row = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
         return (str(row[0][16:], "utf-8"),) if row is not None and row[0] is not None else ()
 
-    def whole(self, row: Row, *, people: bool = False) -> Target | None:
+    def whole(self, row: ErasureRow, *, people: bool = False) -> Target | None:
         """Return a target for every text of a row, or None if it has none; ``people`` adds the names of its writers."""
         parts = (*row.parts, *(erasure.people(row.state) if people else ()))
         if not parts and not erasure.has_digests(row.type, row.state):
@@ -95,14 +95,14 @@ class Rows:
         texts = [text for part in parts for text in self.texts(part)]
         return replace(self.target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
 
-    def fields(self, row: Row, names: tuple[str, ...]) -> Target:
+    def fields(self, row: ErasureRow, names: tuple[str, ...]) -> Target:
         """Return a target for these fields of a row."""
         parts = [part for part in row.parts if part.field in names]
         texts = [text for part in parts for text in self.texts(part)]
         blobs = tuple(part.blob for part in parts if part.blob is not None)
         return self.target(row, names, (), texts, blobs)
 
-    def cut(self, row: Row, needles: Needles, origins: Iterable[Span]) -> Target | None:
+    def cut(self, row: ErasureRow, needles: Needles, origins: Iterable[Span]) -> Target | None:
         """Return a target for the spans of a row that repeat a needle or an origin, or None if nothing does.
 
         A field that is a list, free JSON or a blob can only go as a whole.
@@ -139,7 +139,7 @@ class Rows:
 
     @staticmethod
     def target(
-        row: Row,
+        row: ErasureRow,
         fields: tuple[str, ...],
         spans: tuple[Span, ...],
         texts: Iterable[str],

@@ -30,7 +30,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
-from ledger.domain.policy import REVIEW, TURNS, Policy
+from ledger.domain.policy import REVIEW, TURNS, PolicyState
 from ledger.domain.text import one_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
@@ -143,7 +143,7 @@ class _Call:
         self,
         session: Conversation,
         asker: Who,
-        policy: Policy,
+        policy: PolicyState,
         how: str,
         model: Model | None,
         stopping: Stopping,
@@ -293,7 +293,11 @@ class _Call:
     # --- without writing ---------------------------------------------------------------------------------------------
 
     def preview(self, lines: list[Outside], *, new: bool) -> Added:
-        plan = going_on.look(self.session, lines) if not new else going_on.Plan(0, continuing.Known(0), None, {})
+        plan = (
+            going_on.look(self.session, lines)
+            if not new
+            else going_on.ContinuationPlan(0, continuing.KnownPrefix(0), None, {})
+        )
         fresh = lines[plan.known.count :]
         drafts = [line.draft for line in fresh]
         places = continuing.places(drafts)
@@ -327,7 +331,7 @@ class _Call:
     def _would_be(self, fresh: Sequence[Outside]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
         """Return the findings of the rules in some messages: those that would be active, and those that would wait for review."""
         texts = [
-            turns.Line(
+            turns.ConversationLine(
                 position=0,
                 text_at=0,
                 role=line.draft.role,

@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import Acted
-from ledger.domain.turns import Line
+from ledger.domain.turns import ConversationLine
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
 from ledger.extraction.showing import facts_for
 from ledger.language import calls, models
-from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside
+from ledger.language.asking import DEADLINE_SECONDS, ModelReply, ask, check_outside
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.policies import turns as found_in
-from ledger.policies.turns import Batch, Relation, Seen
+from ledger.policies.turns import ProposedRelation, SeenProposal, TurnsBatch
 from ledger.types import Cancel
 from projections.core.rows import Connection
 from projections.views import quarantine
@@ -28,18 +28,18 @@ from projections.views import quarantine
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
 
-Cited = tuple[str, tuple[Line, ...]]  # a memory, and the lines that state it
+Cited = tuple[str, tuple[ConversationLine, ...]]  # a memory, and the lines that state it
 
 
-class Answered(Struct, frozen=True):
+class ModelProposals(Struct, frozen=True):
     """A model's answer about some lines, with the state of each proposal's subject on a snapshot."""
 
-    asked: Asked
+    asked: ModelReply
     request: ModelRequest
     parsed: Parsed
     shown: tuple[str, ...]
-    seen: tuple[Seen, ...]
-    relations: tuple[Relation, ...]
+    seen: tuple[SeenProposal, ...]
+    relations: tuple[ProposedRelation, ...]
     left_over: int
 
 
@@ -53,7 +53,7 @@ class Asker(Struct, frozen=True):
     timeout: float | None = None  # in seconds; None for that of the settings
     cancelled: Cancel | None = None
 
-    def ask(self, lines: Sequence[Line]) -> Answered:
+    def ask(self, lines: Sequence[ConversationLine]) -> ModelProposals:
         """Ask the model which memories are in some lines.
 
         Raises:
@@ -76,7 +76,7 @@ class Asker(Struct, frozen=True):
         with self.engine.reading() as connection:
             seen = [found_in.look(connection, fact, shown, self.user, self.project) for fact in facts]
         known = tuple(memory.id for memory in shown)
-        return Answered(completion, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+        return ModelProposals(completion, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
 
 
 class Unanswered(Exception):
@@ -88,7 +88,11 @@ class Unanswered(Exception):
 
 
 def record_call(
-    work: Work, answer: Answered, lines: Sequence[Line], results: Sequence[calls.Taken], cited: Iterable[Cited] = ()
+    work: Work,
+    answer: ModelProposals,
+    lines: Sequence[ConversationLine],
+    results: Sequence[calls.ActionOutcome],
+    cited: Iterable[Cited] = (),
 ) -> None:
     """Record the call in the append of its results."""
     taken = [*results, *calls.dropped(answer.parsed)]
@@ -116,10 +120,10 @@ def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
             yield Acted(found_in.CITES, calls.KEPT, memory, target)
 
 
-def record_unread(work: Work, answer: Answered, lines: Sequence[Line]) -> None:
+def record_unread(work: Work, answer: ModelProposals, lines: Sequence[ConversationLine]) -> None:
     """Record a call whose answer is not used, for its subject changed meanwhile; nothing of the answer's text is kept."""
     count = len(answer.seen) + len(answer.relations) + len(answer.parsed.dropped) + answer.left_over
-    moved = [calls.Taken("", "moved")] if count else []
+    moved = [calls.ActionOutcome("", "moved")] if count else []
     calls.emit_call(
         work,
         answer.asked,
@@ -131,11 +135,11 @@ def record_unread(work: Work, answer: Answered, lines: Sequence[Line]) -> None:
     )
 
 
-def emit_failure(work: Work, model: Model, failed: Unanswered, lines: Sequence[Line]) -> None:
+def emit_failure(work: Work, model: Model, failed: Unanswered, lines: Sequence[ConversationLine]) -> None:
     calls.emit_failure(work, failed.request, failed.error, model=model.name, ranges=places(lines))
 
 
-def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
+def places(lines: Sequence[ConversationLine]) -> list[tuple[int, int]]:
     """Return the positions that were read: of each message, and of the event with its text."""
     positions = sorted({at for line in lines for at in (line.position, line.text_at) if at})
     return [(at, at) for at in positions]
@@ -178,7 +182,9 @@ class ExtractionRun(Struct):
     stopped: str = ""
 
 
-def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], answer: Answered) -> None:
+def count(
+    done: ExtractionRun, batch: TurnsBatch, results: Sequence[calls.ActionOutcome], answer: ModelProposals
+) -> None:
     """Add the results of a call to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded
@@ -191,7 +197,7 @@ def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], ans
     done.dropped += _not_understood(answer)
 
 
-def proposed(answer: Answered) -> list[dict[str, Any]]:
+def proposed(answer: ModelProposals) -> list[dict[str, Any]]:
     """Return a model's proposals as a dry run shows them, before any decision."""
     facts: list[dict[str, object]] = [
         {
@@ -209,7 +215,7 @@ def proposed(answer: Answered) -> list[dict[str, Any]]:
     return [*facts, *relations, *_not_understood(answer)]
 
 
-def _not_understood(answer: Answered) -> list[dict[str, Any]]:
+def _not_understood(answer: ModelProposals) -> list[dict[str, Any]]:
     entries: list[dict[str, object]] = [
         {"what": item.what, "reason": item.reason, "content": item.text} for item in answer.parsed.dropped
     ]

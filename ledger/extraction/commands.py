@@ -11,7 +11,7 @@ from ledger.domain import first_person
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import CandidatesExtracted, Dropped
-from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.interaction import ERASED, InteractionState
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import load, stream_of
 from ledger.engine.stopping import check_call
@@ -103,18 +103,18 @@ def extract(
 
 
 def model_asker(
-    engine: Engine, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
+    engine: Engine, model: Any, subject: InteractionState, timeout: float | None = None, cancelled: Cancel | None = None
 ) -> Asker:
     return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
 
 
-def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcome:
+def extract_by_rules(engine: Engine, subject: InteractionState, asker: Who) -> Outcome:
     with engine.reading() as connection:
         lines = all_lines(connection, subject)
     findings = found_in.by_rules(lines)
 
     def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
+        current: InteractionState | None = work.at_row(subject.row, "i")
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
@@ -134,7 +134,7 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
 
 
 def _extraction_report(
-    engine: Engine, subject: Interaction, user: str, done: ExtractionRun | None = None, *, replayed: bool = False
+    engine: Engine, subject: InteractionState, user: str, done: ExtractionRun | None = None, *, replayed: bool = False
 ) -> answers.ExtractionReport:
     with engine.reading() as connection:
         events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ExtractionCursorMoved
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.turns import ASKED, SKIPPED
 from ledger.engine.who import Who
 from ledger.engine.work import Work

@@ -17,7 +17,7 @@ from ledger.domain.events import (
     MemorySuperseded,
     ReinforcementEvaluated,
 )
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.engine.snapshot import load
 from ledger.extraction.answers import Noted
 from ledger.extraction.asking import ExtractionRun
@@ -81,8 +81,8 @@ class Notes:
                 for id in memories:
                     self._contradict(id, f"it stands in the conflict {event.stream} ({attribute})")
 
-    def _state(self, id: str) -> Memory | None:
-        state: Memory | None = load(self._connection, id, "m", self._user)
+    def _state(self, id: str) -> MemoryState | None:
+        state: MemoryState | None = load(self._connection, id, "m", self._user)
         return state
 
     def content(self, id: str) -> str | None:
@@ -119,7 +119,7 @@ class Notes:
             self.contradicted.setdefault(id, noted(state, why))
 
 
-def noted(state: Memory, why: str) -> Noted:
+def noted(state: MemoryState, why: str) -> Noted:
     return Noted(id=state.id, content=state.content, kind=state.kind, confidence=rules.shown(state.confidence), why=why)
 
 

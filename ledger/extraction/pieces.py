@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from ledger.domain import turns
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.extraction import EXTRACTOR
-from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.interaction import ERASED, InteractionState
 from ledger.domain.message import whole_parts
 from ledger.domain.salience import GATES
 from ledger.domain.session import EXTRACTED_ROLES
-from ledger.domain.session import Session as State
-from ledger.domain.turns import PIECE_LINES, PIECE_TOKENS, SCANNED, Line, Piece
+from ledger.domain.session import SessionState as State
+from ledger.domain.turns import PIECE_LINES, PIECE_TOKENS, SCANNED, ConversationLine, ConversationPiece
 from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.work import Work
@@ -32,7 +32,7 @@ class PieceRead(Struct, frozen=True):
 
     state: State
     start: int
-    piece: Piece
+    piece: ConversationPiece
     rows: tuple[int, ...]
     erased: int
     gate: bool
@@ -52,7 +52,7 @@ def read_piece(
             start = max(start, sessions.looked_upto(connection, state.row))
         if state.extractable_at <= start:
             return None
-        lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
+        lines, rows, tokens, scanned, upto, whole = list[ConversationLine](), list[int](), 0, 0, start, True
         for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
             if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
                 whole = False
@@ -92,20 +92,20 @@ def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
 def _lines(
     conversation: Conversation,
     connection: Connection,
-    row: sessions.Message,
+    row: sessions.MessageRow,
     texts: MessageTexts,
     *,
     model: bool,
     gate: bool,
     by_itself: bool,
-) -> Iterator[Line]:
+) -> Iterator[ConversationLine]:
     """Yield the lines of a message, unless it lies in quarantine or its captured turn was already searched.
 
     With ``by_itself`` an undone search of the turn counts as a search too.
     """
     data = texts.event.data
     text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
-    turn: Interaction | None = None
+    turn: InteractionState | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
         if turn is None or not _is_open(connection, turn, row.field or "", gate=gate):
@@ -113,7 +113,7 @@ def _lines(
         if by_itself and turn.extraction == "undone":
             return
     places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
-    line = Line(
+    line = ConversationLine(
         position=row.row,
         text_at=places.get(row.field or "") or row.row,
         role=row.role,
@@ -141,7 +141,7 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
     return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
-def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: bool) -> bool:
+def _is_open(connection: Connection, turn: InteractionState, field: str, *, gate: bool) -> bool:
     """Return True if a message of a captured turn is still to be searched. The older rules/1 searched answers only."""
     if turn.extraction == ERASED:
         return False
@@ -151,7 +151,7 @@ def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: boo
     return (field == "prompt" and by == EXTRACTOR) or (not gate and by.startswith(GATES))
 
 
-def looked_at_by(connection: Connection, turn: Interaction) -> str:
+def looked_at_by(connection: Connection, turn: InteractionState) -> str:
     """Return the extractor that last searched a captured turn, or the gate that closed it; "" for neither."""
     events = [
         event
@@ -162,7 +162,7 @@ def looked_at_by(connection: Connection, turn: Interaction) -> str:
     return next(by, "")
 
 
-def is_left_to_session(connection: Connection, turn: Interaction) -> bool:
+def is_left_to_session(connection: Connection, turn: InteractionState) -> bool:
     """Return True if the answer of a captured turn is a message that is still to be searched as part of its session."""
     sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
     for session, row in connection.execute(sql, (turn.id,)).fetchall():

@@ -22,20 +22,20 @@ from ledger.domain.events import (
     ExtractionFailed,
 )
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction
-from ledger.domain.extraction import Dropped as Passed
-from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.extraction import DroppedFinding as Passed
+from ledger.domain.interaction import ERASED, InteractionState
 from ledger.domain.salience import GATE
-from ledger.domain.session import Session as State
-from ledger.domain.turns import EXTRACTED, NOT_SALIENT, Line
+from ledger.domain.session import SessionState as State
+from ledger.domain.turns import EXTRACTED, NOT_SALIENT, ConversationLine
 from ledger.engine.snapshot import load
 from ledger.engine.stopping import check_call, is_called_off
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.extraction.asking import (
     LEASE_SECONDS,
-    Answered,
     Asker,
     ExtractionRun,
+    ModelProposals,
     Unanswered,
     count,
     emit_failure,
@@ -51,7 +51,7 @@ from ledger.language.port import Model
 from ledger.memories.queries import memories_shown
 from ledger.policies import rule_findings as found_in
 from ledger.policies.extraction import finding
-from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from ledger.policies.turns import MODEL_EXTRACTOR, TurnsBatch
 from ledger.sessions import writing
 from ledger.sessions.conversation import Conversation
 from ledger.store.lease import Lease, leased
@@ -201,7 +201,7 @@ def _extractor(model: Model | None) -> str:
     return EXTRACTOR if model is None else MODEL_EXTRACTOR
 
 
-def found_by_rules(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def found_by_rules(lines: Sequence[ConversationLine]) -> list[dict[str, Any]]:
     """Return the findings of the rules, each with its message."""
     extraction = found_in.by_rules(lines)
     finds: list[Extracted | Passed] = [*extraction.kept, *extraction.dropped]
@@ -324,9 +324,9 @@ class Extractor:
             lambda work: record_unread(work, answer, lines),
         )
 
-    def _apply(self, work: Work, state: State, read: PieceRead, answer: Answered) -> None:
+    def _apply(self, work: Work, state: State, read: PieceRead, answer: ModelProposals) -> None:
         piece = read.piece
-        batch = Batch(work, sources_in(state.id), memories_used(work, piece.lines))
+        batch = TurnsBatch(work, sources_in(state.id), memories_used(work, piece.lines))
         results = batch.apply(answer.seen, answer.relations, piece.lines)
         record_call(work, answer, piece.lines, results, batch.cited)
         moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, MODEL_EXTRACTOR)
@@ -350,16 +350,16 @@ class Extractor:
         self.session.writer.run("session.extract", self.asker, body)
 
 
-def sources_in(session: str) -> Callable[[Line], tuple[str, ...]]:
+def sources_in(session: str) -> Callable[[ConversationLine], tuple[str, ...]]:
     """Return the function from a line to the sources of its memory: the captured turn with its text, and the session."""
     return lambda line: (session,) if line.interaction is None else (line.interaction, session)
 
 
-def memories_used(work: Work, lines: Sequence[Line]) -> list[str]:
+def memories_used(work: Work, lines: Sequence[ConversationLine]) -> list[str]:
     """Return the memories that the model had been shown in the captured turns among some lines."""
     ids: dict[str, None] = {}
     for id in dict.fromkeys(line.interaction for line in lines if line.interaction is not None):
-        turn: Interaction | None = work.find(id, "i")
+        turn: InteractionState | None = work.find(id, "i")
         ids |= dict.fromkeys(turn.memories_used if turn is not None else ())
     return list(ids)
 
@@ -368,12 +368,12 @@ def close(
     work: Work,
     ended: Sequence[str],
     extractor: str,
-    kept: Sequence[tuple[str, Line]],
-    dropped: Sequence[tuple[Dropped, Line]],
+    kept: Sequence[tuple[str, ConversationLine]],
+    dropped: Sequence[tuple[Dropped, ConversationLine]],
 ) -> None:
     """Record as extracted the captured turns whose answers were searched as messages."""
     for id in ended:
-        turn: Interaction | None = work.find(id, "i")
+        turn: InteractionState | None = work.find(id, "i")
         if turn is None or turn.extraction in ("done", ERASED):
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ledger.domain.memory import Memory
-from ledger.domain.turns import Line
+from ledger.domain.memory import MemoryState
+from ledger.domain.turns import ConversationLine
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import load
 from ledger.policies.turns import SHOWN
@@ -20,7 +20,7 @@ PROFILE = 30  # of the profile
 SEARCHED_CHARS = 4_000  # of one line
 
 
-def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[Line]) -> list[Memory]:
+def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[ConversationLine]) -> list[MemoryState]:
     """Return at most 60 active facts, so that a change can name the fact that it changes, however old that fact is.
 
     First come the facts that recall finds for the user's messages, then the newest of the profile, then the newest of all.
@@ -28,14 +28,14 @@ def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[Li
     ids = _found(engine, user, lines)
     with engine.reading() as connection:
         scope = tuple({*projects.together(connection, project), None})
-        states: dict[int, Memory] = {}
+        states: dict[int, MemoryState] = {}
         for state in (*_loaded(connection, user, ids), *_newest(engine, connection, user, scope)):
             if state.project in scope and len(states) < SHOWN:
                 states.setdefault(state.row, state)
     return sorted(states.values(), key=lambda state: -state.row)
 
 
-def _found(engine: Engine, user: str, lines: Sequence[Line]) -> list[str]:
+def _found(engine: Engine, user: str, lines: Sequence[ConversationLine]) -> list[str]:
     """Return the ids of the facts that the user's messages are about, the best of every message first."""
     searched = [line.text[:SEARCHED_CHARS] for line in lines if line.role == "user"][-LINES:]
     packs = [recalling.recall(engine, user, text, among=("memories",), k=FOUND, observations=0) for text in searched]
@@ -43,14 +43,14 @@ def _found(engine: Engine, user: str, lines: Sequence[Line]) -> list[str]:
     return [id for _, _, id in ranked]
 
 
-def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[Memory]:
+def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[MemoryState]:
     for id in ids[: SHOWN - PROFILE]:
-        state: Memory | None = load(connection, id, "m", user)
+        state: MemoryState | None = load(connection, id, "m", user)
         if state is not None and state.status == "active" and not state.quarantined:
             yield state
 
 
-def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[Memory]:
+def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
         yield from memories.listing(

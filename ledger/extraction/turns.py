@@ -10,18 +10,18 @@ from ledger.domain import interaction as interactions_domain
 from ledger.domain import turns
 from ledger.domain.errors import NotFoundError
 from ledger.domain.events import CandidatesExtracted
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.salience import GATE, GATES
-from ledger.domain.turns import EXTRACTED, Line
+from ledger.domain.turns import EXTRACTED, ConversationLine
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import answer_texts, event_data, text_of
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.extraction.asking import (
-    Answered,
     Asker,
     ExtractionRun,
+    ModelProposals,
     Unanswered,
     count,
     emit_failure,
@@ -33,13 +33,13 @@ from ledger.extraction.asking import (
 from ledger.extraction.pieces import looked_at_by
 from ledger.language.asking import check_trusted
 from ledger.language.port import Model
-from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from ledger.policies.turns import MODEL_EXTRACTOR, TurnsBatch
 from projections.core.rows import Connection
 from projections.views import erasures
 
 
 def extract_turn(
-    engine: Engine, subject: Interaction, caller: Who, asker: Asker, *, gate: bool = True
+    engine: Engine, subject: InteractionState, caller: Who, asker: Asker, *, gate: bool = True
 ) -> tuple[ExtractionRun, Outcome]:
     """Ask a model about a captured turn, and apply its answer in one append with the end of the turn's extraction.
 
@@ -54,7 +54,7 @@ def extract_turn(
         lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, model=True, gate=gate)
-    answer: Answered | None = None
+    answer: ModelProposals | None = None
     if piece.why == EXTRACTED:
         check_trusted(engine, caller, subject.session)
         done.calls = 1
@@ -67,7 +67,7 @@ def extract_turn(
         done.skipped = len(lines)
 
     def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
+        current: InteractionState | None = work.at_row(subject.row, "i")
         if current is None and answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = subject.project, subject.session
@@ -83,12 +83,12 @@ def extract_turn(
     return done, engine.writer.run("extract", caller, body, subject.id)
 
 
-def is_open(connection: Connection, turn: Interaction, *, gate: bool) -> bool:
+def is_open(connection: Connection, turn: InteractionState, *, gate: bool) -> bool:
     """Return True if a captured turn is still to be searched; without the ``gate``, also a turn that the gate closed."""
     return turn.extraction != "done" or (not gate and looked_at_by(connection, turn).startswith(GATES))
 
 
-def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bool = True) -> ExtractionRun:
+def preview_turn(engine: Engine, subject: InteractionState, asker: Asker, *, gate: bool = True) -> ExtractionRun:
     """Return a model's proposals for a captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = ExtractionRun(dropped=[])
     with engine.reading() as connection:
@@ -104,7 +104,7 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bo
     return done
 
 
-def turn_lines(connection: Connection, subject: Interaction) -> list[Line]:
+def turn_lines(connection: Connection, subject: InteractionState) -> list[ConversationLine]:
     """Return the lines of a turn that a model is shown: without a summary beside an answer, and without quarantined texts."""
     lines = all_lines(connection, subject)
     whole = any(line.field == "response" for line in lines)
@@ -112,7 +112,7 @@ def turn_lines(connection: Connection, subject: Interaction) -> list[Line]:
     return [line for line in lines if not is_quarantined(connection, (line.text_at,))]
 
 
-def all_lines(connection: Connection, subject: Interaction) -> list[Line]:
+def all_lines(connection: Connection, subject: InteractionState) -> list[ConversationLine]:
     """Return the lines of a turn, each with the channel through which its text came in."""
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
@@ -124,11 +124,15 @@ def all_lines(connection: Connection, subject: Interaction) -> list[Line]:
 
 
 def _close_turn(
-    work: Work, current: Interaction, answer: Answered | None, lines: Sequence[Line], done: ExtractionRun
+    work: Work,
+    current: InteractionState,
+    answer: ModelProposals | None,
+    lines: Sequence[ConversationLine],
+    done: ExtractionRun,
 ) -> None:
     extractor, kept = GATE, tuple[str, ...]()
     if answer is not None:
-        batch = Batch(work, lambda line: (current.id,), current.memories_used)
+        batch = TurnsBatch(work, lambda line: (current.id,), current.memories_used)
         results = batch.apply(answer.seen, answer.relations, lines)
         record_call(work, answer, lines, results)
         count(done, batch, results, answer)
@@ -139,10 +143,15 @@ def _close_turn(
 
 
 def _fail_turn(
-    engine: Engine, subject: Interaction, asker: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
+    engine: Engine,
+    subject: InteractionState,
+    asker: Who,
+    model: Model,
+    failed: Unanswered,
+    lines: Sequence[ConversationLine],
 ) -> None:
     def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
+        current: InteractionState | None = work.at_row(subject.row, "i")
         if current is not None:
             work.project, work.session = current.project, current.session
             emit_failure(work, model, failed, lines)

@@ -35,7 +35,7 @@ def neighbors(
     projects_meant = scope_of(connection, user, project)
     scope = [None, *projects_meant] if projects_meant is not None else None
     statuses = believed(snapshot.valid, ("active",))
-    request = graph.Asked(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
+    request = graph.GraphScope(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
     seeds, complete = graph.named(connection, name_or_text, request)
     joined = [
         joint
@@ -54,7 +54,7 @@ def neighbors(
     )
 
 
-def _neighbor(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
+def _neighbor(seed: str, name: str, joined: graph.GraphNeighbor) -> answers.Neighbor:
     ends = [memory.valid_to for memory in joined.memories]
     return answers.Neighbor(
         seed=seed,

@@ -44,7 +44,7 @@ REPEATED = e.used_as("repeats")  # must repeat a text of the log unchanged
 BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 
 
-class Taken(Struct, frozen=True):
+class TakenSecret(Struct, frozen=True):
     """A secret that was taken out, of a ``kind`` and ``length``. A mark stands at ``start`` to ``end`` instead."""
 
     kind: str
@@ -53,22 +53,22 @@ class Taken(Struct, frozen=True):
     length: int
 
 
-class Found(Struct, frozen=True):
+class ScannerHit(Struct, frozen=True):
     """A threat in a text: the label, and name and version of the scanner."""
 
     label: str
     scanner: str
 
 
-class Verdict(Struct, frozen=True):
+class GuardedText(Struct, frozen=True):
     """The result of a text's scan: the text with marks for its secrets, the places of the marks, and the first threat.
 
     ``plain`` is True if nothing has to be done: no threat, no secret, and no mark of an earlier redaction.
     """
 
     text: str
-    taken: tuple[Taken, ...] = ()
-    found: Found | None = None
+    taken: tuple[TakenSecret, ...] = ()
+    found: ScannerHit | None = None
     plain: bool = False
 
 
@@ -116,7 +116,7 @@ class Guard:
     def __init__(self, scanners: Sequence[Scanner] = ()) -> None:
         self.scanners = tuple(scanners)
         self.counts: Counter[str] = Counter()
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, GuardedText] = {}
         self._chars = 0
         self._people: object = None  # the last ``Who`` that was checked for secrets
 
@@ -127,7 +127,7 @@ class Guard:
 
     # --- one text ------------------------------------------------------------------------------------------------
 
-    def verdict(self, text: str) -> Verdict:
+    def verdict(self, text: str) -> GuardedText:
         if (kept := self._verdicts.get(text)) is not None:
             return kept
         known = words(text.encode()) if text.isascii() else None
@@ -135,19 +135,19 @@ class Guard:
         clean = secrets.redacted(text, hits) if hits else text
         threat = self._threat(clean, known if clean is text else None)
         plain = threat is None and not hits and MARK_BEGINS not in text
-        verdict = Verdict(clean, _taken(hits) if hits else (), threat, plain)
+        verdict = GuardedText(clean, _taken(hits) if hits else (), threat, plain)
         if self._chars + len(text) > KEPT_CHARS or len(self._verdicts) >= KEPT:
             self._verdicts, self._chars = {}, 0
         self._verdicts[text], self._chars = verdict, self._chars + len(text)
         return verdict
 
-    def _threat(self, text: str, known: set[bytes] | None) -> Found | None:
+    def _threat(self, text: str, known: set[bytes] | None) -> ScannerHit | None:
         for finding in threats.scan(text, known):
-            return Found(finding.label, threats.NAME)
+            return ScannerHit(finding.label, threats.NAME)
         for scanner in self.scanners:
             try:
                 for finding in scanner.scan(text):
-                    return Found(_label(finding), scanner.name)
+                    return ScannerHit(_label(finding), scanner.name)
             except Exception as error:
                 what = f"the scanner {scanner.name!r} failed: {type(error).__name__}"
                 warnings.warn(what, ScannerFailed, stacklevel=2)
@@ -161,18 +161,18 @@ class Guard:
 
     # --- texts of commands that compare them, before the decision ---------------------------------------------------
 
-    def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
+    def without_secrets(self, text: str, taken: dict[str, tuple[TakenSecret, ...]]) -> str:
         """Return a text with marks for its secrets. The places of the marks are added to ``taken``."""
         # The verdict on a long text is not cached here: only a short text is scanned again soon.
         known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)
         if known is None:
             hits = secrets.scan(text)
-            known = Verdict(secrets.redacted(text, hits), _taken(hits))
+            known = GuardedText(secrets.redacted(text, hits), _taken(hits))
         if known.taken:
             taken[known.text] = known.taken
         return known.text
 
-    def cleaned(self, value: object, taken: dict[str, tuple[Taken, ...]], within: str = "") -> Any:
+    def cleaned(self, value: object, taken: dict[str, tuple[TakenSecret, ...]], within: str = "") -> Any:
         """Return a text, or all texts of a JSON value or struct, without secrets.
 
         ``within`` is the path of names above the value.
@@ -196,7 +196,7 @@ class Guard:
             return replace(value, **changed) if changed else value
         return value
 
-    def _named(self, value: str, taken: dict[str, tuple[Taken, ...]], within: str) -> str:
+    def _named(self, value: str, taken: dict[str, tuple[TakenSecret, ...]], within: str) -> str:
         """Return a value of an object without secrets. Its name may mark it as a secret, as in {"password": …}."""
         begin = len(within) + 1
         if not within or not 3 < len(value) <= 200 or secrets.MARK.fullmatch(value):
@@ -234,12 +234,12 @@ class Guard:
             return False
         return secrets.may_have(msgspec.json.encode(arguments, enc_hook=str).decode("utf-8", "replace"))
 
-    def of_large(self, work: Work, text: str) -> Verdict:
+    def of_large(self, work: Work, text: str) -> GuardedText:
         """Return the verdict on a text for the blobs table. Its ``text`` is the text to store."""
         verdict = self.verdict(text)
         if not verdict.taken:
-            return Verdict(text, tuple(_marks_of(text, work.taken)), verdict.found)
-        return verdict if work.policy().secrets == "redact" else Verdict(text, verdict.taken, verdict.found)
+            return GuardedText(text, tuple(_marks_of(text, work.taken)), verdict.found)
+        return verdict if work.policy().secrets == "redact" else GuardedText(text, verdict.taken, verdict.found)
 
     # --- a command, when it is decided -------------------------------------------------------------------------------
 
@@ -262,11 +262,11 @@ class Guard:
 
     def watch(self, work: Work) -> int:
         """Clean the emitted events of a command, refuse by policy, quarantine, and return the number of events added."""
-        before, flagged = len(work.emitted), list[tuple[int, Found]]()
+        before, flagged = len(work.emitted), list[tuple[int, ScannerHit]]()
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             if self._is_plain(data):
                 continue
-            look = _Look(self, work, data)
+            look = _EventScan(self, work, data)
             if look.data is not data:
                 work.emitted[at] = (stream, first, look.data, project, occurred_at)
             if look.redactions:
@@ -288,7 +288,7 @@ class Guard:
         return all(getattr(data, field) in KINDS for field in CODED.get(kind, ()))
 
     @staticmethod
-    def _quarantine(work: Work, flagged: Sequence[tuple[int, Found]]) -> None:
+    def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
         policy = work.policy().threats
         if policy == "off":
             return
@@ -312,12 +312,12 @@ class Guard:
         work.project, work.occurred_at = project, time
 
 
-class _Look:
+class _EventScan:
     """An event that was looked through: its data without secrets, the redactions, and the first threat."""
 
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
         self.data, self.redactions = data, list[e.Redacted]()
-        self.found: Found | None = None
+        self.found: ScannerHit | None = None
         self._guard, self._work, self._changes = guard, work, dict[str, object]()
         kind: Any = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
@@ -368,7 +368,7 @@ class _Look:
     def _json(self, field: str, value: Raw) -> Raw:
         """Return free JSON without secrets. The places of its marks are those in the encoded text."""
         decoded = msgspec.json.decode(value)
-        taken: dict[str, tuple[Taken, ...]] = {}
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
         clean = self._guard.cleaned(decoded, taken) if secrets.may_have(bytes(value).decode()) else decoded
         if field in self._watched:
             for text in _strings(clean):
@@ -397,11 +397,11 @@ class _Look:
             )
         return policy == "redact"
 
-    def _note(self, field: str, taken: Iterable[Taken]) -> None:
+    def _note(self, field: str, taken: Iterable[TakenSecret]) -> None:
         redacted = (e.Redacted(field, mark.kind, mark.start, mark.end, mark.length, secrets.NAME) for mark in taken)
         self.redactions.extend(redacted)
 
-    def _flag(self, field: str, threat: Found | None) -> None:
+    def _flag(self, field: str, threat: ScannerHit | None) -> None:
         if threat is not None and self.found is None and field in self._watched:
             self.found = threat
 
@@ -426,7 +426,7 @@ def as_warnings(redactions: Iterable[e.Redacted]) -> tuple[str, ...]:
     )
 
 
-def refused(threat: Found, subject: str | None = None) -> RejectedError:
+def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
     """Return the error for a text that is a threat. Its message never repeats the text."""
     return RejectedError(
         f"the text looks like what must not become a memory ({threat.label}, by {threat.scanner}); say it in other words, or "
@@ -463,16 +463,16 @@ def _label(finding: object) -> str:
     return "".join(character if character.isalnum() or character in "_-./" else "_" for character in name[:LABEL_CHARS])
 
 
-def _taken(hits: Sequence[secrets.Secret]) -> tuple[Taken, ...]:
+def _taken(hits: Sequence[secrets.Secret]) -> tuple[TakenSecret, ...]:
     taken, moved = [], 0
     for hit in hits:
         length, size = hit.end - hit.start, len(secrets.mark(hit.kind))
-        taken.append(Taken(hit.kind, hit.start + moved, hit.start + moved + size, length))
+        taken.append(TakenSecret(hit.kind, hit.start + moved, hit.start + moved + size, length))
         moved += size - length
     return tuple(taken)
 
 
-def _marks_of(text: str, taken: dict[str, tuple[Taken, ...]]) -> Iterable[Taken]:
+def _marks_of(text: str, taken: dict[str, tuple[TakenSecret, ...]]) -> Iterable[TakenSecret]:
     """Return the marks in a text that was cleaned before, as a whole or as a part of a longer text."""
     if text in taken:
         return taken[text]
@@ -481,14 +481,14 @@ def _marks_of(text: str, taken: dict[str, tuple[Taken, ...]]) -> Iterable[Taken]
     for whole, marks in taken.items():
         if (at := whole.find(text)) >= 0:
             return [
-                Taken(mark.kind, mark.start - at, mark.end - at, mark.length)
+                TakenSecret(mark.kind, mark.start - at, mark.end - at, mark.length)
                 for mark in marks
                 if mark.start >= at and mark.end <= at + len(text)
             ]
     return ()
 
 
-def _marks_of_json(document: object, taken: dict[str, tuple[Taken, ...]]) -> list[Taken]:
+def _marks_of_json(document: object, taken: dict[str, tuple[TakenSecret, ...]]) -> list[TakenSecret]:
     """Return the marks in free JSON with their places in the encoded text."""
     lengths: list[int] = []
 
@@ -504,12 +504,12 @@ def _marks_of_json(document: object, taken: dict[str, tuple[Taken, ...]]) -> lis
         return [pointed(item) for item in value] if isinstance(value, list) else value
 
     encoded = msgspec.json.encode(pointed(document)).decode()
-    placed, at, moved = list[Taken](), 0, 0
+    placed, at, moved = list[TakenSecret](), 0, 0
     for length in lengths:
         at = encoded.index(_BETWEEN, at)
         mark = secrets.MARK.match(encoded, at + len(_BETWEEN))
         assert mark is not None
-        placed.append(Taken(mark[1], at - moved, at - moved + len(mark[0]), length))
+        placed.append(TakenSecret(mark[1], at - moved, at - moved + len(mark[0]), length))
         at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
     return placed
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 PATH = os.path.join(os.path.dirname(__file__), "patterns.json")
 
 
-class Pattern(Struct, omit_defaults=True, eq=False, dict=True):
+class ScannerPattern(Struct, omit_defaults=True, eq=False, dict=True):
     """An expression, compiled at first use, with the texts that must occur before it is tried."""
 
     label: str
@@ -37,18 +37,18 @@ class Pattern(Struct, omit_defaults=True, eq=False, dict=True):
         return True
 
 
-class Patterns(Struct, omit_defaults=True):
+class ScannerPatterns(Struct, omit_defaults=True):
     """The patterns of a scanner, and its named expressions for other purposes."""
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[ScannerPattern, ...]
     parts: dict[str, str] = {}
 
 
 @cache
-def read() -> dict[str, Patterns]:
+def read() -> dict[str, ScannerPatterns]:
     """Return the patterns by the name of the scanner."""
     with open(PATH, "rb") as file:
-        return msgspec.json.decode(file.read(), type=dict[str, Patterns])
+        return msgspec.json.decode(file.read(), type=dict[str, ScannerPatterns])
 
 
 @cache

@@ -11,7 +11,7 @@ from ledger import answers
 from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_range, read_event, read_stream
@@ -22,7 +22,7 @@ from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.guards import secrets, threats
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
-from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
+from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
 from ledger.memories import commands as of_memories
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
@@ -91,7 +91,7 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
         since, time = (
             (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, engine.writer.now())
         )
-        item = held or quarantine.Held(positions[0], since, asker.user, "", "", "", time)
+        item = held or quarantine.QuarantinedSubject(positions[0], since, asker.user, "", "", "", time)
         answer = _shown(connection, item)
     return msgspec.structs.replace(answer, quarantined=held is not None, replayed=outcome.replayed)
 
@@ -190,7 +190,7 @@ def rescan(
     return scan.report()
 
 
-def _shown(connection: Connection, held: quarantine.Held) -> Quarantined:
+def _shown(connection: Connection, held: quarantine.QuarantinedSubject) -> Quarantined:
     event = read_event(connection, held.at) if not held.subject else None
     data = event.data if event is not None else None
     stream = event.stream if event is not None else held.subject
@@ -252,7 +252,9 @@ class _Rescan:
 
     # --- outside of the lock -------------------------------------------------------------------------------------
 
-    def _looked_at(self, connection: Connection, first: int, last: int) -> Iterator[tuple[str, int, str, Found | None]]:
+    def _looked_at(
+        self, connection: Connection, first: int, last: int
+    ) -> Iterator[tuple[str, int, str, ScannerHit | None]]:
         """Yield (user, position, memory or "", finding) of each text or memory whose quarantine has to change."""
         out = control.voided(connection, first, last)
         held = quarantine.among(connection, range(first, last + 1))
@@ -288,11 +290,11 @@ class _Rescan:
             value = text_of(connection, value) if isinstance(value, e.Blob) else value
             yield from _flat(threats.judged(data, field, value) if isinstance(value, str) else value)
 
-    def _found(self, texts: Iterable[str | None]) -> Found | None:
+    def _found(self, texts: Iterable[str | None]) -> ScannerHit | None:
         threats_found = (self._guard.verdict(text).found for text in texts if text)
         return next((threat for threat in threats_found if threat is not None), None)
 
-    def _differs(self, held: quarantine.Held | None, threat: Found | None) -> bool:
+    def _differs(self, held: quarantine.QuarantinedSubject | None, threat: ScannerHit | None) -> bool:
         if held is None:
             return threat is not None
         return bool(held.scanner) and threat is None and _family(held.scanner) in self._families
@@ -314,7 +316,7 @@ class _Rescan:
 
     # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _apply(self, user: str, changes: list[tuple[int, str, Found | None]]) -> None:
+    def _apply(self, user: str, changes: list[tuple[int, str, ScannerHit | None]]) -> None:
         done = {"quarantined": 0, "released": 0}
 
         def body(work: Work) -> str:
@@ -331,7 +333,7 @@ class _Rescan:
         self._counts["quarantined"] += done["quarantined"]
         self._counts["released"] += done["released"]
 
-    def _on_text(self, work: Work, at: int, threat: Found | None) -> bool:
+    def _on_text(self, work: Work, at: int, threat: ScannerHit | None) -> bool:
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
@@ -346,8 +348,8 @@ class _Rescan:
         work.emit(e.LEDGER_STREAM, e.TextQuarantined(at, threat.label, threat.scanner))
         return True
 
-    def _on_memory(self, work: Work, at: int, threat: Found | None) -> bool:
-        state: Memory | None = work.at_row(at, "m")
+    def _on_memory(self, work: Work, at: int, threat: ScannerHit | None) -> bool:
+        state: MemoryState | None = work.at_row(at, "m")
         work.rows.flush()
         connection = work.connection()
         held = quarantine.among(connection, [at]).get(at)
@@ -361,7 +363,7 @@ class _Rescan:
         elif _let_out(connection, state):
             return False
         else:
-            command = memory_domain.Quarantine("", threat.label, threat.scanner)
+            command = memory_domain.QuarantineMemory("", threat.label, threat.scanner)
         if state.status not in ("candidate", "active"):
             return False
         for event in memory_domain.decide(command, state):
@@ -369,13 +371,13 @@ class _Rescan:
         return True
 
 
-def _texts_of(memory: Memory) -> Iterator[str | None]:
+def _texts_of(memory: MemoryState) -> Iterator[str | None]:
     yield from (memory.content, *memory.entities, *memory.tags)
     for edge in memory.edges:
         yield from (edge.source, edge.relation, edge.target)
 
 
-def _let_out(connection: Connection, memory: Memory) -> bool:
+def _let_out(connection: Connection, memory: MemoryState) -> bool:
     """Return True if a person released this memory from quarantine and its text has not changed since."""
     for event in reversed(read_stream(connection, memory.id, memory.position)):
         if isinstance(event.data, e.MemoryRevised):

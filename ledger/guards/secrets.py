@@ -18,7 +18,7 @@ from ledger.domain.late import late
 from ledger.domain.secrecy import MARK_BEGINS
 from ledger.guards import spoken
 from ledger.guards.letters import Sieve, as_bytes, has_digits, words
-from ledger.guards.patterns import Pattern, part, read
+from ledger.guards.patterns import ScannerPattern, part, read
 from ledger.guards.spoken import is_example
 
 NAME = "secrets/1"
@@ -87,7 +87,7 @@ def may_have(text: str) -> bool:
     return bool(_tried(text)) or _may_have_cards(text)
 
 
-def patterns() -> tuple[Pattern, ...]:
+def patterns() -> tuple[ScannerPattern, ...]:
     return read()["secrets"].patterns
 
 
@@ -105,14 +105,14 @@ class _Asked(Struct, frozen=True):
     begins or ends. ``beginnings`` are the first three letters of these words.
     """
 
-    wordless: tuple[tuple[str, Pattern], ...]
-    by_word: tuple[tuple[bytes, tuple[tuple[str, Pattern], ...]], ...]
+    wordless: tuple[tuple[str, ScannerPattern], ...]
+    by_word: tuple[tuple[bytes, tuple[tuple[str, ScannerPattern], ...]], ...]
     beginnings: frozenset[tuple[int, ...]]
 
 
 @cache
 def _asked() -> _Asked:
-    wordless, by_word = list[tuple[str, Pattern]](), dict[bytes, list[tuple[str, Pattern]]]()
+    wordless, by_word = list[tuple[str, ScannerPattern]](), dict[bytes, list[tuple[str, ScannerPattern]]]()
     for pattern in patterns():
         for text in (text for texts in pattern.has for text in texts):
             word = text if text.isascii() and text.isalpha() else max(_WORD.findall(text), key=len, default="")
@@ -126,7 +126,7 @@ def _asked() -> _Asked:
     return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
 
-def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
+def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, ScannerPattern], ...]]:
     """Return the texts that patterns need and that the words may be part of."""
     joined = b" %b " % b" ".join(words)
     if _asked().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):
@@ -143,7 +143,7 @@ def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
 _sieve = Sieve(_judge)
 
 
-def _tried(text: str, known: set[bytes] | None = None) -> list[Pattern]:
+def _tried(text: str, known: set[bytes] | None = None) -> list[ScannerPattern]:
     """Return the patterns that may match a text; ``known`` are its words."""
     called = _sieve(known if known is not None else words(as_bytes(lowered(text))))
     if not called and _SIGN not in text and text.isascii():
@@ -160,7 +160,7 @@ def _readings(text: str) -> Iterator[str]:
     yield text
 
 
-def _found(text: str, tried: list[Pattern]) -> list[Secret]:
+def _found(text: str, tried: list[ScannerPattern]) -> list[Secret]:
     hits = list(_cards(text)) if _may_have_cards(text) else []
     for pattern in tried:
         if pattern.label == "password":

@@ -14,13 +14,13 @@ from msgspec import Struct
 from ledger.domain.late import late
 from ledger.guards.folding import INVISIBLE, is_typographic, of_base64, views
 from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
-from ledger.guards.patterns import Pattern, read
+from ledger.guards.patterns import ScannerPattern, read
 
 NAME = "threats/1"
 SPAN = 160  # the most characters of a match that a finding covers
 
 
-class Finding(Struct, frozen=True):
+class ThreatFinding(Struct, frozen=True):
     """A finding of the scanner: a label, and the characters ``start`` to ``end`` of the reading in which it was found."""
 
     label: str
@@ -45,12 +45,12 @@ _SELECTORS = late("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 _OWN_ROLE = late(r"(?i)\A\s*(?:\*\*)?assistant(?:\*\*)?\s*:(?:\*\*)?")
 
 
-def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
+def scan(text: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
     """Return the findings in a text, each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
     raw = as_bytes(text)
     if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
         return _matches(lowered, known)
-    first_of_label: dict[str, Finding] = {}
+    first_of_label: dict[str, ThreatFinding] = {}
     for finding in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
         first_of_label.setdefault(finding.label, finding)
     for view in views(text):
@@ -65,7 +65,7 @@ def judged(data: object, field: str, text: str) -> str:
     return _OWN_ROLE.sub("", text, count=1) if is_answer else text
 
 
-def patterns() -> tuple[Pattern, ...]:
+def patterns() -> tuple[ScannerPattern, ...]:
     return read()["threats"].patterns
 
 
@@ -89,7 +89,7 @@ def _judge(words: set[bytes]) -> dict[bytes, set[int]]:
 _sieve = Sieve(_judge)
 
 
-def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
+def _matches(view: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
     """Return the findings of the patterns in a folded text."""
     called = _sieve(known if known is not None else words(as_bytes(view)))
     signed = not view.isascii() or "<" in view or "#" in view or "[" in view or "](" in view or "://" in view
@@ -100,21 +100,23 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
     numbers = set[int]().union(*called)
     if signed:  # every ASCII sign of a pattern contains one of the signs above
         numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))
-    first_of_label: dict[str, Finding] = {}
+    first_of_label: dict[str, ThreatFinding] = {}
     for number in sorted(numbers):
         pattern = patterns()[number]
         if pattern.label not in first_of_label and pattern.may_match(view) and (hit := pattern.compiled.search(view)):
-            first_of_label[pattern.label] = Finding(pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN))
+            first_of_label[pattern.label] = ThreatFinding(
+                pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN)
+            )
     return list(first_of_label.values())
 
 
-def _blobs(text: str) -> Iterator[Finding]:
+def _blobs(text: str) -> Iterator[ThreatFinding]:
     """Yield the first long run of base64 that is not an inlined picture."""
     for hit in _BLOB.finditer(text):
         if len(set(hit.group())) < _VARIED and not _is_encoded(hit.group()):  # a line drawn with letters
             continue
         if _IMAGE.search(text, max(0, hit.start() - 80), hit.start()) is None:
-            yield Finding("exfiltration_base64_blob", hit.start(), hit.end())
+            yield ThreatFinding("exfiltration_base64_blob", hit.start(), hit.end())
             return
 
 
@@ -123,7 +125,7 @@ def _is_encoded(run: str) -> bool:
     return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
 
 
-def _invisible(text: str) -> Iterator[Finding]:
+def _invisible(text: str) -> Iterator[ThreatFinding]:
     """Yield the first invisible character in a place where no script needs it.
 
     Joiners in emoji, Persian or Hindi and the marks of Hebrew and Arabic are in their places.
@@ -136,5 +138,5 @@ def _invisible(text: str) -> Iterator[Finding]:
         patterns.append(_EMBEDDING)
     for pattern in patterns:
         if (hit := pattern.search(rest)) is not None:
-            yield Finding("invisible_unicode", hit.start(), hit.end())
+            yield ThreatFinding("invisible_unicode", hit.start(), hit.end())
             return

@@ -18,7 +18,7 @@ from ledger.domain.events import (
     TextReleased,
 )
 from ledger.domain.ids import message_place
-from ledger.domain.observation import Observation, supports
+from ledger.domain.observation import ObservationState, supports
 from ledger.history.in_effect import Reader
 from ledger.observations import answers
 from ledger.observations.queries import observation_answers
@@ -84,7 +84,7 @@ class Alternative:
         }
 
     def _observation(self, stream: str, as_of: str) -> answers.Observation | None:
-        state: Observation | None = self.state(stream)
+        state: ObservationState | None = self.state(stream)
         if state is None:
             return None
         events = self._counting(stream)

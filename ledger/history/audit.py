@@ -20,14 +20,14 @@ from ledger.domain.events import (
     AnyEvent,
     CommandRedone,
     CommandUndone,
-    Event,
+    EventData,
     MemoryCaptured,
     MemorySuperseded,
     OriginDistrusted,
     OriginTrusted,
     Unknown,
 )
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import words
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
@@ -41,7 +41,7 @@ from ledger.observations.queries import observation_answers
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
-from projections.views.audit import Entry
+from projections.views.audit import AuditRow
 
 
 def why(engine: Engine, user: str, id: str) -> answers.Why | None:
@@ -196,9 +196,9 @@ def _cited_chunks(connection: Connection, cited: Sequence[str], owner: str) -> I
             yield chunk_shown(connection, chunk)
 
 
-def _chain(connection: Connection, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+def _chain(connection: Connection, state: MemoryState | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
     """Return the memories before or after a memory in its supersession chain, the nearest first."""
-    memories: list[Memory] = []
+    memories: list[MemoryState] = []
     seen = {state.id} if state is not None else set()
     while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
         state = load(connection, next_id, "m", owner)
@@ -247,7 +247,7 @@ def audit_page(
         if places == [NOWHERE] or place == NOWHERE or (subject and stream is None):
             return []
 
-        def trail(before: int | None, limit: int) -> list[Entry]:
+        def trail(before: int | None, limit: int) -> list[AuditRow]:
             bounds = {**filters, "session": place, "before": before}
             return audit.trail(connection, user=user, subject=stream or None, projects=places, limit=limit, **bounds)
 
@@ -255,7 +255,7 @@ def audit_page(
         return entries_shown(connection, list(islice(entries, limit)))
 
 
-def entries_shown(connection: Connection, entries: Sequence[Entry]) -> list[answers.AuditEntry]:
+def entries_shown(connection: Connection, entries: Sequence[AuditRow]) -> list[answers.AuditEntry]:
     """Return entries in the form of answers, in the same order."""
     names = projects.names(connection, (id for entry in entries for id in (entry.project, entry.session)))
     return [_entry(connection, entry, names) for entry in entries]
@@ -271,8 +271,8 @@ def _bound(of_time: str, of_position: str, bound: int | Time | None) -> dict[str
 
 
 def _with_words(
-    connection: Connection, trail: Callable[[int | None, int], list[Entry]], text: str, before: int | None
-) -> Iterator[Entry]:
+    connection: Connection, trail: Callable[[int | None, int], list[AuditRow]], text: str, before: int | None
+) -> Iterator[AuditRow]:
     """Yield the entries whose events wrote texts with all of these words."""
     required = frozenset(words(text))
     if not required:
@@ -291,7 +291,7 @@ def _texts(connection: Connection, position: int) -> Iterator[str]:
         yield from part.texts if part.blob is None else [read_blob(connection, part.blob) or ""]
 
 
-def _entry(connection: Connection, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+def _entry(connection: Connection, entry: AuditRow, names: dict[str, str]) -> answers.AuditEntry:
     event = read_event(connection, entry.position)
     out = control.voided(connection, entry.position, entry.position)
     data = _shown(event) if event is not None else None
@@ -299,7 +299,7 @@ def _entry(connection: Connection, entry: Entry, names: dict[str, str]) -> answe
     return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
 
-_WORDS: dict[type[Event], str] = {
+_WORDS: dict[type[EventData], str] = {
     CommandUndone: "undone",
     CommandRedone: "redone",
     OriginDistrusted: "its source is distrusted",

@@ -122,7 +122,7 @@ class Closure:
     def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         raise NotImplementedError
 
-    def _of_command(self, event: AnyEvent) -> list[audit.Entry]:
+    def _of_command(self, event: AnyEvent) -> list[audit.AuditRow]:
         """Return the entries of an event's command at the first call for the command, and nothing after."""
         command = event.envelope.command_id
         if command in self._whole:

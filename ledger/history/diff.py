@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.engine.engine import Engine
 from ledger.engine.past import Instant, PastEngine, committed, position_of
 from ledger.engine.snapshot import NOWHERE, scope_of
@@ -53,5 +53,5 @@ def _changed(past: PastEngine, user: str, first: int, project: str | None) -> li
         return changes
 
 
-def _id(pair: tuple[Memory | None, ...]) -> str:
+def _id(pair: tuple[MemoryState | None, ...]) -> str:
     return next(memory.id for memory in pair if memory is not None)

@@ -29,7 +29,7 @@ from ledger.history.alternative import Alternative
 from ledger.history.in_effect import Reader
 from ledger.history.receipts import receipts
 from ledger.history.source_plan import SourcePlan
-from ledger.history.undoing import Done, Plan, voided_again
+from ledger.history.undoing import ActPlan, Done, voided_again
 from ledger.memories.queries import belief
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
@@ -42,7 +42,7 @@ KINDS = (*NAMED, *IDENTIFIED.values())
 Position = int
 
 
-class Source(Struct, frozen=True):
+class DistrustTarget(Struct, frozen=True):
     """An origin: a name for actors, clients and agents, an id for the other kinds, and the span of its events."""
 
     kind: str
@@ -50,7 +50,7 @@ class Source(Struct, frozen=True):
     since: int = 1
     until: int | None = None
 
-    def covers(self, other: Source) -> bool:
+    def covers(self, other: DistrustTarget) -> bool:
         """Return True if this source includes the other source."""
         ends = self.until is None or (other.until is not None and other.until <= self.until)
         return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends
@@ -59,7 +59,7 @@ class Source(Struct, frozen=True):
 class Details(Struct, frozen=True):
     """The reach of a distrust besides the events themselves."""
 
-    source: Source
+    source: DistrustTarget
     memories: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     observations: tuple[str, ...] = ()
@@ -97,17 +97,17 @@ def distrust(
     check_text("source", source)
     arguments = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
-    def make(connection: Connection, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> ActPlan:
         origin = find_source(engine, connection, asker.user, source, kind, since, until)
         if (known := _covering(connection, asker.user, origin)) is not None:
-            return Plan(head, details=Details(known))
+            return ActPlan(head, details=Details(known))
         plan = source_plan(connection, asker.user, origin)
         made = _plan_of(engine, connection, head, plan, origin, asker.user)
         alternative = Alternative(plan.reader, plan.out, plan.again)
         return replace(made, details=_with_beliefs(made.details, alternative)) if dry_run else made
 
-    def emit(work: Work, plan: Plan) -> None:
-        about: Source = plan.details.source
+    def emit(work: Work, plan: ActPlan) -> None:
+        about: DistrustTarget = plan.details.source
         allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _emit_undos_taken_back(work, plan, reason)
@@ -147,7 +147,7 @@ def trust(
     reason = check_reason("reason", reason)
     check_text("source", source)
 
-    def make(connection: Connection, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> ActPlan:
         in_effect = [distrust for distrust in control.distrusted(connection) if distrust.user == asker.user]
         matches = [distrust for distrust in in_effect if distrust.act == source]
         if not matches:
@@ -168,7 +168,7 @@ def trust(
         details = Details(about, memories, (), changed, left, shown)
         return replace(plan, details=_with_beliefs(details, alternative) if dry_run else details)
 
-    def emit(work: Work, plan: Plan) -> None:
+    def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
         undoing.emit_back(work, plan, reason)
 
@@ -217,10 +217,14 @@ def _with_beliefs(details: Details, alternative: Alternative) -> Details:
     return replace(details, beliefs=tuple(beliefs))
 
 
-def _details_of(engine: Engine, plan: Plan, user: str) -> Details:
+def _details_of(engine: Engine, plan: ActPlan, user: str) -> Details:
     """Return the details of a distrust that was answered before, from its events."""
     data = plan.details
-    source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
+    source = (
+        DistrustTarget(data.kind, data.origin or "", data.since, data.until)
+        if data is not None
+        else DistrustTarget("", "")
+    )
     memories = tuple(subject for subject in plan.streams if subject[0] == "m")
     with engine.reading() as connection:
         return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
@@ -237,7 +241,7 @@ def find_source(
     kind: str | None,
     since: Position | Time | None = None,
     until: Position | Time | None = None,
-) -> Source:
+) -> DistrustTarget:
     """Return the source with this kind and name or id; raise ``NotFoundError`` if this user has no such source."""
     if kind is None:
         prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
@@ -252,7 +256,7 @@ def find_source(
         raise RejectedError(
             f"nothing lies between since (position {start}) and until (position {end}, which is not included)"
         )
-    return Source(kind, name, start, end)
+    return DistrustTarget(kind, name, start, end)
 
 
 def _identified(connection: Connection, user: str, source: str, kind: str) -> str:
@@ -280,7 +284,9 @@ def _observations_moved(
     return tuple(changed), tuple(unsupported)
 
 
-def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan, source: Source, user: str) -> Plan:
+def _plan_of(
+    engine: Engine, connection: Connection, head: int, plan: SourcePlan, source: DistrustTarget, user: str
+) -> ActPlan:
     changed = plan.changed()
     memories = tuple(sorted(subject for subject in changed if subject[0] == "m"))
     gone = tuple(sorted(subject for subject in plan.gone if subject in changed))
@@ -294,10 +300,10 @@ def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan
         unsupported=left,
     )
     acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
-    return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, details=details)
+    return ActPlan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, details=details)
 
 
-def source_plan(connection: Connection, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
+def source_plan(connection: Connection, user: str, source: DistrustTarget, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
         positions = (event.position for event, _ in reader.stream(source.name))
@@ -307,31 +313,33 @@ def source_plan(connection: Connection, user: str, source: Source, reader: Reade
     last = source.until - 1 if source.until is not None else 2**62
     base = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
     known = [source, *_known(connection, user)]
-    return SourcePlan(reader, base, {origin.name for origin in known if origin.covers(Source("session", origin.name))})
+    return SourcePlan(
+        reader, base, {origin.name for origin in known if origin.covers(DistrustTarget("session", origin.name))}
+    )
 
 
-def _known(connection: Connection, user: str) -> list[Source]:
+def _known(connection: Connection, user: str) -> list[DistrustTarget]:
     """Return the distrusted sources of this user."""
     return [_as_source(distrust) for distrust in control.distrusted(connection) if distrust.user == user]
 
 
-def _covering(connection: Connection, user: str, source: Source) -> Source | None:
+def _covering(connection: Connection, user: str, source: DistrustTarget) -> DistrustTarget | None:
     """Return a source under distrust that includes this source, or None."""
     return next((known for known in _known(connection, user) if known.covers(source)), None)
 
 
-def _as_source(known: control.Distrusted) -> Source:
-    return Source(known.kind, known.source or "", known.since, known.until)
+def _as_source(known: control.DistrustedSource) -> DistrustTarget:
+    return DistrustTarget(known.kind, known.source or "", known.since, known.until)
 
 
-def _whole(parts: list[Source]) -> Source:
+def _whole(parts: list[DistrustTarget]) -> DistrustTarget:
     """Return what several distrusts of one source are about, from the first position to the last."""
     ends = [part.until for part in parts if part.until is not None]
     until = max(ends) if len(ends) == len(parts) else None
     return replace(parts[0], since=min(part.since for part in parts), until=until)
 
 
-def _is_distrusted(work: Work, source: Source) -> bool:
+def _is_distrusted(work: Work, source: DistrustTarget) -> bool:
     return _covering(work.connection(), work.who.user, source) is not None
 
 
@@ -354,7 +362,7 @@ def _position(name: str, connection: Connection, bound: Position | Time, now: st
     return int(connection.execute(sql, (start,)).fetchone()[0])
 
 
-def _emit_undos_taken_back(work: Work, plan: Plan, reason: str) -> None:
+def _emit_undos_taken_back(work: Work, plan: ActPlan, reason: str) -> None:
     """Record that the undos of the source are taken back."""
     for act, _, positions in plan.acts:
         for spans in bulk.parts(positions):

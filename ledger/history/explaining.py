@@ -11,7 +11,7 @@ from ledger.engine.engine import Engine
 from ledger.history.audit import entries_shown
 from projections.core.rows import Connection
 from projections.views import audit, control
-from projections.views.audit import Entry
+from projections.views.audit import AuditRow
 
 NAMED = 5  # events or commands that a sentence lists at most
 WORDS = 80  # characters of a quoted text at most
@@ -48,7 +48,7 @@ def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
     )
 
 
-def _reactions(connection: Connection, event: Entry) -> Iterable[Entry]:
+def _reactions(connection: Connection, event: AuditRow) -> Iterable[AuditRow]:
     """Return the entries that other commands of the user recorded because of an event."""
     caused = audit.trail(connection, user=event.user, causation_id=event.event_id, limit=-1)
     return [entry for entry in reversed(caused) if entry.command_id != event.command_id and entry.user == event.user]

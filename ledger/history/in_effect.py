@@ -45,7 +45,7 @@ class Reader:
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
         self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
         self._found_in: dict[str, dict[int, list[str]]] = {}
-        self._commands: dict[str, list[audit.Entry]] = {}
+        self._commands: dict[str, list[audit.AuditRow]] = {}
 
     def event(self, position: int) -> AnyEvent:
         if position not in self._events:
@@ -54,7 +54,7 @@ class Reader:
             self._events[position] = event
         return self._events[position]
 
-    def command(self, event: AnyEvent) -> list[audit.Entry]:
+    def command(self, event: AnyEvent) -> list[audit.AuditRow]:
         """Return the entries of an event's command, in order."""
         command_id = event.envelope.command_id
         if command_id not in self._commands:
@@ -221,7 +221,7 @@ class Reader:
         entry = audit.by_event(self.connection, cause) if cause is not None and event.type not in _RESTING else None
         return entry.position if entry is not None and entry.user == event.envelope.user else None
 
-    def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
+    def caused_by(self, event: AnyEvent) -> list[audit.AuditRow]:
         """Return the entries that reacted to an event, within the memory of the same user.
 
         The forming and supporting of observations is left out: an observation rests on its sources, and a source that

@@ -28,7 +28,7 @@ END = 2**62
 _ALSO = frozenset((Blob, Raw))
 
 
-class Wanted(Struct, frozen=True):
+class LogFilter(Struct, frozen=True):
     """The events that a caller asks for: their types (none for all), their subject or None, and the last position."""
 
     types: tuple[str, ...]
@@ -36,7 +36,7 @@ class Wanted(Struct, frozen=True):
     last: int
 
 
-def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> Wanted:
+def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> LogFilter:
     """Return the checked selection of events; ``until`` is a position or a time, and is not included.
 
     Raises:
@@ -46,12 +46,12 @@ def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int
     named = plural("types", types, sorted(TYPES))
     texts(subject=subject)
     if subject is None and not isinstance(until, str):
-        return Wanted(named, None, END if until is None else until - 1)
+        return LogFilter(named, None, END if until is None else until - 1)
     with engine.reading() as connection:
         stream = _stream(connection, subject) if subject is not None else None
         if isinstance(until, str):
             until = engine.times.last(connection, until, read_tip(connection.cursor())[0]) + 1
-        return Wanted(named, stream, END if until is None else until - 1)
+        return LogFilter(named, stream, END if until is None else until - 1)
 
 
 def _stream(connection: Connection, subject: str) -> str:
@@ -65,7 +65,7 @@ def _stream(connection: Connection, subject: str) -> str:
     return str(matches[0][0])
 
 
-def entries(engine: Engine, selection: Wanted, after: int, limit: int) -> list[answers.LogEntry]:
+def entries(engine: Engine, selection: LogFilter, after: int, limit: int) -> list[answers.LogEntry]:
     """Return at most ``limit`` of the events after a position, oldest first."""
     where, values = "e.position > ? AND e.position <= ?", list[object]([after, selection.last])
     if selection.subject is not None:
@@ -141,7 +141,7 @@ def _whole(connection: Connection, value: object) -> object:
 # --- waiting ---------------------------------------------------------------------------------------------------------
 
 
-def follow(engine: Engine, selection: Wanted, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
+def follow(engine: Engine, selection: LogFilter, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
     """Yield every event after a position, and then each event as any process commits it.
 
     The iteration ends when ``stopping`` says so, and when the ledger is closed.

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.policy import checked
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.who import Time
 from ledger.history import distrusting, undoing
 from ledger.history.alternative import Alternative
-from ledger.history.distrusting import IDENTIFIED, Position, Source, source_plan
+from ledger.history.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
 from ledger.history.in_effect import Reader
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
@@ -91,7 +91,7 @@ def origin_of(without: Without) -> tuple[str | None, str] | None:
 
 def _source_of(
     engine: Engine, connection: Connection, owner: str, without: Without, since: Since, until: Since
-) -> Source | None:
+) -> DistrustTarget | None:
     if (origin := origin_of(without)) is not None:
         kind, name = origin
         return distrusting.find_source(engine, connection, owner, name, kind, since, until)
@@ -113,8 +113,8 @@ def _difference(
     gained: list[answers.Belief] = []
     changed: list[answers.Belief] = []
     for stream in memories:
-        now: Memory | None = alternative.reader.state(stream)
-        then: Memory | None = alternative.state(stream)
+        now: MemoryState | None = alternative.reader.state(stream)
+        then: MemoryState | None = alternative.state(stream)
         known = now or then
         if known is None or known.user != owner or _same(now, then):
             continue
@@ -164,14 +164,14 @@ def _reinforced(connection: Connection, owner: str) -> list[str]:
     return [id for (id,) in connection.execute(sql, (owner,))]
 
 
-def _held(state: Memory | None) -> bool:
+def _held(state: MemoryState | None) -> bool:
     return state is not None and state.status == "active" and not state.quarantined
 
 
 _ASIDE = {"position": 0, "version": 0, "row": 0}
 
 
-def _same(now: Memory | None, then: Memory | None) -> bool:
+def _same(now: MemoryState | None, then: MemoryState | None) -> bool:
     if now is None or then is None:
         return now is then
     return replace(now, **_ASIDE) == replace(then, **_ASIDE)

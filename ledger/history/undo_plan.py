@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ledger import answers
 from ledger.domain.events import AnyEvent, CommandUndone, of, type_names
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.turned_down import NO, turned_down
 from ledger.history.closure import Closure
 from ledger.history.in_effect import follows
@@ -66,7 +66,7 @@ class UndoPlan(Closure):
                 refusals += [self._refusal(*refused)] if refused is not None else []
         return tuple(refusals)
 
-    def _refusal(self, memory: Memory, position: int) -> answers.Dependent:
+    def _refusal(self, memory: MemoryState, position: int) -> answers.Dependent:
         why = f"stays {'retracted' if memory.status == 'retracted' else 'rejected'}: {memory.content!r:.80}"
         return answers.dependent(self.reader.event(position), why)
 

@@ -41,7 +41,7 @@ T = TypeVar("T")
 _VOIDING = type_names(VOIDING)
 
 
-class Plan(Struct, frozen=True):
+class ActPlan(Struct, frozen=True):
     """The effect of an act: positions by their purpose, as seen when the log ended at ``head``."""
 
     head: int
@@ -100,7 +100,7 @@ def undo(
             "an undo names either a command, or a group by session= and command=: give exactly one of the two"
         )
 
-    def make(connection: Connection, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> ActPlan:
         entries = commands_named(connection, asker.user, checked_target, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
             return _shown(connection, back(connection, head, acts, cascade or dry_run), dry_run)
@@ -111,7 +111,7 @@ def undo(
             raise in_use(*plan.used[0])
         positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
         beliefs = _beliefs(plan.reader, streams, plan.out) if dry_run else ()
-        return Plan(
+        return ActPlan(
             head,
             positions,
             tuple(plan.commands),
@@ -123,7 +123,7 @@ def undo(
             verbs=_verbs(map(plan.reader.event, positions)),
         )
 
-    def emit(work: Work, plan: Plan) -> None:
+    def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
         if plan.acts:
             emit_back(work, plan, reason)
@@ -141,7 +141,7 @@ def redo(
     """Put back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
     reason = check_reason("reason", reason)
 
-    def make(connection: Connection, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> ActPlan:
         entries = commands_named(connection, asker.user, target_of(target), None, None)
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
@@ -151,14 +151,14 @@ def redo(
             acts = {act for keeping in out for act, type_ in keeping.items() if type_ == CommandUndone.__name__}
         return _shown(connection, back(connection, head, sorted(acts)), dry_run)
 
-    def emit(work: Work, plan: Plan) -> None:
+    def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
         emit_back(work, plan, reason)
 
     return _report(act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
 
 
-def _shown(connection: Connection, plan: Plan, dry_run: bool) -> Plan:
+def _shown(connection: Connection, plan: ActPlan, dry_run: bool) -> ActPlan:
     """Return a plan that puts back; in a dry run with the beliefs that would result."""
     if not dry_run:
         return plan
@@ -215,8 +215,8 @@ def act(
     engine: Engine,
     verb: str,
     asker: Who,
-    make: Callable[[Connection, int], Plan],
-    emit: Callable[[Work, Plan], None],
+    make: Callable[[Connection, int], ActPlan],
+    emit: Callable[[Work, ActPlan], None],
     arguments: object,
     dry_run: bool,
 ) -> Done:
@@ -226,9 +226,9 @@ def act(
         if isinstance(plan, Refused):
             raise plan.error
         return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
-    used: list[Plan] = []
+    used: list[ActPlan] = []
 
-    def decide(planned: Plan | Refused | None, last: bool = False) -> Outcome:
+    def decide(planned: ActPlan | Refused | None, last: bool = False) -> Outcome:
         def body(work: Work) -> str:
             plan = _still(engine, work, planned, make, last=last)
             emit(work, plan)
@@ -244,7 +244,7 @@ def act(
     return Done(plan, outcome, False)
 
 
-def _planned(engine: Engine, make: Callable[[Connection, int], Plan]) -> Plan | Refused:
+def _planned(engine: Engine, make: Callable[[Connection, int], ActPlan]) -> ActPlan | Refused:
     """Return a plan made on a snapshot, or the refusal; the writer raises the refusal, because it records refusals."""
     with engine.reading() as connection:
         (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
@@ -255,8 +255,13 @@ def _planned(engine: Engine, make: Callable[[Connection, int], Plan]) -> Plan | 
 
 
 def _still(
-    engine: Engine, work: Work, planned: Plan | Refused | None, make: Callable[[Connection, int], Plan], *, last: bool
-) -> Plan:
+    engine: Engine,
+    work: Work,
+    planned: ActPlan | Refused | None,
+    make: Callable[[Connection, int], ActPlan],
+    *,
+    last: bool,
+) -> ActPlan:
     if planned is not None and planned.head == work.transaction.position:
         if isinstance(planned, Refused):
             raise planned.error
@@ -267,7 +272,7 @@ def _still(
     raise Moved
 
 
-def _done_before(engine: Engine, position: int) -> Plan:
+def _done_before(engine: Engine, position: int) -> ActPlan:
     """Return the plan of an act that was done before, read from its events."""
     with engine.reading() as connection:
         events = read_all(connection, audit.command_at(connection, position))
@@ -279,7 +284,7 @@ def _done_before(engine: Engine, position: int) -> Plan:
         ended = [act for event in events if (act := _ended_by(event.data))]
     streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
     undone = any(isinstance(event.data, CommandUndone) for event in events)
-    return Plan(
+    return ActPlan(
         position,
         tuple(positions),
         tuple({event.envelope.command_id for event in back if not follows(event)}),
@@ -301,7 +306,7 @@ def commands_named(
     session: str | None,
     command: str | None,
     bounds: Mapping[str, str] = {},
-) -> list[audit.Entry]:
+) -> list[audit.AuditRow]:
     """Return the entries of the commands named by a target or a group.
 
     Raises:
@@ -331,7 +336,7 @@ def commands_named(
 
 def _grouped(
     connection: Connection, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
-) -> list[audit.Entry]:
+) -> list[audit.AuditRow]:
     where = named(connection, user, "s", session) if session is not None else None
     if where == NOWHERE or (session is not None and where is None):
         return []
@@ -343,7 +348,7 @@ def _grouped(
 # --- putting back --------------------------------------------------------------------------------------------
 
 
-def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
+def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> ActPlan:
     """Return the plan that ends these acts and puts back the events that they keep void.
 
     Raises:
@@ -366,10 +371,10 @@ def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool =
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
     kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
     streams |= {reader.event(position).stream for position in but} - {LEDGER_STREAM}
-    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), kept_by, cascaded, verbs=_verbs(back))
+    return ActPlan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), kept_by, cascaded, verbs=_verbs(back))
 
 
-def emit_back(work: Work, plan: Plan, reason: str) -> None:
+def emit_back(work: Work, plan: ActPlan, reason: str) -> None:
     for act, type_, positions in plan.acts:
         for redone in redone_by(work.connection(), act):  # undos that a distrust had taken back take effect again
             work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
@@ -403,7 +408,7 @@ def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
     return None
 
 
-def _reversed_by(plan: Plan) -> str:
+def _reversed_by(plan: ActPlan) -> str:
     types = {type_ for _, type_, _ in plan.acts}
     return "distrust" if OriginDistrusted.__name__ in types else "undo" if types else "redo"
 
@@ -411,12 +416,12 @@ def _reversed_by(plan: Plan) -> str:
 class Done(Struct, frozen=True):
     """An act that was carried out, or only planned."""
 
-    plan: Plan
+    plan: ActPlan
     outcome: Outcome
     dry_run: bool
 
 
-def _named(connection: Connection, target: str | int) -> list[audit.Entry]:
+def _named(connection: Connection, target: str | int) -> list[audit.AuditRow]:
     first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
     if first is not None:
         return audit.of_command(connection, first.command_id)
@@ -431,7 +436,7 @@ _INSTEAD = {
 }
 
 
-def _instead(connection: Connection, entry: audit.Entry) -> str:
+def _instead(connection: Connection, entry: audit.AuditRow) -> str:
     """Return the alternative to undoing a lasting act; of a redo and a trust the opposite act, named in full."""
     event = read_event(connection, entry.position)
     data = event.data if event is not None else None

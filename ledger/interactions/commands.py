@@ -22,8 +22,8 @@ from ledger.domain.events import (
     ResponseAttached,
 )
 from ledger.domain.ids import LENGTH
-from ledger.domain.interaction import TEXT_BYTES, Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.interaction import TEXT_BYTES, InteractionState
+from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import check_json, check_text, text_list
 from ledger.engine.engine import Engine
@@ -32,8 +32,8 @@ from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.interactions import queries
-from ledger.interactions.lines import Line
-from ledger.interactions.tying import Turn, is_tied
+from ledger.interactions.lines import ImportedLine
+from ledger.interactions.tying import TiedTurn, is_tied
 from ledger.memories import commands as of_memories
 from ledger.policies import reinforcement
 from ledger.types import Metadata
@@ -84,7 +84,7 @@ def capture(
         metadata=pairs_of.event_form(pairs_of.checked(metadata)),
     )
     skipped = engine.keeps_out(session_id or "") if append else ""
-    turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
+    turn = TiedTurn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
     about = (project, session_id)
     arguments = (texts_and_settings, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
@@ -100,7 +100,9 @@ def capture(
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 
 
-def capture_line(engine: Engine, asker: Who, line: Line, content: tuple[int, ...]) -> tuple[bool, tuple[str, ...]]:
+def capture_line(
+    engine: Engine, asker: Who, line: ImportedLine, content: tuple[int, ...]
+) -> tuple[bool, tuple[str, ...]]:
     """Capture one checked line of an import, of which nobody reads an answer; return True if it was known, and warnings.
 
     Args:
@@ -132,7 +134,7 @@ def _record(
     captured: InteractionCaptured,
     about: tuple[str | None, str | None],
     arguments: object,
-    turn: Turn | None = None,
+    turn: TiedTurn | None = None,
 ) -> tuple[Outcome, list[str]]:
     """Append a turn ``about`` a project and a session; return the outcome and the used memories that do not exist."""
     unknown: list[str] = []
@@ -176,10 +178,10 @@ def attach_response(
     )
     if not attached.response and not attached.summary:
         raise RejectedError("both the response and its summary are blank; at least one of them is needed")
-    turn = Turn(engine.counter, engine.keeps_out, response=response) if response else None
+    turn = TiedTurn(engine.counter, engine.keeps_out, response=response) if response else None
 
     def body(work: Work) -> str:
-        subject: Interaction = work.load(id, "i")
+        subject: InteractionState = work.load(id, "i")
         work.need("quarantine")
         work.project, work.session = subject.project, subject.session
         used, _ = _used(work, attached.memories_used)
@@ -193,7 +195,7 @@ def attach_response(
     return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
 
 
-def warnings_of(engine: Engine, user: str, line: Line) -> tuple[str, ...]:
+def warnings_of(engine: Engine, user: str, line: ImportedLine) -> tuple[str, ...]:
     """Return the warnings that a capture of a checked line would give."""
     unknown = list(line.memories_used)
     with engine.snapshot() as snapshot:
@@ -218,7 +220,7 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
 
     A failure of the reinforcement is recorded, not raised.
     """
-    subject: Interaction = outcome.state
+    subject: InteractionState = outcome.state
     if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
         try_reinforcement(engine, subject, asker.correlation_id)
     if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
@@ -266,7 +268,7 @@ def reinforce(
 
 
 def try_reinforcement(
-    engine: Engine, subject: Interaction, correlation: str | None = None
+    engine: Engine, subject: InteractionState, correlation: str | None = None
 ) -> answers.Reinforcement | None:
     asker = policy_who(engine, subject, reinforcement.ACTOR, correlation)
     try:
@@ -278,7 +280,7 @@ def try_reinforcement(
         return None
 
 
-def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.Reinforcement:
+def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answers.Reinforcement:
     with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
@@ -288,7 +290,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
     evaluated: list[ReinforcementEvaluated] = []
 
     def body(work: Work) -> str:
-        current: Interaction = work.at_row(subject.row, "i")
+        current: InteractionState = work.at_row(subject.row, "i")
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
@@ -324,7 +326,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
     )
 
 
-def _last_evaluation(connection: Connection, subject: Interaction) -> list[AnyEvent]:
+def _last_evaluation(connection: Connection, subject: InteractionState) -> list[AnyEvent]:
     """Return the events of the last command in effect that evaluated the interaction."""
     name = ReinforcementEvaluated.__name__
     for entry in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
@@ -338,9 +340,9 @@ def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEven
     return read_all(connection, audit.command_at(connection, outcome.position)) if outcome.replayed else []
 
 
-def record_failure(engine: Engine, subject: Interaction, asker: Who, command: domain.RecordFailure) -> None:
+def record_failure(engine: Engine, subject: InteractionState, asker: Who, command: domain.RecordFailure) -> None:
     def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
+        current: InteractionState | None = work.at_row(subject.row, "i")
         if current is not None:
             work.project, work.session = current.project, current.session
             for event in domain.decide(command, current):
@@ -353,7 +355,7 @@ def record_failure(engine: Engine, subject: Interaction, asker: Who, command: do
 # --- policies ------------------------------------------------------------------------------------------------
 
 
-def _is_quarantined(connection: Connection, subject: Interaction) -> bool:
+def _is_quarantined(connection: Connection, subject: InteractionState) -> bool:
     """Return True if a text of the turn is in quarantine, so that the turn is no evidence either."""
     positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
     return bool(quarantine.among(connection, positions))
@@ -367,12 +369,12 @@ def has_to_wait(error: Exception) -> bool:
     return isinstance(error, SuspendedError) or (isinstance(error, RejectedError) and error.rule == "trust")
 
 
-def policy_who(engine: Engine, subject: Interaction, actor: str, correlation: str | None = None) -> Who:
+def policy_who(engine: Engine, subject: InteractionState, actor: str, correlation: str | None = None) -> Who:
     """Return the identity of a policy that acts on an interaction."""
     return reacting(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
 
 
-def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
+def reacting(engine: Engine, subject: InteractionState, asker: Who) -> Who:
     """Return the asker with the response's event as cause, unless a cause is given: results fall with the response."""
     if asker.causation_id is not None or subject.response_at is None:
         return asker
@@ -389,7 +391,7 @@ def _used(work: Work, ids: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     used, unknown = [], []
     for id in ids:
         try:
-            memory: Memory | None = work.find(id, "m")
+            memory: MemoryState | None = work.find(id, "m")
         except AmbiguousIdError:
             memory = None
         if memory is None:

@@ -19,15 +19,15 @@ from msgspec import Struct
 
 from ledger.engine import keys
 from ledger.engine.engine import Engine
-from ledger.interactions.lines import Line
+from ledger.interactions.lines import ImportedLine
 from projections.core.rows import Connection
 from projections.views import control
 
 REMEMBERED = 500_000  # different lines of a file whose repeats are counted; then counting begins again
-_TEXTS = tuple(Line.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
+_TEXTS = tuple(ImportedLine.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
 
 
-class Seen(Struct, frozen=True):
+class SeenLine(Struct, frozen=True):
     """A line of a file as the ledger knows it; ``content`` and ``key`` are for the command that captures a new line."""
 
     state: Literal["new", "known", "erased"]
@@ -50,7 +50,7 @@ class Imported:
         self._engine, self._writer, self._user = engine, engine.writer, user
         self._counts: dict[int, int] = {}
 
-    def look_up(self, lines: Sequence[tuple[int, Line]]) -> list[Seen]:
+    def look_up(self, lines: Sequence[tuple[int, ImportedLine]]) -> list[SeenLine]:
         """Return the ledger's knowledge of the next lines, each given with its number."""
         with self._engine.reading() as connection:
             is_off = control.policy(connection, self._user).secrets == "off"
@@ -63,10 +63,12 @@ class Imported:
             seen = []
             for item, number, first in zip(digested, numbers, firsts, strict=True):
                 is_new = number > 0
-                seen.append(self._new(connection, item, uses.get(first, [])) if is_new else Seen("known", item.content))
+                seen.append(
+                    self._new(connection, item, uses.get(first, [])) if is_new else SeenLine("known", item.content)
+                )
             return seen
 
-    def _given(self, number: int, line: Line, is_off: bool) -> _Given:
+    def _given(self, number: int, line: ImportedLine, is_off: bool) -> _Given:
         fields = tuple(field or None for field in msgspec.structs.astuple(line))
         encoded = keys.encoded(fields)
         clean = encoded if is_off else self._writer.guard.harmless(encoded, fields)
@@ -87,23 +89,23 @@ class Imported:
         self._counts[short] = number = self._counts.get(short, 0) + 1
         return number
 
-    def _new(self, connection: Connection, line: _Given, uses: Sequence[control.Answer]) -> Seen:
+    def _new(self, connection: Connection, line: _Given, uses: Sequence[control.KeyAnswer]) -> SeenLine:
         """Take the first key of a line's place that no other line has, unless a line there was erased."""
         for number in count(1):
             key = f"{line.place}:{number}"
             if number > 1:
                 uses = control.uses_of(connection, [self._mac(key)]).get(self._mac(key), [])
             if any(use.arguments is None for use in uses):
-                return Seen("erased", line.content)
+                return SeenLine("erased", line.content)
             if all(use.released_at is not None and use.arguments == line.arguments for use in uses):
-                return Seen("new", line.content, key)
+                return SeenLine("new", line.content, key)
         raise AssertionError("there are keys without end")
 
     def _mac(self, key: str) -> bytes:
         return self._writer.mac("key", self._user, key)
 
 
-def _encoded(line: Line) -> bytes:
+def _encoded(line: ImportedLine) -> bytes:
     """Encode a line for its digest; a line without metadata has no such field."""
     fields = msgspec.structs.asdict(line)
     if not line.metadata:

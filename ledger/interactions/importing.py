@@ -21,8 +21,8 @@ from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import conversations
 from ledger.interactions.conversations import CLIENT, turns_of
-from ledger.interactions.imported import Imported, Seen
-from ledger.interactions.lines import Line, check_line
+from ledger.interactions.imported import Imported, SeenLine
+from ledger.interactions.lines import ImportedLine, check_line
 from ledger.store.paths import path_name
 
 Progress = Callable[[int, int], None]
@@ -150,7 +150,7 @@ class _Import:
         self.stopped = self._stopping.why
         return bool(self.stopped)
 
-    def _count(self, number: int, line: Line, seen: Seen) -> None:
+    def _count(self, number: int, line: ImportedLine, seen: SeenLine) -> None:
         self.known += seen.state != "new"
         if seen.state == "erased":
             self.warnings.add(number, ERASED)
@@ -161,7 +161,7 @@ class _Import:
         for text in warned:
             self.warnings.add(number, text)
 
-    def _capture_line(self, number: int, line: Line, seen: Seen) -> None:
+    def _capture_line(self, number: int, line: ImportedLine, seen: SeenLine) -> None:
         try:
             asker = _asker_of(line, self._asker, seen.key)
             replayed, warned = interaction_commands.capture_line(self._engine, asker, line, seen.content)
@@ -175,7 +175,7 @@ class _Import:
             self._warn(number, warned)
 
 
-Given = tuple[int, Line | str, int]
+Given = tuple[int, ImportedLine | str, int]
 """The number of a line, the line or the reason why the text is not a line, and the bytes that count for its chunk."""
 
 
@@ -223,9 +223,9 @@ class _File:
             kind = type(error).__name__
             raise RejectedError(f"{self.name} is not a valid JSON list of conversations: {kind}") from None
 
-    def chunks(self) -> Iterator[list[tuple[int, Line]]]:
+    def chunks(self) -> Iterator[list[tuple[int, ImportedLine]]]:
         """Yield the good lines, as many at a time as one commit takes."""
-        chunk: list[tuple[int, Line]] = []
+        chunk: list[tuple[int, ImportedLine]] = []
         size = 0
         for number, line, bytes_ in self.lines():
             if isinstance(line, str):
@@ -239,6 +239,6 @@ class _File:
             yield chunk
 
 
-def _asker_of(line: Line, asker: Who, key: str) -> Who:
+def _asker_of(line: ImportedLine, asker: Who, key: str) -> Who:
     client = check_text("client", line.client) if line.client else asker.client
     return replace(asker, key=key, client=client, occurred_at=line.occurred_at or asker.occurred_at)

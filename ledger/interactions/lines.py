@@ -18,7 +18,7 @@ from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ImportedLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An interaction of an import; unknown fields are refused, so that no field is ignored silently."""
 
     prompt: str
@@ -34,7 +34,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     line_id: str | None = None
     metadata: dict[str, Any] = {}
 
-    def checked(self) -> Line:
+    def checked(self) -> ImportedLine:
         """Return the line with its time and metadata in stored form.
 
         Raises:
@@ -66,14 +66,14 @@ _FORMS = dict.fromkeys(_LISTS, "a list of texts") | {"context_pack": "a JSON obj
 
 
 _Fields = msgspec.defstruct(
-    "_Fields", [(name, Raw, Raw()) for name in Line.__struct_fields__], forbid_unknown_fields=True
+    "_Fields", [(name, Raw, Raw()) for name in ImportedLine.__struct_fields__], forbid_unknown_fields=True
 )
 _fields_of = msgspec.json.Decoder(_Fields).decode
 _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
 FIELD_BYTES = 2 * 1024 * 1024  # of the JSON of a field that is not a text; an event takes 1 MiB
 
 
-def check_line(line: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
+def check_line(line: bytes | bytearray | dict[str, object], project: str | None = None) -> ImportedLine | str:
     """Return the line from its JSON or its fields, or a sentence with the reason why it is not a line.
 
     Args:
@@ -83,7 +83,7 @@ def check_line(line: bytes | bytearray | dict[str, object], project: str | None 
     value: dict[str, object] = {}
     try:
         value = line if isinstance(line, dict) else _decoded(line)
-        return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
+        return msgspec.convert(value if project is None else {"project": project} | value, ImportedLine).checked()
     except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):
             return "it has no prompt"
@@ -100,10 +100,10 @@ def _decoded(line: bytes | bytearray) -> dict[str, object]:
     except msgspec.ValidationError as error:
         if (unknown := _UNKNOWN.match(str(error))) is None:
             raise RejectedError("it is not a JSON object") from None
-        known = ", ".join(Line.__struct_fields__)
+        known = ", ".join(ImportedLine.__struct_fields__)
         name = unknown[1].removesuffix("`")
         raise RejectedError(f"it has an unknown field {name!r}; the known fields are: {known}") from None
-    raws = ((name, getattr(fields, name)) for name in Line.__struct_fields__)
+    raws = ((name, getattr(fields, name)) for name in ImportedLine.__struct_fields__)
     return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ledger import answers
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
@@ -57,19 +57,19 @@ def listing(
     return interactions_shown(connection, states)
 
 
-def interactions_shown(connection: Connection, states: Sequence[Interaction]) -> list[answers.Interaction]:
+def interactions_shown(connection: Connection, states: Sequence[InteractionState]) -> list[answers.Interaction]:
     names = projects.names(connection, (id for state in states for id in (state.project, state.session)))
     return [_with_texts(connection, state, names) for state in states]
 
 
-def recorded(connection: Connection, state: Interaction, names: Mapping[str, str]) -> answers.Interaction:
+def recorded(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
     """Return the interaction as the log has it."""
     captured = event_data(connection, state.prompt_at)
     prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
     return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
 
 
-def _with_texts(connection: Connection, state: Interaction, names: Mapping[str, str]) -> answers.Interaction:
+def _with_texts(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
     shown = recorded(connection, state, names)
     positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledger.domain.events import MessageAppended
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.message import Draft
 from ledger.engine.work import Work
 from projections.views.sessions import MESSAGES
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROLES = {"prompt": "user", "response": "assistant"}
 
 
-class Turn:
+class TiedTurn:
     """The messages that a prompt, a response or both become, counted before the lock is taken."""
 
     def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
@@ -36,7 +36,7 @@ class Turn:
             work.emit(work.session, data, first=state.row if state is not None else 0)
 
 
-def is_tied(work: Work, interaction: Interaction) -> bool:
+def is_tied(work: Work, interaction: InteractionState) -> bool:
     """Return True if the prompt of an interaction is a message of its session."""
     if interaction.session is None:
         return False

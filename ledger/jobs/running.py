@@ -21,8 +21,8 @@ from ledger.domain import interaction as domain
 from ledger.domain.errors import LedgerError, ModelError, RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
-from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.interaction import InteractionState
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import flags
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
@@ -55,7 +55,7 @@ EXPIRY_SECONDS = 3_600.0  # after which a waiting worker judges decay again, alt
 LONGEST_PAUSE = 60.0  # seconds that a worker waits after repeated failures
 
 
-class Run(Struct):
+class JobsRun(Struct):
     """A pass through the jobs: the counts so far, the listener, and the reason to stop."""
 
     as_of: str
@@ -90,12 +90,12 @@ class Job(Struct, frozen=True):
     """A policy as work: ``pieces`` yields what is pending, and ``do`` does what is still pending of a piece."""
 
     name: str
-    pieces: Callable[[Run], Iterator[Any]]
-    do: Callable[[Any, Run], None]
+    pieces: Callable[[JobsRun], Iterator[Any]]
+    do: Callable[[Any, JobsRun], None]
     key: Callable[[Any], str] = str  # names a piece in its lease
 
 
-def _whole(run: Run) -> Iterator[str]:
+def _whole(run: JobsRun) -> Iterator[str]:
     """Return the single piece of a job that workers do not share."""
     return iter(("all",))
 
@@ -136,12 +136,12 @@ def _spans(engine: Engine, work: str) -> Iterator[int]:
         after = (span + 1) * SPAN - 1
 
 
-def _pending(engine: Engine, work: str, after: int, limit: int = 100) -> Sequence[Interaction]:
+def _pending(engine: Engine, work: str, after: int, limit: int = 100) -> Sequence[InteractionState]:
     with engine.reading() as connection:
         return interactions.pending(connection, work, after=after, limit=limit)
 
 
-def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[Interaction]:
+def _pending_within(engine: Engine, work: str, span: int, run: JobsRun) -> Iterator[InteractionState]:
     after = span * SPAN - 1
     while page := [turn for turn in _pending(engine, work, after) if turn.row // SPAN == span]:
         run.advance(0, len(page))
@@ -154,7 +154,7 @@ def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[
         after = page[-1].row
 
 
-def _reinforce_span(engine: Engine, span: int, run: Run) -> None:
+def _reinforce_span(engine: Engine, span: int, run: JobsRun) -> None:
     for subject in _pending_within(engine, "reinforcement", span, run):
         report = interaction_commands.try_reinforcement(engine, subject)
         if report is None:
@@ -179,7 +179,7 @@ def _to_extract(engine: Engine) -> Iterator[int | str]:
     yield from _spans(engine, "extraction")
 
 
-def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
+def _extract_piece(engine: Engine, piece: int | str, run: JobsRun) -> None:
     if isinstance(piece, str):
         run.advance(0, 1)
         _extract_session(engine, piece, run)
@@ -193,7 +193,7 @@ def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
             _run_extraction(engine, subject, run)
 
 
-def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
+def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> None:
     asker, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
     if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
         run.add(waiting=1)
@@ -216,7 +216,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
             interaction_commands.record_failure(engine, subject, asker, failure)
 
 
-def _extract_session(engine: Engine, id: str, run: Run) -> None:
+def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
     """Extract from the unread messages of a session; messages beyond the calls of one run wait."""
     with engine.reading() as connection:
         first = first_position(connection, id)
@@ -249,7 +249,7 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
 # --- fading --------------------------------------------------------------------------------------------------
 
 
-def _expire(engine: Engine, run: Run) -> None:
+def _expire(engine: Engine, run: JobsRun) -> None:
     with engine.reading() as connection:
         faded = list(expiry.faded(connection, run.as_of))
         undecided = list(expiry.undecided(connection, run.as_of))
@@ -273,7 +273,7 @@ def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobRepor
     return answers.JobReport(expired=len(expiring), expiring=expiring, dry_run=True)
 
 
-def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., str]) -> bool:
+def _expire_one(engine: Engine, memory: MemoryState, asker: Who, end: Callable[..., str]) -> bool:
     try:
         done = engine.writer.run("jobs.run", asker, lambda work: end(work, memory), memory.id)
     except RejectedError as refusal:
@@ -286,14 +286,14 @@ def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., s
 # --- consolidation -------------------------------------------------------------------------------------------
 
 
-def _to_consolidate(engine: Engine, run: Run) -> Iterator[Pending]:
+def _to_consolidate(engine: Engine, run: JobsRun) -> Iterator[Pending]:
     """Yield the projects of users with news; only a caller knows the tags to consolidate by."""
     scopes = consolidating.pending_scopes(engine)
     run.advance(0, len(scopes))
     yield from scopes
 
 
-def _consolidate_piece(engine: Engine, pending: Pending, run: Run) -> None:
+def _consolidate_piece(engine: Engine, pending: Pending, run: JobsRun) -> None:
     counts = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
     run.add(consolidated=counts["sources"], observations_formed=counts["formed"], failures=counts["failures"])
     run.add(observations_revised=counts["revised"] + counts["refreshed"], observations_retracted=counts["retracted"])
@@ -334,7 +334,7 @@ def run_policies(
     flags(dry_run=dry_run)
     if dry_run:
         return _expiring(engine, _chosen(engine, only), now)
-    run = Run(now, stopping or Stopping(), progress, counts={})
+    run = JobsRun(now, stopping or Stopping(), progress, counts={})
     jobs = _chosen(engine, only)
     if meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs):
         check_outside(engine.writer)
@@ -387,7 +387,7 @@ def _passes(
     failed = 0
     while True:
         seen = engine.position
-        report = _share(engine, jobs, Run(engine.writer.now(), stopping, progress, counts={}))
+        report = _share(engine, jobs, JobsRun(engine.writer.now(), stopping, progress, counts={}))
         yield report
         if not follow or report.stopped:
             return
@@ -400,7 +400,7 @@ def _passes(
             return
 
 
-def _share(engine: Engine, jobs: Sequence[Job], run: Run) -> answers.JobReport:
+def _share(engine: Engine, jobs: Sequence[Job], run: JobsRun) -> answers.JobReport:
     for job in jobs:
         for piece in job.pieces(run):
             if run.stop():

@@ -51,7 +51,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _random = SystemRandom()
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ModelReply(Struct, frozen=True, kw_only=True):
     """An answer, the name of the ``model`` that gave it, and the ``attempts`` and ``milliseconds`` in all."""
 
     answer: ModelAnswer
@@ -79,7 +79,7 @@ def ask(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
     uniform: Callable[[float, float], float] = _random.uniform,
-) -> Asked:
+) -> ModelReply:
     """Return the answer to a request.
 
     A call that takes too long is abandoned; its thread may go on.
@@ -110,7 +110,7 @@ def ask(
         remaining = deadline - (clock() - started)
         try:
             answer = checked(within(min(request.timeout, remaining), lambda: model.answer(request), cancelled))
-            return Asked(answer=answer, model=answer.model or model.name, attempts=attempts, milliseconds=taken())
+            return ModelReply(answer=answer, model=answer.model or model.name, attempts=attempts, milliseconds=taken())
         except Exception as error:
             failure, cause = failure_of(error), error
         wait = _wait(failure, attempts, uniform)

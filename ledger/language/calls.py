@@ -9,30 +9,30 @@ from ledger.domain.errors import ModelError
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.engine.work import Work
-from ledger.language.asking import Asked
+from ledger.language.asking import ModelReply
 from ledger.language.port import ModelRequest
-from ledger.language.reading import Dropped, Parsed, text_of
+from ledger.language.reading import DroppedAction, Parsed, text_of
 from ledger.policies.turns import KEPT as KEPT
-from ledger.policies.turns import Taken as Taken
+from ledger.policies.turns import ActionOutcome as ActionOutcome
 
 LISTED = 100  # the most actions of one call that are listed; the others are counted
 ITEMS = 2_000  # the most ranges and the most subjects of one call
 
 
-def dropped(parsed: Parsed) -> list[Taken]:
+def dropped(parsed: Parsed) -> list[ActionOutcome]:
     """Return the parts of an answer that were no action, in the form for the log."""
-    listed = [Taken(item.what, item.reason, text=item.text) for item in parsed.dropped]
-    return [*listed, *([Taken("", "truncated")] if parsed.truncated else [])]
+    listed = [ActionOutcome(item.what, item.reason, text=item.text) for item in parsed.dropped]
+    return [*listed, *([ActionOutcome("", "truncated")] if parsed.truncated else [])]
 
 
 def emit_call(
     work: Work,
-    answered: Asked,
+    answered: ModelReply,
     request: ModelRequest,
     *,
     ranges: Iterable[tuple[int, int]] = (),
     shown: Sequence[str] = (),
-    actions: Sequence[Taken | Dropped] = (),
+    actions: Sequence[ActionOutcome | DroppedAction] = (),
     cited: Iterable[Acted] = (),
     left_over: int = 0,
 ) -> None:
@@ -50,7 +50,7 @@ def emit_call(
         left_over: How many more actions there were.
     """
     listed = [
-        action if isinstance(action, Taken) else Taken(action.what, action.reason, text=action.text)
+        action if isinstance(action, ActionOutcome) else ActionOutcome(action.what, action.reason, text=action.text)
         for action in actions
     ]
     kept = listed[:LISTED]
@@ -101,7 +101,7 @@ def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return merged if len(merged) <= ITEMS else (*merged[: ITEMS - 1], (merged[ITEMS - 1][0], merged[-1][1]))
 
 
-def _texts(work: Work, listed: Sequence[Taken]) -> tuple[str, ...]:
+def _texts(work: Work, listed: Sequence[ActionOutcome]) -> tuple[str, ...]:
     """Return the texts of dropped actions; a text in which a scanner finds a threat is left out."""
     action_texts = ("" if action.outcome == KEPT else text_of(action.text) for action in listed)
     texts = tuple("" if work.threat(text) is not None else text for text in action_texts)

@@ -18,15 +18,15 @@ from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.events import ObservationFormed
 from ledger.domain.harmless import one_line
-from ledger.domain.observation import WORDS, Observation
+from ledger.domain.observation import WORDS, ObservationState
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.guards import claims
-from ledger.language.calls import KEPT, Taken
+from ledger.language.calls import KEPT, ActionOutcome
 from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
-from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
+from ledger.policies.consolidation import CHANGED, SECRET, SourcePiece, applied, evidence_of, unfit
 from ledger.policies.evidence import duplicate
 from projections.views import observations, sessions
 from projections.views.consolidations import Scope, Sourced
@@ -46,24 +46,24 @@ _MARKERS = re.compile(r"<(/?)(observations|notes)", re.IGNORECASE)
 _DIGITS = re.compile(r"\D{0,12}(\d{1,6})\D{0,3}", re.ASCII)
 
 
-class Batch(Struct):
+class ConsolidationBatch(Struct):
     """The subject of one call: the sources and observations behind the numbers of its prompt.
 
     The first ``new`` sources are new. The sources after them belong to the ``stale`` observations, which come first
     among the observations.
     """
 
-    sources: list[Piece]
+    sources: list[SourcePiece]
     new: int
     observations: list[Sourced]
     stale: int = 0
     of_stale: dict[int, list[int]] = field(default_factory=dict)  # number of the observation -> numbers of its sources
 
 
-class Answered(Struct):
+class ConsolidationOutcome(Struct):
     """The outcome of an answer: the actions with their outcomes, and the counts for the report."""
 
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[ActionOutcome] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
     acted: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # (what, id, text, sources)
     wordings: set[str] = field(default_factory=set)  # the wordings of this answer
@@ -73,7 +73,7 @@ class Answered(Struct):
 # --- the question ----------------------------------------------------------------------------------------------------
 
 
-def request(batch: Batch) -> ModelRequest:
+def request(batch: ConsolidationBatch) -> ModelRequest:
     return ModelRequest(
         purpose=PURPOSE,
         prompt=CONSOLIDATOR,
@@ -85,13 +85,13 @@ def request(batch: Batch) -> ModelRequest:
     )
 
 
-def _content(batch: Batch) -> str:
+def _content(batch: ConsolidationBatch) -> str:
     shown = [_shown(number, observation, batch) for number, observation in enumerate(batch.observations, 1)]
     notes = [f"{number}. [{source.at[:10]}] {_harmless(source.text)}" for number, source in enumerate(batch.sources, 1)]
     return "\n".join(["<observations>", *(shown or ["none"]), "</observations>", "<notes>", *notes, "</notes>"])
 
 
-def _shown(number: int, observation: Sourced, batch: Batch) -> str:
+def _shown(number: int, observation: Sourced, batch: ConsolidationBatch) -> str:
     if number <= batch.stale:  # the text may repeat a source that is gone, so it is not shown
         note_numbers = ", ".join(map(str, batch.of_stale.get(number, ())))
         return f"{number}. stale: word it anew from the notes {note_numbers}"
@@ -167,7 +167,7 @@ def _number(value: object) -> int:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def erased_meanwhile(work: Work, batch: Batch) -> bool:
+def erased_meanwhile(work: Work, batch: ConsolidationBatch) -> bool:
     """Return True if a text that the model has read was erased while it answered.
 
     Nothing of the answer may be kept then, because the answer may repeat the text.
@@ -185,20 +185,20 @@ def erased_meanwhile(work: Work, batch: Batch) -> bool:
     )
 
 
-def take(work: Work, scope: Scope, batch: Batch, parsed: Parsed) -> Answered:
+def take(work: Work, scope: Scope, batch: ConsolidationBatch, parsed: Parsed) -> ConsolidationOutcome:
     """Take each of the first ``MOST_ACTIONS`` actions that can be taken, and return the outcome of all actions."""
-    answered = Answered()
+    answered = ConsolidationOutcome()
     live = observations.live(work.connection(), _sources_of(batch))
     touched: set[int] = set()
     for number, action in enumerate(parsed.actions):
         if number >= MOST_ACTIONS:
-            answered.taken.append(Taken(action.what, "too_many", text=getattr(action.value, "text", "")))
+            answered.taken.append(ActionOutcome(action.what, "too_many", text=getattr(action.value, "text", "")))
             continue
         _Taking(work, scope, batch, live, touched, answered).take(action)
     return answered
 
 
-def without_findings(work: Work, taken: Sequence[Taken]) -> list[Taken]:
+def without_findings(work: Work, taken: Sequence[ActionOutcome]) -> list[ActionOutcome]:
     """Return the actions without the texts in which a scanner found a threat or a secret."""
     return [
         replace(action, text="")
@@ -208,7 +208,7 @@ def without_findings(work: Work, taken: Sequence[Taken]) -> list[Taken]:
     ]
 
 
-def _sources_of(batch: Batch) -> set[str]:
+def _sources_of(batch: ConsolidationBatch) -> set[str]:
     written = {source for observation in batch.observations for source in observation.state.written_from}
     return written | {source.id for source in batch.sources}
 
@@ -217,7 +217,13 @@ class _Taking:
     """The taking of one action."""
 
     def __init__(
-        self, work: Work, scope: Scope, batch: Batch, live: set[str], touched: set[int], answered: Answered
+        self,
+        work: Work,
+        scope: Scope,
+        batch: ConsolidationBatch,
+        live: set[str],
+        touched: set[int],
+        answered: ConsolidationOutcome,
     ) -> None:
         self._work, self._scope, self._batch = work, scope, batch
         self._live, self._touched, self._answered = live, touched, answered
@@ -258,18 +264,18 @@ class _Taking:
     def _drop(self, what: str, why: str, text: str, number: int | None = None) -> None:
         shown = self._batch.observations
         target = shown[number - 1].state.id if number is not None and 1 <= number <= len(shown) else None
-        self._answered.taken.append(Taken(what, why, target=target, text=text))
+        self._answered.taken.append(ActionOutcome(what, why, target=target, text=text))
 
-    def _keep(self, what: str, counts: str, id: str, text: str, named: Sequence[Piece]) -> None:
+    def _keep(self, what: str, counts: str, id: str, text: str, named: Sequence[SourcePiece]) -> None:
         target = id if what != "create" else None
-        self._answered.taken.append(Taken(what, KEPT, subject=id, target=target))
+        self._answered.taken.append(ActionOutcome(what, KEPT, subject=id, target=target))
         self._answered.counts.append(counts)
         self._answered.wordings.add(normalise(text))
         self._answered.acted.append((counts, id, text, tuple(source.id for source in named)))
 
     # --- each kind ---------------------------------------------------------------------------------------------------
 
-    def _create(self, value: Any, text: str, named: Sequence[Piece]) -> None:
+    def _create(self, value: Any, text: str, named: Sequence[SourcePiece]) -> None:
         if value.confidence is not None and value.confidence < rules.shown(rules.LEAST_OBSERVATION):
             self._drop("create", "low_confidence", text)
             return
@@ -298,14 +304,14 @@ class _Taking:
         )
         self._keep("create", "formed", id, text, alive)
 
-    def _add_to_same(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
+    def _add_to_same(self, known: ObservationState, text: str, alive: Sequence[SourcePiece]) -> None:
         """Add the sources to an observation that exists with exactly this text."""
         if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "revised", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
 
-    def _update(self, value: Any, text: str, named: Sequence[Piece]) -> None:
+    def _update(self, value: Any, text: str, named: Sequence[SourcePiece]) -> None:
         observation = self._batch.observations[value.observation - 1]
         alive = [piece for piece in named if piece.id in self._live]
         current = self._as_seen(observation)
@@ -324,13 +330,13 @@ class _Taking:
         believed = self._believed(value.confidence, rules.within_bounds(current.confidence))
         change = "resolve" if stale else value.change if value.change in CHANGES else "redundant"
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
-        revise = domain.Revise(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
+        revise = domain.ReviseObservation(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
         if applied(self._work, current, [domain.Add(evidence_of(alive), CONSOLIDATOR), revise]):
             self._keep("update", "revised", current.id, text, alive)
         else:
             self._drop("update", "no_change", text, value.observation)
 
-    def _delete(self, value: Any, text: str, named: Sequence[Piece]) -> None:
+    def _delete(self, value: Any, text: str, named: Sequence[SourcePiece]) -> None:
         current = self._as_seen(self._batch.observations[value.observation - 1])
         if named and not any(source.id in self._live for source in named):
             self._drop("delete", "source_gone", "", value.observation)
@@ -349,9 +355,9 @@ class _Taking:
         self._answered.clamped += within != confidence
         return rules.millionths("confidence", within)
 
-    def _as_seen(self, seen: Sourced) -> Observation | None:
+    def _as_seen(self, seen: Sourced) -> ObservationState | None:
         """Return the observation if nothing has happened to it since the model was asked, else None."""
-        current: Observation | None = self._work.at_row(seen.state.row, "o")
+        current: ObservationState | None = self._work.at_row(seen.state.row, "o")
         if current is None or current.position != seen.state.position:
             return None
         return current

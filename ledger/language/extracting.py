@@ -9,12 +9,21 @@ from typing import Annotated, Any
 
 from ledger.domain import confidence as rules
 from ledger.domain.harmless import UNSAFE, escape, one_line
-from ledger.domain.memory import KINDS, Memory
-from ledger.domain.turns import Line
+from ledger.domain.memory import KINDS, MemoryState
+from ledger.domain.turns import ConversationLine
 from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Parsed
-from ledger.policies.turns import ACTIONS, ADD, MODEL_EXTRACTOR, RELATIONS, RETRACT, SUPERSEDE, Proposal, Relation
+from ledger.policies.turns import (
+    ACTIONS,
+    ADD,
+    MODEL_EXTRACTOR,
+    RELATIONS,
+    RETRACT,
+    SUPERSEDE,
+    Proposal,
+    ProposedRelation,
+)
 
 PURPOSE = "extraction"
 LINE_CHARS = 8_000  # the most of one message in a prompt; a third of that is the end of the message
@@ -24,7 +33,7 @@ READ = 10 * ACTIONS  # the most actions of an answer that are read; ACTIONS of t
 _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
 
 
-def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> ModelRequest:
+def request(lines: Sequence[ConversationLine], facts: Sequence[MemoryState], timeout: float) -> ModelRequest:
     """Return the request to a model: our instructions, and the facts and messages as data, numbered from 1."""
     known = [f"[{number}] {one_line(fact.content or '')[:FACT_SHOWN_CHARS]}" for number, fact in enumerate(facts, 1)]
     numbered = [
@@ -46,7 +55,7 @@ def _block(name: str, items: Iterable[str]) -> list[str]:
     return [f"<{name}>", *(_MARKS.sub(r"‹\1\2", item) for item in items), f"</{name}>"]
 
 
-def _who(line: Line) -> str:
+def _who(line: ConversationLine) -> str:
     role = "user" if line.role == "user" else "assistant"
     return f"{role} {one_line(line.speaker)[:100]}" if line.speaker else role
 
@@ -141,19 +150,19 @@ def schema() -> type[Any]:
     return model
 
 
-def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], list[Relation], int]:
+def proposals(parsed: Parsed, lines: Sequence[ConversationLine]) -> tuple[list[Proposal], list[ProposedRelation], int]:
     """Return the proposals of an answer, replacements and retractions first, and the number of actions left over."""
     ordered = sorted(parsed.actions, key=lambda action: (SUPERSEDE, RETRACT, ADD, RELATIONS).index(action.what))
     facts = [_proposal(action.what, action.value, lines) for action in ordered[:ACTIONS] if action.what != RELATIONS]
     relations = [
-        Relation(action.value.subject, action.value.relation, action.value.object)
+        ProposedRelation(action.value.subject, action.value.relation, action.value.object)
         for action in ordered[:ACTIONS]
         if action.what == RELATIONS
     ]
     return facts, relations, parsed.left_over + max(0, len(ordered) - ACTIONS)
 
 
-def _proposal(what: str, value: Any, lines: Sequence[Line]) -> Proposal:
+def _proposal(what: str, value: Any, lines: Sequence[ConversationLine]) -> Proposal:
     number = getattr(value, "confidence", None)
     confidence = None if number is None else rules.millionths("confidence", number)
     return Proposal(

@@ -80,7 +80,7 @@ def chosen(model: object, summarizer: object, settings: Settings | None) -> tupl
     return meant, by_model(meant, lambda request: as_set(request, settings))
 
 
-def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:
+def _shown(call: calls.ModelCallRow, names: dict[str, str]) -> ModelCall:
     project, session = (names.get(subject or "", subject) for subject in (call.project, call.session))
     done, counts = call.error is None, call.undone_at is None
     return answer_of(ModelCall, call, project=project, session=session, ok=done, in_effect=counts)

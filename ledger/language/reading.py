@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError
-from ledger.language.asking import Asked
+from ledger.language.asking import ModelReply
 
 READ_CHARS = 300_000  # the most of an answer that is read; the rest counts as cut off
 ACTIONS = 100  # the most actions of one answer by default
@@ -54,7 +54,7 @@ class Action(Struct, frozen=True):
     value: Any
 
 
-class Dropped(Struct, frozen=True):
+class DroppedAction(Struct, frozen=True):
     """A part of an answer that was no valid action: its kind ("" if unknown), the reason, and its text."""
 
     what: str
@@ -66,12 +66,12 @@ class Parsed(Struct, frozen=True):
     """The actions of an answer in order, the dropped ones, the number left over, and True if the answer was cut off."""
 
     actions: tuple[Action, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedAction, ...] = ()
     left_over: int = 0
     truncated: bool = False
 
 
-def answered(answer: Asked, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed:
+def answered(answer: ModelReply, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed:
     """Return the actions of an answer.
 
     Raises:
@@ -103,7 +103,7 @@ def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = A
     if json_found is None:
         return None
     value, truncated = json_found
-    actions, dropped, left_over = list[Action](), list[Dropped](), 0
+    actions, dropped, left_over = list[Action](), list[DroppedAction](), 0
     for what, item in _items(value, kinds) or ():
         if len(actions) + len(dropped) >= limit:
             left_over += 1
@@ -262,12 +262,12 @@ def _is_tag(name: str, value: object, what: str) -> bool:
     return name in _TAGS and isinstance(value, str) and value.strip().lower() == what
 
 
-def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Dropped:
+def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | DroppedAction:
     model = kinds.get(what)
     if model is None:
-        return Dropped("", "unknown_action", text_of(item))
+        return DroppedAction("", "unknown_action", text_of(item))
     if not isinstance(item, dict):
-        return Dropped(what, "wrong_type", text_of(item))
+        return DroppedAction(what, "wrong_type", text_of(item))
     from pydantic import ValidationError
 
     fields = getattr(model, "model_fields", {})
@@ -279,11 +279,11 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
         ).encode()  # refuses a lone surrogate, which no file can store
         return Action(what, value)
     except ValidationError as error:
-        return Dropped(what, _reason(error), text_of(item))
+        return DroppedAction(what, _reason(error), text_of(item))
     except UnicodeEncodeError:
-        return Dropped(what, "no_text", text_of(item))
+        return DroppedAction(what, "no_text", text_of(item))
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return Dropped(what, "invalid", text_of(item))
+        return DroppedAction(what, "invalid", text_of(item))
 
 
 def _reason(error: Any) -> str:

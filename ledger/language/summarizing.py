@@ -10,9 +10,9 @@ from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.text import check_plain
 from ledger.domain.window import CONDENSED, LEAF, Ranges
 from ledger.engine.work import Work
-from ledger.language.asking import Asked, failure_of, within
+from ledger.language.asking import ModelReply, failure_of, within
 from ledger.language.asking import ask as ask_model
-from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
+from ledger.language.calls import KEPT, ActionOutcome, emit_call, emit_failure
 from ledger.language.naming import as_model
 from ledger.language.port import NAME, Model, ModelRequest, NamedSummarizer, SummaryRequest
 
@@ -26,7 +26,7 @@ class ModelAttempt(Struct, frozen=True):
     """A call of a language model for a summary: the request, and the outcome of the answer or the failure."""
 
     request: ModelRequest
-    asked: Asked | None = None
+    asked: ModelReply | None = None
     outcome: str = KEPT
     error: ModelError | None = None
 
@@ -145,7 +145,7 @@ def emit_attempts(
     for attempt in model_attempts:
         if attempt.asked is not None:
             outcome = why if attempt.outcome == KEPT and not made else attempt.outcome
-            taken = Taken("summarise", outcome, subject=made if outcome == KEPT else None)
+            taken = ActionOutcome("summarise", outcome, subject=made if outcome == KEPT else None)
             emit_call(work, attempt.asked, attempt.request, ranges=ranges, actions=[taken])
         elif attempt.error is not None and summarizer is not None:
             emit_failure(work, attempt.request, attempt.error, model=summarizer.name, ranges=ranges)

@@ -12,7 +12,7 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.engine.past import follow_apart
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
@@ -112,7 +112,7 @@ def fold_again(
     suspended_before = suspended_names(engine)
     only = projector.read_by(name) if name is not None else frozenset[str]()
     stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
-    work = Rebuild(engine.store, engine.writer.secret, ledger_id, Reading, progress, only, lambda: stopping.why)
+    work = Rebuild(engine.store, engine.writer.secret, ledger_id, FoldReading, progress, only, lambda: stopping.why)
     try:
         events, digest_of_rows = work.run(
             lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),

@@ -19,7 +19,7 @@ from ledger.domain.errors import (
     UnknownEventError,
 )
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
-from ledger.domain.patterns import Patterns
+from ledger.domain.patterns import NamePatterns
 from ledger.domain.text import check_text, one_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import (
@@ -88,7 +88,7 @@ def open_engine(
     _check_given(settings, clock=clock, random=random)
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
-    counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
+    counter, patterns = as_counter(token_counter), NamePatterns(tuple(ignored_sessions), tuple(stateless_sessions))
     guard, own_projections = Guard(as_scanners(scanners)), _checked_own(projections)
     language_model, writer_of = _models(model, summarizer, settings)
     vectors_of = _embedder(embedder)

@@ -14,7 +14,7 @@ from ledger.domain.errors import ConflictError, NotFoundError, StorageError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, LedgerBranched, LedgerCreated
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import Reading, owner, read_event
+from ledger.engine.log_reading import FoldReading, owner, read_event
 from ledger.engine.past import Instant, committed, position_of
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
@@ -134,7 +134,7 @@ class _Made:
             first = read_event(made, 1)
             assert first is not None
             self.created, secret = owner(made, first.data), bytes.fromhex(first.data.secret)
-            log, place = Reading(lambda: made), (self.position, self.head)
+            log, place = FoldReading(lambda: made), (self.position, self.head)
             shadow.fold_into(made, log, secret, self.created.ledger_id, *place, progress=self._folded)
             if for_reading:
                 copies.mark(made, (row for row, _ in self.later))

@@ -56,7 +56,7 @@ class _Row(Struct):
     erased_by: Position | None
 
 
-class _Text(Struct):
+class _ExportedText(Struct):
     """A text from the blobs as a line of an export; ``data`` is in base64."""
 
     blob: str
@@ -74,7 +74,7 @@ class _Parts(Struct):
 
 Line = bytes | bytearray
 _parts, _header = msgspec.json.Decoder(_Parts).decode, msgspec.json.Decoder(_Header).decode
-_row, _text = msgspec.json.Decoder(_Row).decode, msgspec.json.Decoder(_Text).decode
+_row, _text = msgspec.json.Decoder(_Row).decode, msgspec.json.Decoder(_ExportedText).decode
 _BAD = (ValueError, RecursionError, msgspec.DecodeError)
 
 

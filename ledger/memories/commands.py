@@ -14,7 +14,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.events.base import NOTHING
-from ledger.domain.memory import CONTENT_BYTES, Memory
+from ledger.domain.memory import CONTENT_BYTES, MemoryState
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
 from ledger.engine.pipeline import Writer
@@ -102,7 +102,7 @@ def promote(
     """
     note = check_reason("note", note)
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         replaced = _replaced(work, memory) if memory.status == "candidate" else None
         cleaned = None if content is None else work.cleaned(content)
         if cleaned is not None:
@@ -131,7 +131,7 @@ def reject(
     reason: str = "",
 ) -> answers.Memory:
     """Reject a candidate, so that extraction does not propose the same text again."""
-    return _simple(writer, asker, "reject", id, domain.Reject, reason)
+    return _simple(writer, asker, "reject", id, domain.RejectMemory, reason)
 
 
 # --- changes -------------------------------------------------------------------------------------------------
@@ -147,15 +147,15 @@ def revise(
     """Give a memory another wording; the memory keeps its id. A new fact needs ``supersede``."""
     reason = check_reason("reason", reason)
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         _revise(work, memory, content, reason)
 
     return _change(writer, asker, "revise", id, body, (id, content, reason))
 
 
-def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
+def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
     content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
-    command = domain.Revise(content, why)
+    command = domain.ReviseMemory(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
         admission.admit(work, memory, memory.status, "revise", content, frees=memory)
     _emit(work, memory, command)
@@ -171,7 +171,7 @@ def retag(
     """Add and remove tags; a memory has at most 10, in lower case."""
     request = domain.Retag(tag_list(add), tag_list(remove))
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         command = domain.Retag(work.cleaned(request.add), request.remove)
         if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
             raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
@@ -182,10 +182,10 @@ def retag(
 
 def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset: Iterable[str]) -> answers.Memory:
     """Set the values of some metadata keys and remove other keys; the rest stay."""
-    request = domain.Describe(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
+    request = domain.DescribeMemory(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
 
-    def body(work: Work, memory: Memory) -> None:
-        _emit(work, memory, domain.Describe(work.cleaned(request.metadata), request.unset))
+    def body(work: Work, memory: MemoryState) -> None:
+        _emit(work, memory, domain.DescribeMemory(work.cleaned(request.metadata), request.unset))
 
     return _change(writer, asker, "memories.set_metadata", id, body, (id, request))
 
@@ -257,7 +257,7 @@ def supersede(
     arguments += (pairs,) if pairs else ()  # type: ignore[assignment]
 
     def body(work: Work) -> str:
-        old: Memory = work.load(id, "m")
+        old: MemoryState = work.load(id, "m")
         work.project, work.session = old.project, session_of(work, old)
         attempt = MemoryCaptured(
             content=content,
@@ -304,7 +304,7 @@ def relate(
     start, end = validity(valid_from, valid_to)
     command = replace(graph_rules.edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         graph_rules.relate(work, memory, command)
 
     return _change(writer, asker, "graph.relate", memory_id, body, (memory_id, command))
@@ -364,10 +364,10 @@ def restore(
     """Return a memory to the status it had before it was superseded, invalidated, rejected or retracted."""
     reason = check_reason("reason", reason)
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         if memory.status in domain.HIDDEN:
             admission.admit(work, memory, memory.before or "active", "restore")
-        _emit(work, memory, domain.Restore(reason))
+        _emit(work, memory, domain.RestoreMemory(reason))
         status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
         evidence.put_back(work, [memory.id], alive, reason)
@@ -382,7 +382,7 @@ def quarantine(
     reason: str = "",
 ) -> answers.Memory:
     """Keep a memory out of recall and reinforcement, whatever its status, until ``release``."""
-    return _simple(writer, asker, "guards.quarantine", id, domain.Quarantine, reason)
+    return _simple(writer, asker, "guards.quarantine", id, domain.QuarantineMemory, reason)
 
 
 def release(
@@ -404,7 +404,7 @@ def reinforce(
 ) -> answers.Memory:
     delta = None if amount is None else rules.millionths("amount", amount)
 
-    def body(work: Work, memory: Memory) -> None:
+    def body(work: Work, memory: MemoryState) -> None:
         interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
         if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
             return
@@ -437,10 +437,10 @@ def _simple(
 
 
 def _change(
-    writer: Writer, asker: Who, verb: str, id: str, body: Callable[[Work, Memory], None], arguments: object
+    writer: Writer, asker: Who, verb: str, id: str, body: Callable[[Work, MemoryState], None], arguments: object
 ) -> answers.Memory:
     def on_memory(work: Work) -> str:
-        memory: Memory = work.load(id, "m")
+        memory: MemoryState = work.load(id, "m")
         work.project = memory.project
         body(work, memory)
         return memory.id
@@ -454,7 +454,7 @@ def answered(outcome: Outcome) -> answers.Memory:
             f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
             "so the memory cannot be shown; maintenance.rebuild() makes it again",
         )
-    state: Memory = outcome.state
+    state: MemoryState = outcome.state
     decays = outcome.policy is not None and outcome.policy.decays(state.kind)
     answer = answers.memory(state, outcome.names, decays=decays, replayed=outcome.replayed, absorbed=outcome.absorbed)
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
@@ -468,19 +468,19 @@ def _with_kind(answer: answers.Memory) -> answers.Memory:
     return replace(answer, warnings=(*answer.warnings, unknown))
 
 
-def _emit(work: Work, memory: Memory, command: domain.Command) -> None:
+def _emit(work: Work, memory: MemoryState, command: domain.Command) -> None:
     for event in domain.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
 
 
-def _replaced(work: Work, candidate: Memory) -> Memory | None:
+def _replaced(work: Work, candidate: MemoryState) -> MemoryState | None:
     """Return the active memory that a candidate would replace, if any."""
     subject = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
-    state: Memory | None = work.at_row(subject.row, "m") if subject is not None else None
+    state: MemoryState | None = work.at_row(subject.row, "m") if subject is not None else None
     return state if state is not None and state.status == "active" else None
 
 
-def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
+def _succeed(work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     attempt = work.cleaned(attempt)
     # The old memory is compared first, for an undo may have left an older memory with the same text.
     if admission.is_stated_by(old, attempt):

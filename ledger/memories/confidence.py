@@ -36,6 +36,6 @@ def confidence_history(engine: Engine, user: str, id: str) -> list[answers.Confi
         return [_point(point) for point in confidence.timeline(connection, first)]
 
 
-def _point(point: confidence.Step) -> answers.ConfidencePoint:
+def _point(point: confidence.ConfidenceRow) -> answers.ConfidencePoint:
     numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
     return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

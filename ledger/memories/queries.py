@@ -9,8 +9,8 @@ import msgspec
 from ledger import answers
 from ledger.domain import admitting, turns
 from ledger.domain import message as messages
-from ledger.domain.interaction import Interaction
-from ledger.domain.memory import SYNONYMS, Memory
+from ledger.domain.interaction import InteractionState
+from ledger.domain.memory import SYNONYMS, MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
@@ -69,7 +69,7 @@ def listing(
     return memories_shown(connection, states)
 
 
-def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[answers.Memory]:
+def memories_shown(connection: Connection, states: Sequence[MemoryState]) -> list[answers.Memory]:
     names = projects.names(connection, {state.project for state in states})
     users = {state.user for state in states if state.user is not None}
     policies = {user: control.policy(connection, user) for user in users}
@@ -79,11 +79,11 @@ def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[ans
     ]
 
 
-def memory_shown(connection: Connection, state: Memory | None) -> answers.Memory | None:
+def memory_shown(connection: Connection, state: MemoryState | None) -> answers.Memory | None:
     return memories_shown(connection, [state])[0] if state is not None else None
 
 
-def belief(connection: Connection, id: str, now: Memory | None, then: Memory | None) -> answers.Belief:
+def belief(connection: Connection, id: str, now: MemoryState | None, then: MemoryState | None) -> answers.Belief:
     """Return a memory as it is and as it would be."""
     return answers.Belief(id=id, now=memory_shown(connection, now), would_be=memory_shown(connection, then))
 
@@ -148,12 +148,12 @@ def admitted(
     ]
 
 
-def _undo_of(state: Memory) -> str:
+def _undo_of(state: MemoryState) -> str:
     """Return the calls that take a memory back and restore the memory it replaced."""
     return f"retract({state.id!r})" + (f", restore({state.supersedes!r})" if state.supersedes else "")
 
 
-def provenance(connection: Connection, state: Memory) -> answers.Provenance | None:
+def provenance(connection: Connection, state: MemoryState) -> answers.Provenance | None:
     """Return where a memory was found, with the words it was found in; None for a memory that somebody gave directly."""
     origin = state.origin
     if origin is None:
@@ -173,20 +173,20 @@ def provenance(connection: Connection, state: Memory) -> answers.Provenance | No
     )
 
 
-def _field_text(connection: Connection, subject: Interaction, field: str) -> str | None:
+def _field_text(connection: Connection, subject: InteractionState, field: str) -> str | None:
     if field == "prompt":
         return text_of(connection, event_data(connection, subject.prompt_at).prompt)
     return answer_texts(connection, subject).get(field)
 
 
-def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.Message | None:
+def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.MessageRow | None:
     """Return the message at a position if it belongs to this session of the user; a hidden message is returned too."""
     state = load(connection, session, "s", user or "")
     row = sessions.at_position(connection, position) if state is not None and position else None
     return row if row is not None and state is not None and row.session == state.row else None
 
 
-def _message_text(connection: Connection, row: sessions.Message) -> str | None:
+def _message_text(connection: Connection, row: sessions.MessageRow) -> str | None:
     data = event_data(connection, row.row)
     content = text_of(connection, data.content)
     return turns.own_texts(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import is_prefix, message_place
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import text_list
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
@@ -61,7 +61,7 @@ def own(work: Work, source: str) -> str:
     return str(state.id)
 
 
-def session_of(work: Work, memory: Memory) -> str | None:
+def session_of(work: Work, memory: MemoryState) -> str | None:
     """Return the session that a memory was recorded in, if the session is still in effect."""
     begun = read_event(work.connection(), memory.row)
     session = begun.envelope.session if begun is not None else None
@@ -108,6 +108,6 @@ def _own_chunk(work: Work, source: str) -> str:
     raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
 
 
-def _is_void(work: Work, chunk: documents.Chunk) -> bool:
+def _is_void(work: Work, chunk: documents.ChunkRow) -> bool:
     """Return True if no event in effect added the chunk or the document that the chunk was added to."""
     return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))

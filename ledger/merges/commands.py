@@ -13,9 +13,9 @@ from ledger import answers
 from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.confidence import ONE, millionths
-from ledger.domain.conflict import Conflict
+from ledger.domain.conflict import ConflictState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
-from ledger.domain.merge import Merge
+from ledger.domain.merge import MergeState
 from ledger.domain.text import check_reason, text_list
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import NOWHERE, load, scope_of
@@ -66,7 +66,7 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
         return None
     model, secret = engine.vectors.embedder.name, engine.writer.secret
 
-    def known(connection: Connection, seen: merging.Seen) -> tuple[float, ...]:
+    def known(connection: Connection, seen: merging.SearchedMemory) -> tuple[float, ...]:
         if not vectors.is_there(connection):
             return ()
         sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
@@ -76,7 +76,7 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
     return known
 
 
-def _propose_merges(engine: Engine, asker: Who, matches: Sequence[merging.Found]) -> list[str]:
+def _propose_merges(engine: Engine, asker: Who, matches: Sequence[merging.NearDuplicates]) -> list[str]:
     return _in_lots(engine, "merges.find", asker, matches, merging.TOGETHER, merging.propose)
 
 
@@ -117,7 +117,7 @@ def merge(
     def body(work: Work) -> str:
         if not is_proposal:
             return merging.unite(work, [str(work.load(id, "m").id) for id in ids], content, reason)
-        proposal: Merge = work.load(str(memories), "g")
+        proposal: MergeState = work.load(str(memories), "g")
         if proposal.status == domain.PROPOSED:
             work.rows.flush()
             if why := merging.why_obsolete(work.connection(), proposal):
@@ -141,10 +141,10 @@ def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
-        proposal: Merge = work.load(id, "g")
+        proposal: MergeState = work.load(id, "g")
         work.need("projects")
         work.project = proposal.project
-        for event in domain.decide(domain.Reject(reason), proposal):
+        for event in domain.decide(domain.RejectMerge(reason), proposal):
             work.emit(proposal.id, event, first=proposal.row)
         return proposal.id
 
@@ -173,7 +173,7 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     return merge_answers.ConflictReport(found=answer)
 
 
-def record_conflicts(engine: Engine, asker: Who, matches: Sequence[conflict_rules.Found]) -> list[str]:
+def record_conflicts(engine: Engine, asker: Who, matches: Sequence[conflict_rules.ConflictingMemories]) -> list[str]:
     return _in_lots(engine, "conflicts.find", asker, matches, conflict_rules.TOGETHER, conflict_rules.record)
 
 
@@ -189,7 +189,7 @@ def resolve(
         raise RejectedError("a resolution needs either keep=MEMORY or both=True, and not both of them")
 
     def body(work: Work) -> str:
-        conflict: Conflict = work.load(id, "k")
+        conflict: ConflictState = work.load(id, "k")
         work.project = conflict.project
         if keep is None:
             conflict_rules.both(work, conflict, reason)
@@ -213,7 +213,7 @@ def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
     ``stop`` is called between lots; when it returns True, the rest is left.
     """
 
-    def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
+    def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.ConflictingMemories]:
         return conflict_rules.search(connection, user, after=after)
 
     return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(record_conflicts, engine), stop)
@@ -225,7 +225,7 @@ def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:
     ``stop`` is called between lots; when it returns True, the rest is left.
     """
 
-    def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.Found]:
+    def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.NearDuplicates]:
         return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
 
     return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine), stop)

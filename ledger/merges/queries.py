@@ -9,9 +9,9 @@ from typing import TypeVar
 from ledger.domain import conflict as conflict_domain
 from ledger.domain import merge as domain
 from ledger.domain.confidence import shown
-from ledger.domain.conflict import Conflict
+from ledger.domain.conflict import ConflictState
 from ledger.domain.memory import since
-from ledger.domain.merge import Merge
+from ledger.domain.merge import MergeState
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
@@ -22,7 +22,7 @@ from ledger.policies import merging
 from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
-S = TypeVar("S", Conflict, Merge)
+S = TypeVar("S", ConflictState, MergeState)
 A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
 _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
 
@@ -33,7 +33,7 @@ def list_merges(
     """Return merges in one of these statuses, newest first; no statuses mean every status."""
     stored = {domain.PROPOSED if status == domain.OBSOLETE else status for status in statuses} or domain.STATUSES
 
-    def read(connection: Connection, before: int | None, count: int) -> list[Merge]:
+    def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
         return merges.listing(connection, user, sorted(stored), before, count)
 
     return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
@@ -46,7 +46,7 @@ def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
         return merge_answer(connection, state) if state is not None else None
 
 
-def merge_answer(connection: Connection, state: Merge) -> merge_answers.Merge:
+def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Merge:
     members = [member for id in state.memories if (member := conflicts.member(connection, id)) is not None]
     why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
     content = state.content
@@ -72,7 +72,7 @@ def list_conflicts(
 ) -> list[merge_answers.Conflict]:
     """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
 
-    def read(connection: Connection, before: int | None, count: int) -> list[Conflict]:
+    def read(connection: Connection, before: int | None, count: int) -> list[ConflictState]:
         return conflicts.listing(connection, user, before, count)
 
     return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
@@ -85,7 +85,7 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
         return conflict_answer(connection, state) if state is not None else None
 
 
-def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Conflict:
+def conflict_answer(connection: Connection, state: ConflictState) -> merge_answers.Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
     active = [member for member in members if member.status == "active" and not member.quarantined]
     newest = max(active, key=since).id if status == conflict_domain.OPEN else None

@@ -11,7 +11,7 @@ from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
 
 if TYPE_CHECKING:
-    from ledger.domain.observation import Observation as ObservationState
+    from ledger.domain.observation import ObservationState as ObservationState
 
 
 class ObservationSource(Answer, frozen=True, kw_only=True):

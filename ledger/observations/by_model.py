@@ -13,22 +13,30 @@ from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import answer_texts, event_data, load, text_of
 from ledger.engine.work import Work
 from ledger.language import consolidator, models
-from ledger.language.asking import Asked, ask, check_outside, check_trusted
-from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
-from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
+from ledger.language.asking import ModelReply, ask, check_outside, check_trusted
+from ledger.language.calls import KEPT, ActionOutcome, dropped, emit_call, emit_failure, joined
+from ledger.language.consolidator import (
+    CLAMPED,
+    CONSOLIDATOR,
+    OF_EACH,
+    SHOWN,
+    STALE_SHOWN,
+    ConsolidationBatch,
+    ConsolidationOutcome,
+)
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.observations import rounds
 from ledger.observations.queries import withheld
-from ledger.observations.rounds import INTERACTIONS, MESSAGES, News, Run, completed, emit_failed_run
+from ledger.observations.rounds import INTERACTIONS, MESSAGES, ConsolidationRun, News, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
-from ledger.policies.consolidation import USER, Piece
+from ledger.policies.consolidation import USER, SourcePiece
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import consolidations
@@ -48,7 +56,7 @@ def consolidator_of(engine: Engine, using: str | None) -> str:
     return CONSOLIDATOR if using != "grouping" and engine.model is not None else GROUPING
 
 
-def by_model(engine: Engine, run: Run) -> None:
+def by_model(engine: Engine, run: ConsolidationRun) -> None:
     if run.least > 1 and len((news := _for_model(engine, run)).pieces) + len(news.observations) < run.least:
         return
     while (news := _for_model(engine, run)).pieces or news.observations:
@@ -59,7 +67,7 @@ def by_model(engine: Engine, run: Run) -> None:
     _reword_by_rules(engine, run)
 
 
-def _for_model(engine: Engine, run: Run) -> News:
+def _for_model(engine: Engine, run: ConsolidationRun) -> News:
     """Return the sources and stale observations that the model was not yet asked about."""
     with engine.reading() as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
@@ -74,9 +82,9 @@ def _for_model(engine: Engine, run: Run) -> News:
     return News(head, after, pieces, stale)
 
 
-def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> list[Piece]:
+def _whole_turns(connection: Connection, pieces: Sequence[SourcePiece], user: str) -> list[SourcePiece]:
     """Return each turn or message as a whole, instead of its sentences."""
-    whole: dict[str, Piece] = {}
+    whole: dict[str, SourcePiece] = {}
     for piece in pieces:
         if piece.id not in whole:
             state = load(connection, piece.id, "i", user) if piece.id[0] == "i" else None
@@ -86,7 +94,7 @@ def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> 
     return [piece for piece in whole.values() if piece.text]
 
 
-def _spoken_in(connection: Connection, state: Interaction) -> str:
+def _spoken_in(connection: Connection, state: InteractionState) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
@@ -105,7 +113,7 @@ def _asked_model(engine: Engine) -> Model:
 # --- one call ------------------------------------------------------------------------------------------------
 
 
-def _one_call(engine: Engine, run: Run, news: News) -> bool:
+def _one_call(engine: Engine, run: ConsolidationRun, news: News) -> bool:
     """Ask about the next few sources; return True if the run shall continue."""
     check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
@@ -135,7 +143,7 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
     return True
 
 
-def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple[int, int]]]:
+def _batch(engine: Engine, run: ConsolidationRun, news: News) -> tuple[ConsolidationBatch, int, list[tuple[int, int]]]:
     """Return the next sources with the observations near them, the position that they reach, and the ranges that are read."""
     new = _first(news.pieces, run)
     end = len(new) == len(news.pieces)
@@ -150,7 +158,7 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
             if not observation.stale and observation.live and observation.state.id not in held
         ]
         fresh = fresh[: SHOWN - len(stale)]
-        batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
+        batch = ConsolidationBatch(list(new), len(new), [*stale, *fresh], len(stale))
         for number, observation in enumerate(stale, 1):
             batch.of_stale[number] = _with_sources_of(connection, run, batch, observation)
         streams = [piece.id for piece in batch.sources] + [seen.state.id for seen in batch.observations]
@@ -158,7 +166,9 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
     return batch, upto, list(ranges)
 
 
-def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sourced) -> list[int]:
+def _with_sources_of(
+    connection: Connection, run: ConsolidationRun, batch: ConsolidationBatch, stale: Sourced
+) -> list[int]:
     """Return the numbers of some live sources of a stale observation, newest first; the sources are added to the batch."""
     known = {piece_shown.id: number for number, piece_shown in enumerate(batch.sources, 1)}
     numbers: list[int] = []
@@ -173,21 +183,24 @@ def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sour
     return numbers
 
 
-def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
+def _piece_of(connection: Connection, run: ConsolidationRun, id: str) -> SourcePiece | None:
     if (place := message_place(id)) is not None:
         messages = consolidations.messages(connection, run.scope, among=[place[1]])
         return next(
-            (Piece(id, m.row, m.position, m.at, _text_of_message(connection, m.row), (), USER) for m in messages), None
+            (SourcePiece(id, m.row, m.position, m.at, _text_of_message(connection, m.row), (), USER) for m in messages),
+            None,
         )
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
         return None
     if id[0] == "m":
-        return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
-    return Piece(id, state.row, state.position, state.time, _spoken_in(connection, state), (), USER)
+        return SourcePiece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
+    return SourcePiece(id, state.row, state.position, state.time, _spoken_in(connection, state), (), USER)
 
 
-def _nearest(engine: Engine, connection: Connection, run: Run, new: Sequence[Piece]) -> list[Sourced]:
+def _nearest(
+    engine: Engine, connection: Connection, run: ConsolidationRun, new: Sequence[SourcePiece]
+) -> list[Sourced]:
     """Return the observations of the scope that are nearest to any of these sources by words, best first."""
     scores: Counter[int] = Counter()
     for piece in new:
@@ -206,23 +219,23 @@ def _nearest(engine: Engine, connection: Connection, run: Run, new: Sequence[Pie
 
 def _record_answer(
     engine: Engine,
-    run: Run,
+    run: ConsolidationRun,
     after: int,
-    batch: Batch,
-    call: tuple[ModelRequest, Asked, Parsed, list[tuple[int, int]]],
+    batch: ConsolidationBatch,
+    call: tuple[ModelRequest, ModelReply, Parsed, list[tuple[int, int]]],
     upto: int,
-) -> Answered | None:
+) -> ConsolidationOutcome | None:
     """Record the results of the actions, the progress, and the call in one append; None if the sources are still to be done."""
     request, completion, parsed, ranges = call
-    done: list[Answered] = []
+    done: list[ConsolidationOutcome] = []
 
     def body(work: Work) -> str:
         work.project = run.scope.project
         shown = [piece.id for piece in batch.sources] + [observation.state.id for observation in batch.observations]
         if rounds.overtaken(work, run, after):
-            taken = [Taken(action.what, "overtaken") for action in parsed.actions]
+            taken = [ActionOutcome(action.what, "overtaken") for action in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
-            taken = [Taken(action.what, consolidator.ERASED) for action in parsed.actions]
+            taken = [ActionOutcome(action.what, consolidator.ERASED) for action in parsed.actions]
         else:
             answer = consolidator.take(work, run.scope, batch, parsed)
             answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
@@ -243,7 +256,12 @@ def _record_answer(
 
 
 def _record_model_failure(
-    engine: Engine, run: Run, request: ModelRequest, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
+    engine: Engine,
+    run: ConsolidationRun,
+    request: ModelRequest,
+    error: ModelError,
+    ranges: Sequence[tuple[int, int]],
+    head: int,
 ) -> None:
     """Record a failed call and its purpose; the sources stay new."""
 
@@ -259,7 +277,7 @@ def _record_model_failure(
 # --- observations that the model left stale ------------------------------------------------------------------
 
 
-def _reword_by_rules(engine: Engine, run: Run) -> None:
+def _reword_by_rules(engine: Engine, run: ConsolidationRun) -> None:
     """Reword by the rules each stale observation that the model left stale: its text becomes that of a live source."""
     with engine.reading() as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
@@ -286,7 +304,7 @@ def _reword_by_rules(engine: Engine, run: Run) -> None:
     run.position = max(run.position, resolving.position)
 
 
-def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
+def _first(pieces: Sequence[SourcePiece], run: ConsolidationRun) -> Sequence[SourcePiece]:
     """Return the new sources that fit into one call."""
     count, chars = 0, 0
     most = NEW if run.limit is None else max(1, min(NEW, run.limit - run.sources))
@@ -298,7 +316,7 @@ def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:
     return pieces[:count]
 
 
-def _skipped(answer: Answered, left_over: int) -> dict[str, int]:
+def _skipped(answer: ConsolidationOutcome, left_over: int) -> dict[str, int]:
     """Return the counts of actions that were not used, by reason; "clamped" counts reduced confidences of used actions."""
     skipped = Counter(action.outcome for action in answer.taken if action.outcome != KEPT)
     skipped["too_many"] += left_over

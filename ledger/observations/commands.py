@@ -20,7 +20,7 @@ from ledger.domain.events import (
     ObservationRetracted,
 )
 from ledger.domain.ids import message_place
-from ledger.domain.observation import TEXT_BYTES, Observation
+from ledger.domain.observation import TEXT_BYTES, ObservationState
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_all, read_stream
@@ -96,7 +96,7 @@ def revise(
     reason = check_reason("reason", reason)
     check_text("content", content, max_bytes=TEXT_BYTES)
 
-    def body(work: Work, state: Observation) -> None:
+    def body(work: Work, state: ObservationState) -> None:
         cited = [support.source for support in observations.support_of(work.rows, state.row) if not support.withdrawn]
         alive = rules_of_evidence.live(work, cited)
         if state.status == "active":
@@ -109,7 +109,7 @@ def revise(
                 )
             rules_of_evidence.refuse_duplicate(work, state, content, "revise")
         written = tuple(source for source in cited if source in alive)
-        command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
+        command = domain.ReviseObservation(content, "curated", None, None, BY_HAND, written, reason)
         rules_of_evidence.emit(work, state, command)
 
     return _change_observation(engine, "revise", id, body, asker, (id, content, reason))
@@ -121,7 +121,7 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
         return of_memories.retract(engine.writer, asker, id, reason)
     command = domain.Retire("curated", reason=check_reason("reason", reason))
 
-    def body(work: Work, state: Observation) -> None:
+    def body(work: Work, state: ObservationState) -> None:
         rules_of_evidence.emit(work, state, command)
 
     return _change_observation(engine, "retract", id, body, asker, (id, reason))
@@ -143,10 +143,10 @@ def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> SourceAnsw
 def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> observation_answers.Observation:
     reason = check_reason("reason", reason)
 
-    def body(work: Work, state: Observation) -> None:
+    def body(work: Work, state: ObservationState) -> None:
         if state.status == "retracted":
             rules_of_evidence.refuse_duplicate(work, state, state.text or "", "restore")
-        rules_of_evidence.emit(work, state, domain.Restore(reason))
+        rules_of_evidence.emit(work, state, domain.RestoreObservation(reason))
 
     return _change_observation(engine, "restore", id, body, asker, (id, reason))
 
@@ -264,10 +264,10 @@ def _withdrawal(
 
 
 def _change_observation(
-    engine: Engine, verb: str, id: str, body: Callable[[Work, Observation], None], asker: Who, arguments: object
+    engine: Engine, verb: str, id: str, body: Callable[[Work, ObservationState], None], asker: Who, arguments: object
 ) -> observation_answers.Observation:
     def on_observation(work: Work) -> str:
-        state: Observation = work.load(id, "o")
+        state: ObservationState = work.load(id, "o")
         work.need("quarantine")
         work.project = state.project
         body(work, state)
@@ -307,7 +307,7 @@ def _source_id(work: Work, id: str, project: str | None) -> str:
     return source
 
 
-def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
+def _absorb(work: Work, known: ObservationState, formed: ObservationFormed) -> None:
     """Add the sources to an observation with the same text; a stale observation counts as worded from them now.
 
     The whole attempt is recorded, once for each actor unless it adds evidence: if the first forming becomes void, the attempt
@@ -330,11 +330,11 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         text, written = known.text or "", formed.written_from
-        command = domain.Revise(text, "curated", None, None, BY_HAND, written)
+        command = domain.ReviseObservation(text, "curated", None, None, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
 
 
-def _formed_by(work: Work, known: Observation) -> set[str | None]:
+def _formed_by(work: Work, known: ObservationState) -> set[str | None]:
     """Return the actors whose forming of the observation is in effect."""
     connection = work.connection()
     events = read_stream(connection, known.id, 2**62)

@@ -23,7 +23,7 @@ from ledger.interactions.commands import has_to_wait
 from ledger.memories.sources import source_list
 from ledger.observations import by_model, rounds
 from ledger.observations.answers import ConsolidationReport
-from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, MESSAGES, Run, emit_failed_run
+from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, MESSAGES, ConsolidationRun, emit_failed_run
 from ledger.policies import consolidation
 from projections.core.rows import Connection
 from projections.views import consolidations, control, observations, projects
@@ -122,7 +122,9 @@ def consolidate_by_policy(
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
-    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, least=least, looks=True, stop=stop)
+    run = ConsolidationRun(
+        pending.over, pending.scope, asker, consolidator=using, limit=most, least=least, looks=True, stop=stop
+    )
     try:
         look = rounds.by_rules if using == GROUPING else by_model.by_model
         look(engine, run)
@@ -137,7 +139,7 @@ def consolidate_by_policy(
     return {**run.counts, "sources": run.sources}
 
 
-def _record_failed_run(engine: Engine, run: Run, error: str) -> None:
+def _record_failed_run(engine: Engine, run: ConsolidationRun, error: str) -> None:
     def body(work: Work) -> str:
         emit_failed_run(work, run, max(run.position, 1), error)
         return LEDGER_STREAM
@@ -154,7 +156,7 @@ def _consolidation(
     using: str | None,
     limit: int | None,
     asker: Who,
-) -> Run:
+) -> ConsolidationRun:
     if asker.key is not None:
         raise RejectedError(
             "a consolidation takes no idempotency_key: a second call continues from the end of the last run anyway"
@@ -174,7 +176,7 @@ def _consolidation(
         if source_ids:
             source_ids, place = _found(connection, source_ids, asker.user, project, place)
     over = ASKED if source_ids else over
-    return Run(
+    return ConsolidationRun(
         over,
         Scope(asker.user, place, labels),
         asker,

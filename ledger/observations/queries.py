@@ -9,7 +9,7 @@ from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.message import readable, whole_parts
-from ledger.domain.observation import Observation
+from ledger.domain.observation import ObservationState
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.engine.snapshot import (
@@ -29,7 +29,9 @@ UNSUPPORTED = "unsupported"  # the status of an active observation without a liv
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 
-def observation_answers(connection: Connection, states: Sequence[Observation], as_of: str) -> list[answers.Observation]:
+def observation_answers(
+    connection: Connection, states: Sequence[ObservationState], as_of: str
+) -> list[answers.Observation]:
     """Return observations as they are in a snapshot, with their sources dated, and their trend at ``as_of`` (stored form)."""
     proofs = observations.evidence(connection, [state.row for state in states])
     names = projects.names(connection, {state.project for state in states})
@@ -48,7 +50,7 @@ def observation_answers(connection: Connection, states: Sequence[Observation], a
     return shown
 
 
-def withheld(connection: Connection, states: Iterable[Observation]) -> set[str]:
+def withheld(connection: Connection, states: Iterable[ObservationState]) -> set[str]:
     """Return the ids of the observations whose present wording is in quarantine."""
     by_id = {state.id: state for state in states}
     return {

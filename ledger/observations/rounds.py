@@ -11,9 +11,9 @@ from ledger.domain import question
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.message import whole_parts
-from ledger.domain.observation import Revise
+from ledger.domain.observation import ReviseObservation
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.turns import own_texts
 from ledger.engine.engine import Engine
@@ -23,7 +23,14 @@ from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
-from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
+from ledger.policies.consolidation import (
+    COUNTED,
+    USER,
+    ConsolidationPlanner,
+    ConsolidationStep,
+    ScopeMaterial,
+    SourcePiece,
+)
 from ledger.policies.evidence import BY_HAND
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
@@ -43,7 +50,7 @@ TURNS = 2_000  # older turns, and as many messages, with which new ones are comp
 ACTIONS = 1_000  # actions listed in a report
 
 
-class Run(Struct):
+class ConsolidationRun(Struct):
     """A run of a consolidation: its request, and its results so far."""
 
     over: str
@@ -103,21 +110,21 @@ class News(Struct):
 
     head: int
     after: int
-    pieces: list[Piece]
+    pieces: list[SourcePiece]
     observations: list[Sourced]  # observations that have to be looked at again
 
 
 # --- by rules ----------------------------------------------------------------------------------------------------
 
 
-def by_rules(engine: Engine, run: Run) -> None:
+def by_rules(engine: Engine, run: ConsolidationRun) -> None:
     for _ in range(ROUNDS):
         if not _round(engine, run):
             return
     run.skipped["interrupted"] += 1
 
 
-def _round(engine: Engine, run: Run) -> bool:
+def _round(engine: Engine, run: ConsolidationRun) -> bool:
     """Go through the new sources once; return True if another round is needed."""
     again, run.again = run.again, set()
     with engine.reading() as connection:
@@ -127,7 +134,7 @@ def _round(engine: Engine, run: Run) -> bool:
             append(engine, run, news, [], [], news.head, 0)
             return False
         material = _material(engine, connection, run, news)
-    planner = Planner(material, news.pieces)
+    planner = ConsolidationPlanner(material, news.pieces)
     done, first = 0, planner.stale
     for page, upto in _pages(news, run):
         steps, first = [*first, *planner.page(page)], []
@@ -145,7 +152,13 @@ def _round(engine: Engine, run: Run) -> bool:
 
 
 def append(
-    engine: Engine, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
+    engine: Engine,
+    run: ConsolidationRun,
+    news: News,
+    steps: Sequence[ConsolidationStep],
+    page: Sequence[SourcePiece],
+    upto: int,
+    count: int,
 ) -> bool:
     """Record the steps of a page; return False if another run was faster. The results of the steps are noted in the run."""
     if not page and not steps and not run.looks:
@@ -179,12 +192,14 @@ def append(
     return True
 
 
-def overtaken(work: Work, run: Run, after: int) -> bool:
+def overtaken(work: Work, run: ConsolidationRun, after: int) -> bool:
     """Return True if another run has read the same sources meanwhile."""
     return run.over != ASKED and cursor(work.connection(), run) != after
 
 
-def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
+def _regroup(
+    engine: Engine, run: ConsolidationRun, steps: Sequence[ConsolidationStep], came: Sequence[tuple[str, str]]
+) -> None:
     """Offer the formed observations to the next page, and note the sources of steps that have to be repeated."""
     formed = {subject for what, subject in came if what == "formed"}
     with engine.reading() as connection:
@@ -201,7 +216,7 @@ def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tup
 # --- new sources -------------------------------------------------------------------------------------------------
 
 
-def news_of(connection: Connection, run: Run, again: set[str]) -> News:
+def news_of(connection: Connection, run: ConsolidationRun, again: set[str]) -> News:
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
         known = consolidations.sourced(connection, run.scope, sorted(run.only))
@@ -226,7 +241,9 @@ def news_of(connection: Connection, run: Run, again: set[str]) -> News:
     return News(head, after, new, again_due)
 
 
-def _with_those_again(connection: Connection, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
+def _with_those_again(
+    connection: Connection, run: ConsolidationRun, new: list[SourcePiece], again: set[str]
+) -> list[SourcePiece]:
     """Return the new pieces after the sources of steps that have to be repeated."""
     known = {piece.id for piece in new}
     messages = _messages_among(connection, run, sorted(again - known))
@@ -239,7 +256,7 @@ def _with_those_again(connection: Connection, run: Run, new: list[Piece], again:
     return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *messages, *new]
 
 
-def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
+def _pieces_asked(connection: Connection, run: ConsolidationRun) -> list[SourcePiece]:
     rows = {
         kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
         for kind in "mi"
@@ -249,21 +266,21 @@ def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
     return [*pieces, *_pieces_of_turns(connection, turns), *_messages_among(connection, run, run.asked)]
 
 
-def _messages_among(connection: Connection, run: Run, sources: Iterable[str]) -> list[Piece]:
+def _messages_among(connection: Connection, run: ConsolidationRun, sources: Iterable[str]) -> list[SourcePiece]:
     rows = [place[1] for id in sources if (place := message_place(id)) is not None]
     return _pieces_of_messages(connection, consolidations.messages(connection, run.scope, among=rows)) if rows else []
 
 
-def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage]) -> list[Piece]:
+def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage]) -> list[SourcePiece]:
     """Return the statements of persons in these messages, sentence by sentence."""
-    pieces: list[Piece] = []
+    pieces: list[SourcePiece] = []
     for message in messages:
         named, spoken = words_of_message(connection, message.row)
         name, spoken = (named, spoken) if named else speaker(spoken)
         name = USER if not name or name.lower() in PEOPLE else name
         if name.lower() not in ASSISTANTS:
             pieces += [
-                Piece(message.id, message.row, message.position, message.at, sentence, (), name, part)
+                SourcePiece(message.id, message.row, message.position, message.at, sentence, (), name, part)
                 for part, sentence in enumerate(sentences(spoken)[:200])
             ]
     return sorted(pieces, key=lambda piece: (piece.position, piece.order))
@@ -276,9 +293,9 @@ def words_of_message(connection: Connection, row: int) -> tuple[str, str]:
     return data.speaker or "", own_texts(content, whole_parts(data.parts, content, data.content_of), data.content_of)
 
 
-def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> list[Piece]:
+def _pieces_of_turns(connection: Connection, turns: Iterable[InteractionState]) -> list[SourcePiece]:
     """Return the statements of persons in these turns, sentence by sentence; an assistant's statements are no evidence."""
-    pieces: list[Piece] = []
+    pieces: list[SourcePiece] = []
     for state in turns:
         prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
         answer = answer_texts(connection, state)["response"]
@@ -290,7 +307,7 @@ def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> li
                 parts += [(name, sentence) for sentence in sentences(spoken)]
         position = max(state.row, state.response_at or 0)
         pieces += [
-            Piece(state.id, state.row, position, state.time, text, (), name, part)
+            SourcePiece(state.id, state.row, position, state.time, text, (), name, part)
             for part, (name, text) in enumerate(parts[:200])
         ]
     return sorted(pieces, key=lambda piece: (piece.position, piece.order))
@@ -299,7 +316,7 @@ def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> li
 # --- known material ----------------------------------------------------------------------------------------------
 
 
-def _material(engine: Engine, connection: Connection, run: Run, news: News) -> Material:
+def _material(engine: Engine, connection: Connection, run: ConsolidationRun, news: News) -> ScopeMaterial:
     """Return the material that new sources are compared with.
 
     A small scope is read as a whole; of a large scope, the memories and observations with words of the new sources are read.
@@ -315,10 +332,10 @@ def _material(engine: Engine, connection: Connection, run: Run, news: News) -> M
         known = list(map(_piece, consolidations.live_memories(connection, scope)))
     else:
         return _found_by_words(engine, connection, run, news, aside)
-    return Material(consolidations.sourced(connection, scope), _by_source(known, news.pieces), aside)
+    return ScopeMaterial(consolidations.sourced(connection, scope), _by_source(known, news.pieces), aside)
 
 
-def _of_observations(connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
+def _of_observations(connection: Connection, run: ConsolidationRun, news: News, aside: set[str]) -> ScopeMaterial:
     """Return only the observations that need a check, with their sources."""
     sources = sorted({proof.source for observation in news.observations for proof in observation.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
@@ -326,12 +343,14 @@ def _of_observations(connection: Connection, run: Run, news: News, aside: set[st
     turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
     known += _pieces_of_turns(connection, [turn for turn in turns if turn is not None])
     known += _messages_among(connection, run, sources)
-    return Material(news.observations, _by_source(known, []), aside)
+    return ScopeMaterial(news.observations, _by_source(known, []), aside)
 
 
-def _found_by_words(engine: Engine, connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
+def _found_by_words(
+    engine: Engine, connection: Connection, run: ConsolidationRun, news: News, aside: set[str]
+) -> ScopeMaterial:
     scope, rows, worded = run.scope, set[int](), {observation.state.row for observation in news.observations}
-    filters = search.Wanted(scope.user, None, [scope.project])
+    filters = search.MemoryScope(scope.user, None, [scope.project])
     for piece in news.pieces:
         words = question.read(piece.text)
         if words.concepts:
@@ -346,11 +365,11 @@ def _found_by_words(engine: Engine, connection: Connection, run: Run, news: News
     }
     more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
     known = {memory.id: memory for memory in (*matches, *consolidations.memories_of(connection, scope, more))}
-    return Material(sourced, _by_source(map(_piece, known.values()), news.pieces), aside)
+    return ScopeMaterial(sourced, _by_source(map(_piece, known.values()), news.pieces), aside)
 
 
 def _rows_with_words(
-    engine: Engine, connection: Connection, words: question.Question, filters: search.Wanted
+    engine: Engine, connection: Connection, words: question.Question, filters: search.MemoryScope
 ) -> set[int]:
     schema = engine.schema
     for expression in engine.rarity.seen(connection, search.SEARCH, schema).expressions(words):
@@ -378,13 +397,13 @@ def observations_with_words(
 # --- pieces and pages ------------------------------------------------------------------------------------------------
 
 
-def _piece(memory: consolidations.Material) -> Piece:
-    return Piece(memory.id, memory.row, memory.position, memory.at, memory.content, memory.entities)
+def _piece(memory: consolidations.LiveMemory) -> SourcePiece:
+    return SourcePiece(memory.id, memory.row, memory.position, memory.at, memory.content, memory.entities)
 
 
-def _by_source(known: Iterable[Piece], new: Sequence[Piece]) -> dict[str, list[Piece]]:
+def _by_source(known: Iterable[SourcePiece], new: Sequence[SourcePiece]) -> dict[str, list[SourcePiece]]:
     """Return the pieces by their sources; new pieces are kept as the same objects."""
-    by_source: dict[str, list[Piece]] = {}
+    by_source: dict[str, list[SourcePiece]] = {}
     for piece in new:
         by_source.setdefault(piece.id, []).append(piece)
     fresh = set(by_source)
@@ -394,7 +413,7 @@ def _by_source(known: Iterable[Piece], new: Sequence[Piece]) -> dict[str, list[P
     return by_source
 
 
-def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
+def _pages(news: News, run: ConsolidationRun) -> Iterable[tuple[list[SourcePiece], int]]:
     """Yield the new pieces, 200 sources at a time, with the position that each page reaches.
 
     Pieces of one position stay on one page.
@@ -416,13 +435,13 @@ def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
         at = end
 
 
-def emit_failed_run(work: Work, run: Run, upto: int, error: str) -> None:
+def emit_failed_run(work: Work, run: ConsolidationRun, upto: int, error: str) -> None:
     work.project = run.scope.project
     work.emit(LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, run.scope.tags))
 
 
 def completed(
-    run: Run, upto: int, sources: int, came: Iterable[str], skipped: dict[str, int]
+    run: ConsolidationRun, upto: int, sources: int, came: Iterable[str], skipped: dict[str, int]
 ) -> ConsolidationCompleted:
     counts = Counter(came)
     return ConsolidationCompleted(
@@ -436,13 +455,13 @@ def completed(
     )
 
 
-def _text(step: Step) -> str:
+def _text(step: ConsolidationStep) -> str:
     if step.counts == "formed":
         return step.pieces[0].words
-    return next((command.text for command in step.commands if isinstance(command, Revise)), "")
+    return next((command.text for command in step.commands if isinstance(command, ReviseObservation)), "")
 
 
-def cursor(connection: Connection, run: Run) -> int:
+def cursor(connection: Connection, run: ConsolidationRun) -> int:
     if run.over == ASKED:
         return 0
     scope = run.scope

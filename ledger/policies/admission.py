@@ -16,7 +16,7 @@ from ledger.domain import admitting
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, MemoryRejected
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.policy import REVIEW
 from ledger.domain.text import normalise
 from ledger.domain.turned_down import EXTRACTING, NO, is_yes
@@ -27,12 +27,12 @@ from projections.views import control, duplicates, memories
 GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
 
-def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
+def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> MemoryState | None:
     """Return the oldest memory of a status with the attempt's text, in the project of the command."""
     return same(work, attempt.kind, work.project, attempt.content, status)
 
 
-def is_stated_by(memory: Memory, attempt: MemoryCaptured) -> bool:
+def is_stated_by(memory: MemoryState, attempt: MemoryCaptured) -> bool:
     """Return True if a memory has the same kind and text as an attempt in the memory's own project."""
     if memory.content is None or attempt.content is None:
         return False
@@ -41,19 +41,19 @@ def is_stated_by(memory: Memory, attempt: MemoryCaptured) -> bool:
 
 def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
-) -> Memory | None:
+) -> MemoryState | None:
     """Return the oldest memory of a status and project with this text; memories in the rows ``besides`` do not count."""
     return next(_all_same(work, kind, project, content, status, besides), None)
 
 
 def _all_same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, besides: Collection[int] = ()
-) -> Iterator[Memory]:
+) -> Iterator[MemoryState]:
     if content is None:
         return
     rows = [duplicates.same(work.rows, number, status) for number in _numbers(work, kind, project, content)]
     for row in sorted(chain(*rows)):
-        memory: Memory | None = work.at_row(row, "m") if row not in besides else None
+        memory: MemoryState | None = work.at_row(row, "m") if row not in besides else None
         if memory is not None and normalise(memory.content or "") == normalise(content):
             yield memory
 
@@ -65,7 +65,7 @@ def _numbers(work: Work, kind: str, project: str | None, content: str | None) ->
     return [number for number in numbers if number is not None]
 
 
-def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:
+def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, MemoryState] | None:
     """Return the reason and the memory by which an attempt's text was turned down, if it was.
 
     The memory still exists, or is gone but a person had rejected it, and no person has stated the text since.
@@ -81,7 +81,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     row, position, status = max(noes, key=lambda rejection: rejection[1])
     connection = work.connection()
     for stating_row in (row for number in numbers for row in duplicates.stating(work.rows, number)):
-        memory: Memory | None = work.at_row(stating_row, "m")
+        memory: MemoryState | None = work.at_row(stating_row, "m")
         later = read_stream(connection, memory.id, after=position) if memory is not None else ()
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
             return None
@@ -90,7 +90,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     return (_REASONS[status], gone) if gone is not None else None
 
 
-def is_nobodys_no(work: Work, memory: Memory) -> bool:
+def is_nobodys_no(work: Work, memory: MemoryState) -> bool:
     """Return True if a memory ended without a person's rejection, so that its text may be stated anew.
 
     Such an end is a rejection by rule, or a model's finding in the user's words.
@@ -105,7 +105,7 @@ _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
 _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 
 
-def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = None) -> str:
+def capture(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
     """Record a new memory, or absorb the attempt into an existing one; return the memory's id.
 
     ``replaces`` is an active memory that ends in the same append, and so makes room for the new memory.
@@ -146,7 +146,7 @@ def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
         )
 
 
-def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
+def absorb(work: Work, known: MemoryState, attempt: MemoryCaptured) -> None:
     """Record the full attempt on the memory that states the same, once an hour for each actor, session and sources."""
     who = work.who
     number = duplicates.attempt_digest(work.secret, who.actor, work.session, work.recorded_at, attempt.sources)
@@ -170,7 +170,13 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
 
 
 def admit(
-    work: Work, memory: Memory, status: str, verb: str, content: str | None = None, *, frees: Memory | None = None
+    work: Work,
+    memory: MemoryState,
+    status: str,
+    verb: str,
+    content: str | None = None,
+    *,
+    frees: MemoryState | None = None,
 ) -> None:
     """Raise ``RejectedError`` if a change of status or content breaks the rules of duplicates or of the budget.
 
@@ -197,7 +203,7 @@ def check_budget(
     kind: str,
     content: str | None,
     *,
-    frees: Memory | None = None,
+    frees: MemoryState | None = None,
     pending: Mapping[str, int] | None = None,
 ) -> None:
     """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if another active memory would not fit.

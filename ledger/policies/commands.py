@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import LEDGER_STREAM, PolicyAdopted
-from ledger.domain.policy import OFF, Policy, checked, policy_of
+from ledger.domain.policy import OFF, PolicyState, checked, policy_of
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.who import Who
@@ -16,7 +16,7 @@ from ledger.policies import queries
 from projections.views import control
 
 
-def _check_expiry(policy: Policy) -> None:
+def _check_expiry(policy: PolicyState) -> None:
     """Raise for an expiry that would never take a memory, for only a memory that decays can fall below 0.30."""
     if policy.expire and policy.decay == OFF:
         raise RejectedError(

@@ -18,9 +18,9 @@ from msgspec import Struct
 from ledger.domain import conflict as domain
 from ledger.domain import memory as memory_domain
 from ledger.domain import slots
-from ledger.domain.conflict import Conflict
+from ledger.domain.conflict import ConflictState
 from ledger.domain.events import ConflictFound
-from ledger.domain.memory import Edge, Memory
+from ledger.domain.memory import Edge, MemoryState
 from ledger.domain.slots import Filled
 from ledger.engine.work import Work
 from ledger.policies.merging import Scope
@@ -34,7 +34,7 @@ FILLERS = 8
 _edges = msgspec.json.Decoder(tuple[Edge, ...])
 
 
-class Searched(Struct, frozen=True):
+class SearchedStatement(Struct, frozen=True):
     """A memory as the search saw it."""
 
     row: int
@@ -46,22 +46,22 @@ class Searched(Struct, frozen=True):
     valid_to: str | None
 
 
-class Found(Struct, frozen=True):
+class ConflictingMemories(Struct, frozen=True):
     """Memories that fill a slot with values that cannot both be so by a rule: each with its value, oldest first."""
 
     rule: str
     slot: str
     project: str | None
-    members: tuple[tuple[Searched, str], ...]
+    members: tuple[tuple[SearchedStatement, str], ...]
 
 
-_Filling = tuple[Searched, Filled]
+_Filling = tuple[SearchedStatement, Filled]
 _Decided = set[tuple[str | None, str, frozenset[tuple[str, str]]]]  # (project, slot, two members with their values)
 
 
 def search(
     connection: sqlite3.Connection, user: str, *, scope: Scope = None, after: int | None = None
-) -> tuple[Found, ...]:
+) -> tuple[ConflictingMemories, ...]:
     """Return the conflicts of a user that are not recorded yet; with ``after`` only in slots of memories changed since then."""
     main = cache(partial(projects.main, connection))
     places: set[tuple[str | None, str]] | None = None
@@ -91,7 +91,7 @@ def search(
     return tuple(group for place, fillings in several.items() for group in _among(place, fillings, known, by_edges))
 
 
-def _filled_twice(memories: Iterable[tuple[str | None, Searched]]) -> set[tuple[str | None, str]]:
+def _filled_twice(memories: Iterable[tuple[str | None, SearchedStatement]]) -> set[tuple[str | None, str]]:
     """Return the slots that more than one memory fills. Of the many other slots only a number is kept in memory."""
     seen, filled_twice = set[int](), set[tuple[str | None, str]]()
     for project, memory in memories:
@@ -103,10 +103,10 @@ def _filled_twice(memories: Iterable[tuple[str | None, Searched]]) -> set[tuple[
     return filled_twice
 
 
-def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Searched]:
+def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[SearchedStatement]:
     columns = "row, id, project, content, edges, valid_from, valid_to"
     for row, id, project, content, edges, *valid in memories.active_texts(connection, user, scope, columns):
-        yield Searched(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
+        yield SearchedStatement(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
 
 
 def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
@@ -120,7 +120,7 @@ def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
 
 def _among(
     place: tuple[str | None, str], fillings: Sequence[_Filling], known: _Decided, by_edges: Collection[frozenset[int]]
-) -> Iterator[Found]:
+) -> Iterator[ConflictingMemories]:
     """Yield the groups within one slot that conflicts join, if at least one of their conflicts is new.
 
     Two memories whose edges clash have a conflict by their edges, and no second one by their words.
@@ -140,7 +140,7 @@ def _among(
             group[row] = joined
     for rows in {frozenset(group[left.row]) for (left, _), _ in fresh}:
         members = tuple((memory, filled.value) for memory, filled in fillings if memory.row in rows)
-        yield Found(fillings[0][1].rule, slot, project, members)
+        yield ConflictingMemories(fillings[0][1].rule, slot, project, members)
 
 
 def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
@@ -150,7 +150,7 @@ def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def record(work: Work, conflicts_found: Sequence[Found]) -> None:
+def record(work: Work, conflicts_found: Sequence[ConflictingMemories]) -> None:
     """Record the conflicts whose members are unchanged and that nobody recorded meanwhile. An open conflict of the slot grows."""
     project = work.project
     for conflict in conflicts_found:
@@ -172,7 +172,7 @@ def record(work: Work, conflicts_found: Sequence[Found]) -> None:
     work.project = project
 
 
-def _is_as_seen(seen: tuple[Searched, str], now: Memory | None) -> bool:
+def _is_as_seen(seen: tuple[SearchedStatement, str], now: MemoryState | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
     memory = seen[0]
@@ -180,7 +180,7 @@ def _is_as_seen(seen: tuple[Searched, str], now: Memory | None) -> bool:
     return same == (now.content, now.edges, now.project, now.valid_from, now.valid_to)
 
 
-def _is_covered(known: Collection[Conflict], values: dict[str, str], rule: str) -> bool:
+def _is_covered(known: Collection[ConflictState], values: dict[str, str], rule: str) -> bool:
     """Return True if every two members with clashing values stand in a recorded conflict of the slot."""
     stated = [dict(zip(conflict.members, conflict.values, strict=False)) for conflict in known]
     return all(
@@ -190,12 +190,12 @@ def _is_covered(known: Collection[Conflict], values: dict[str, str], rule: str) 
     )
 
 
-def _about(work: Work, ids: Sequence[str]) -> list[Conflict]:
+def _about(work: Work, ids: Sequence[str]) -> list[ConflictState]:
     rows = dict.fromkeys(row for id in ids for row in conflicts.about(work.rows, id))
     return [conflict for row in rows if (conflict := work.at_row(row, "k")) is not None]
 
 
-def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
+def keep(work: Work, conflict: ConflictState, winner: MemoryState, reason: str) -> None:
     """Let the winner supersede the members that clash with it; the other members stay."""
     states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
     active = [member for member in states if member.status == "active" and not member.quarantined]
@@ -212,6 +212,6 @@ def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
             work.emit(member.id, event, first=member.row)
 
 
-def both(work: Work, conflict: Conflict, reason: str) -> None:
+def both(work: Work, conflict: ConflictState, reason: str) -> None:
     for event in domain.decide(domain.Resolve(domain.ACCEPT, None, (), reason), conflict):
         work.emit(conflict.id, event, first=conflict.row)

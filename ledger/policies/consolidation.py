@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
-from ledger.domain.events import Evidence, ObservationFormed
+from ledger.domain.events import EvidenceSource, ObservationFormed
 from ledger.domain.grouping import GROUPING, Compared, Groups, central, likeness, read, wording
 from ledger.domain.near import rarest_first
-from ledger.domain.observation import Observation
+from ledger.domain.observation import ObservationState
 from ledger.engine.work import Work
 from ledger.policies.evidence import BY_HAND, duplicate
 from projections.views import consolidations, observations
@@ -31,7 +31,7 @@ COUNTED = ("formed", "revised", "retracted", "refreshed")
 USER = "user"  # the speaker of a prompt without a name
 
 
-class Piece(Struct, frozen=True, eq=False):
+class SourcePiece(Struct, frozen=True, eq=False):
     """A text of a source: a memory's, or one sentence of an interaction.
 
     ``position`` is that of the event with the text, ``at`` is when the text became true in the world, and ``order`` is the
@@ -57,7 +57,7 @@ class Piece(Struct, frozen=True, eq=False):
         return wording(self.text if self.speaker in ("", USER) else f"{self.speaker}: {self.text}")
 
 
-class Step(Struct):
+class ConsolidationStep(Struct):
     """A step of a plan: an observation to form (``seen`` is None), or commands on an existing one.
 
     ``pieces`` are the sources that the step rests on, ``evidence`` those of them that it adds. ``counts`` is the name under which
@@ -65,12 +65,12 @@ class Step(Struct):
     """
 
     counts: str
-    seen: Observation | None = None
-    pieces: tuple[Piece, ...] = ()
-    evidence: tuple[Piece, ...] = ()
+    seen: ObservationState | None = None
+    pieces: tuple[SourcePiece, ...] = ()
+    evidence: tuple[SourcePiece, ...] = ()
     commands: tuple[domain.Command, ...] = ()
     group: Group | None = None
-    after: Step | None = None  # the step without which this step is not taken
+    after: ConsolidationStep | None = None  # the step without which this step is not taken
 
 
 class Group:
@@ -78,12 +78,14 @@ class Group:
 
     __slots__ = ("alone", "joined", "known", "order", "seen")
 
-    def __init__(self, order: int, seen: Observation | None, alone: Piece | None, known: Iterable[str]) -> None:
+    def __init__(
+        self, order: int, seen: ObservationState | None, alone: SourcePiece | None, known: Iterable[str]
+    ) -> None:
         self.order, self.seen, self.alone = order, seen, alone
         self.known = set(known)
-        self.joined: list[Piece] = []
+        self.joined: list[SourcePiece] = []
 
-    def take(self, piece: Piece) -> bool:
+    def take(self, piece: SourcePiece) -> bool:
         """Add a piece; return False if its source already was in the group."""
         if piece.id in self.known:
             return False
@@ -92,21 +94,21 @@ class Group:
         return True
 
 
-class Material(Struct):
+class ScopeMaterial(Struct):
     """The texts of a scope that planning reads.
 
     It holds the observations, every piece by its source, and the sources that are put aside.
     """
 
     observations: list[Sourced]
-    pieces: dict[str, list[Piece]]
+    pieces: dict[str, list[SourcePiece]]
     aside: set[str]
 
 
-class Planner:
+class ConsolidationPlanner:
     """The groups of one scope during the pass over its new sources."""
 
-    def __init__(self, material: Material, new: Sequence[Piece]) -> None:
+    def __init__(self, material: ScopeMaterial, new: Sequence[SourcePiece]) -> None:
         self._material, self._fresh = material, {id(piece) for piece in new}
         self._statements: dict[int, Compared] = {}
         pieces = [piece for of_source in material.pieces.values() for piece in of_source]
@@ -122,13 +124,13 @@ class Planner:
             if id(piece) not in self._fresh and self._is_free(piece):
                 self._add_alone(piece)
 
-    def _read(self, piece: Piece) -> Compared:
+    def _read(self, piece: SourcePiece) -> Compared:
         key = id(piece)
         if key not in self._statements:
             self._statements[key] = read(piece.text, piece.names, piece.speaker)
         return self._statements[key]
 
-    def _is_free(self, piece: Piece) -> bool:
+    def _is_free(self, piece: SourcePiece) -> bool:
         """Return True if a piece is in no observation yet and may join one; of a turn, only this sentence counts."""
         if piece.id in self._material.aside:
             return False
@@ -137,15 +139,15 @@ class Planner:
             return not known
         return not any(likeness(self._read(piece), self._words_of(sourced)) for sourced in known)
 
-    def _add_alone(self, piece: Piece) -> None:
+    def _add_alone(self, piece: SourcePiece) -> None:
         group = Group(piece.order, None, piece, [piece.id])
         self._groups.add(group, self._read(piece), piece.order)
 
     # --- existing observations ---------------------------------------------------------------------------------------
 
-    def _look_at_observations(self) -> list[Step]:
+    def _look_at_observations(self) -> list[ConsolidationStep]:
         """Add the observations whose wordings stand, and return the steps for the others."""
-        steps: list[Step] = []
+        steps: list[ConsolidationStep] = []
         waiting: list[Sourced] = []
         for sourced in self._material.observations:
             if sourced.stale or self._is_reworded(sourced):
@@ -173,14 +175,14 @@ class Planner:
                     return self._read(piece)
         return read(state.text or "")
 
-    def _add_observation(self, state: Observation, compared: Compared, sourced: Sourced) -> None:
+    def _add_observation(self, state: ObservationState, compared: Compared, sourced: Sourced) -> None:
         first = min((piece.order for piece in self._pieces_of(sourced)), default=state.row << 8)
         group = Group(first, state, None, (proof.source for proof in sourced.proofs if not proof.withdrawn))
         self._groups.add(group, compared, first)
 
-    def _pieces_of(self, sourced: Sourced) -> list[Piece]:
+    def _pieces_of(self, sourced: Sourced) -> list[SourcePiece]:
         """Return the texts of the observation's live sources that are like its wording, one for each source."""
-        matches: list[Piece] = []
+        matches: list[SourcePiece] = []
         compared = read(sourced.state.text or "")
         for proof in sourced.live:
             pieces = self._material.pieces.get(proof.source, ())
@@ -190,16 +192,16 @@ class Planner:
             matches += pieces
         return matches
 
-    def _again(self, sourced: Sourced) -> list[Step]:
+    def _again(self, sourced: Sourced) -> list[ConsolidationStep]:
         """Return the steps for an observation that needs a check; no steps if rules can do nothing."""
         state = sourced.state
         if state.consolidator == BY_HAND:
             return []
         if not [proof for proof in sourced.proofs if not proof.withdrawn]:
-            return [Step("retracted", state, commands=(domain.Retire("no_evidence"),))]
+            return [ConsolidationStep("retracted", state, commands=(domain.Retire("no_evidence"),))]
         if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
             self._add_observation(state, self._words_of(sourced), sourced)
-            return [Step("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
+            return [ConsolidationStep("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(sourced)
         old = read(state.text or "")
         gone = [
@@ -217,30 +219,36 @@ class Planner:
         if nearest is not None and nearest.seen is not None:
             return self._merged(sourced, gone, nearest, nearest.seen)
         self._add_observation(state, self._read(chosen), sourced)
-        return [Step("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
+        return [ConsolidationStep("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
 
     @staticmethod
-    def _without(sourced: Sourced, gone: Sequence[Piece]) -> list[Step]:
+    def _without(sourced: Sourced, gone: Sequence[SourcePiece]) -> list[ConsolidationStep]:
         """Return the steps for an observation none of whose sources has words for it any more."""
         if not gone:
             return []  # without a live source, it waits until a source comes back
         left = {proof.source for proof in sourced.live} - {piece.id for piece in gone}
         retire = () if left else (domain.Retire("no_evidence"),)
-        return [Step("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))]
+        return [
+            ConsolidationStep("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))
+        ]
 
-    def _merged(self, sourced: Sourced, gone: Sequence[Piece], target: Group, into: Observation) -> list[Step]:
+    def _merged(
+        self, sourced: Sourced, gone: Sequence[SourcePiece], target: Group, into: ObservationState
+    ) -> list[ConsolidationStep]:
         """Return the steps for two observations that came to say the same.
 
         All sources move to the other observation, and this one points to it.
         """
         known = target.known | {piece.id for piece in gone}
-        added = tuple(Evidence(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
+        added = tuple(EvidenceSource(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
         target.known.update(evidence.source for evidence in added)
-        moved = Step("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
-        retracted = Step("retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
+        moved = ConsolidationStep("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
+        retracted = ConsolidationStep(
+            "retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved
+        )
         return [moved, retracted] if moved is not None else [retracted]
 
-    def _forget(self, piece: Piece, sourced: Sourced) -> None:
+    def _forget(self, piece: SourcePiece, sourced: Sourced) -> None:
         """Remove a piece from the evidence of an observation."""
         left = [citing for citing in self._cited[piece.id] if citing is not sourced]
         if left:
@@ -250,9 +258,9 @@ class Planner:
 
     # --- new sources -------------------------------------------------------------------------------------------------
 
-    def page(self, new: Sequence[Piece]) -> list[Step]:
+    def page(self, new: Sequence[SourcePiece]) -> list[ConsolidationStep]:
         """Return the steps for the next of the new sources."""
-        steps: list[Step] = []
+        steps: list[ConsolidationStep] = []
         for piece in new:
             if piece.id in self._cited:
                 steps += self._look_at_cited(piece)
@@ -261,28 +269,28 @@ class Planner:
         touched, self._touched = self._touched, []
         return steps + [self._step(group) for group in touched]
 
-    def _place(self, piece: Piece) -> None:
+    def _place(self, piece: SourcePiece) -> None:
         group = self._groups.nearest(self._read(piece))
         if group is None:
             self._add_alone(piece)
         elif piece.id not in group.known:
             self._join(group, piece)
 
-    def _join(self, group: Group, piece: Piece) -> None:
+    def _join(self, group: Group, piece: SourcePiece) -> None:
         if group.take(piece) and group not in self._touched:
             self._touched.append(group)
 
-    def _step(self, group: Group) -> Step:
+    def _step(self, group: Group) -> ConsolidationStep:
         joined, group.joined = tuple(group.joined), []
         if group.seen is not None:
-            return Step("revised", group.seen, joined, joined, (_addition(joined),), group)
+            return ConsolidationStep("revised", group.seen, joined, joined, (_addition(joined),), group)
         assert group.alone is not None
         sources = (group.alone, *joined)
-        return Step("formed", None, sources, sources, (), group)
+        return ConsolidationStep("formed", None, sources, sources, (), group)
 
-    def _look_at_cited(self, piece: Piece) -> list[Step]:
+    def _look_at_cited(self, piece: SourcePiece) -> list[ConsolidationStep]:
         """Return the steps for a revised source, which is withdrawn from observations whose words it no longer says."""
-        steps: list[Step] = []
+        steps: list[ConsolidationStep] = []
         if not piece.id.startswith("m_"):
             return steps  # a turn's text does not change
         for sourced in list(self._cited[piece.id]):
@@ -293,32 +301,32 @@ class Planner:
             if not others:
                 commands += (domain.Retire("no_evidence"),)
             self._forget(piece, sourced)
-            steps.append(Step("revised" if others else "retracted", sourced.state, commands=commands))
+            steps.append(ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands))
         return steps
 
 
-def _withdrawn(pieces: Sequence[Piece]) -> tuple[domain.Command, ...]:
+def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[domain.Command, ...]:
     return (domain.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
 
 
-def _revision(piece: Piece) -> domain.Revise:
-    return domain.Revise(piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,))
+def _revision(piece: SourcePiece) -> domain.ReviseObservation:
+    return domain.ReviseObservation(piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,))
 
 
-def _addition(pieces: Sequence[Piece]) -> domain.Add:
+def _addition(pieces: Sequence[SourcePiece]) -> domain.Add:
     return domain.Add(
         evidence_of(pieces), GROUPING, restores=True
     )  # a piece was withdrawn only while it said otherwise
 
 
-def evidence_of(pieces: Iterable[Piece]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(source, at) for source, at in {piece.id: piece.at for piece in pieces}.items())
+def evidence_of(pieces: Iterable[SourcePiece]) -> tuple[EvidenceSource, ...]:
+    return tuple(EvidenceSource(source, at) for source, at in {piece.id: piece.at for piece in pieces}.items())
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, str]]:
+def record(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> list[tuple[str, str]]:
     """Take every step whose subject is as it was planned; return each outcome with the observation concerned."""
     came: list[tuple[str, str]] = []
     outcomes: dict[int, str] = {}
@@ -336,7 +344,7 @@ def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, s
     return came
 
 
-def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]) -> tuple[str, str]:
+def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], cited: set[str]) -> tuple[str, str]:
     pieces = [piece for piece in step.pieces if id(piece) in alive and piece.id not in cited]
     if len({piece.id for piece in pieces}) < 2 or pieces[0] is not step.pieces[0]:
         return CHANGED, ""
@@ -368,8 +376,8 @@ def unfit(work: Work, text: str) -> str:
     return SECRET if policy.secrets == "refuse" and work.secret_in(text) else ""
 
 
-def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
-    current: Observation | None = work.at_row(seen.row, "o")
+def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: set[int]) -> str:
+    current: ObservationState | None = work.at_row(seen.row, "o")
     if current is None or _as_it_reads(current) != _as_it_reads(seen):
         return CHANGED
     commands = step.commands
@@ -379,7 +387,7 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
     for command in commands:
-        if not isinstance(command, domain.Revise):
+        if not isinstance(command, domain.ReviseObservation):
             continue
         if why := unfit(work, command.text):
             return why
@@ -388,7 +396,7 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
     return step.counts if applied(work, current, commands) else CHANGED
 
 
-def applied(work: Work, current: Observation, commands: Iterable[domain.Command]) -> bool:
+def applied(work: Work, current: ObservationState, commands: Iterable[domain.Command]) -> bool:
     """Emit the events of these commands on an observation; return True if there were any."""
     supports = observations.support_of(work.rows, current.row)
     events = [event for command in commands for event in domain.decide(command, current, supports)]
@@ -397,11 +405,11 @@ def applied(work: Work, current: Observation, commands: Iterable[domain.Command]
     return bool(events)
 
 
-def _as_it_reads(state: Observation) -> tuple[object, ...]:
+def _as_it_reads(state: ObservationState) -> tuple[object, ...]:
     return (state.text, state.status, state.written_from, state.stale, state.confidence, state.tags)
 
 
-def _unchanged(work: Work, pieces: Sequence[Piece]) -> set[int]:
+def _unchanged(work: Work, pieces: Sequence[SourcePiece]) -> set[int]:
     """Return the identities of the pieces that are live and have the text they had when they were read."""
     live = observations.live(work.connection(), {piece.id for piece in pieces})
     unchanged: set[int] = set()
@@ -412,7 +420,7 @@ def _unchanged(work: Work, pieces: Sequence[Piece]) -> set[int]:
     return unchanged
 
 
-def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[Step]) -> set[str]:
+def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> set[str]:
     """Return the sources of observations to be formed from which another observation of the scope was formed meanwhile."""
     source_ids = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
     return consolidations.cited(work.connection(), scope, sorted(source_ids), GROUPING)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, RelationRemoved
-from ledger.domain.memory import Edge, Memory, Relate
+from ledger.domain.memory import Edge, MemoryState, Relate
 from ledger.domain.text import check_text
 from ledger.engine.work import Work
 from ledger.types import Triple
@@ -41,7 +41,7 @@ def edge_list(relations: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
     return tuple(commands)
 
 
-def relate(work: Work, memory: Memory, command: Relate) -> None:
+def relate(work: Work, memory: MemoryState, command: Relate) -> None:
     """Add an edge to a memory, and retract the edges of other memories that it contradicts."""
     events = memory_domain.decide(command, memory)
     if events and memory.status == "active":
@@ -95,7 +95,7 @@ def retire_others(
                 limit=RETIRED,
             )
         for row, (source, relation, target) in matches:
-            contradicting: Memory | None = work.at_row(row, "m") if row not in besides else None
+            contradicting: MemoryState | None = work.at_row(row, "m") if row not in besides else None
             if contradicting is not None and contradicting.id != by:
                 words = (source, relation, target)
                 asserted = (
@@ -107,7 +107,7 @@ def retire_others(
                 _emit_once(work, contradicting, retracted)
 
 
-def _emit_once(work: Work, memory: Memory, retracted: RelationRemoved) -> None:
+def _emit_once(work: Work, memory: MemoryState, retracted: RelationRemoved) -> None:
     """Emit a retraction under the other memory's project, unless another new edge already caused it."""
     if not any(stream == memory.id and data == retracted for stream, _, data, *_ in work.emitted):
         project, work.project = work.project, memory.project

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from ledger.domain import observation as domain
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import Evidence
-from ledger.domain.observation import Observation, Support
+from ledger.domain.events import EvidenceSource
+from ledger.domain.observation import ObservationState, Support
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.policies.bulk import check_size
@@ -33,7 +33,7 @@ def live(work: Work, sources: Iterable[str]) -> set[str]:
     return observations.live(work.connection(), sources)
 
 
-def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
+def dated(work: Work, sources: Sequence[str]) -> tuple[EvidenceSource, ...]:
     """Return live sources, given by their full ids, as evidence with the time at which each became true in the world.
 
     Raises:
@@ -47,7 +47,7 @@ def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
             subject=dead[0],
         )
     times = observations.times_of(work.connection(), sources)
-    return tuple(Evidence(source, times[source]) for source in sources)
+    return tuple(EvidenceSource(source, times[source]) for source in sources)
 
 
 # --- duplicates ------------------------------------------------------------------------------------------------------
@@ -55,18 +55,18 @@ def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
 
 def duplicate(
     work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
-) -> Observation | None:
+) -> ObservationState | None:
     """Return the oldest active observation of this user with these words in this scope."""
     statements = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
     numbers = [number for statement in statements if (number := observations.statement(*statement)) is not None]
     for row in sorted(row for number in numbers for row in observations.with_statement(work.rows, number)):
-        known: Observation | None = work.at_row(row, "o") if row != besides else None
+        known: ObservationState | None = work.at_row(row, "o") if row != besides else None
         if known is not None and normalise(known.text or "") == normalise(text):
             return known
     return None
 
 
-def refuse_duplicate(work: Work, observation: Observation, text: str, verb: str) -> None:
+def refuse_duplicate(work: Work, observation: ObservationState, text: str, verb: str) -> None:
     """Raise ``RejectedError`` if the change would make a second observation of a scope with the same words."""
     same = duplicate(work, observation.project, observation.tags, text, besides=observation.row)
     if same is not None:
@@ -85,9 +85,9 @@ def _committed(work: Work) -> Connection:
     return work.connection()
 
 
-def _changeable(work: Work, row: int) -> Observation | None:
+def _changeable(work: Work, row: int) -> ObservationState | None:
     """Return the observation; None if it was erased."""
-    state: Observation | None = work.at_row(row, "o")
+    state: ObservationState | None = work.at_row(row, "o")
     return None if state is None or state.status == domain.ERASED else state
 
 
@@ -95,7 +95,7 @@ def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bo
     """Withdraw sources from all observations; an observation without another live source is retracted, the others are stale."""
     rows = observations.supported_by(_committed(work), sources)
     check_size(len(rows), exclusive=exclusive)
-    touched: list[tuple[Observation, list[Support], list[str]]] = []
+    touched: list[tuple[ObservationState, list[Support], list[str]]] = []
     for row in rows:
         if (state := _changeable(work, row)) is not None:
             supports = observations.support_of(work.rows, row)
@@ -120,11 +120,11 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
             continue
         supports = observations.support_of(work.rows, row)
         own = [support for support in supports if support.source in sources and support.withdrawn in ("", "asked")]
-        evidence = tuple(Evidence(support.source, support.at) for support in own if support.withdrawn)
+        evidence = tuple(EvidenceSource(support.source, support.at) for support in own if support.withdrawn)
         emit(work, state, domain.Add(evidence, BY_HAND, restores=True), supports)
         lives = any(support.source in alive for support in own)
         if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
-            emit(work, state, domain.Restore(reason))
+            emit(work, state, domain.RestoreObservation(reason))
             state = replace(state, status="active")
         waits_for_others = any(support.withdrawn == "asked" for support in supports if support.source not in sources)
         if (state.status, state.stale, waits_for_others) == ("active", "withdrawn", False):
@@ -132,7 +132,7 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
     check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
 
 
-def emit(work: Work, state: Observation, command: domain.Command, supports: Sequence[Support] = ()) -> None:
+def emit(work: Work, state: ObservationState, command: domain.Command, supports: Sequence[Support] = ()) -> None:
     work.project = state.project
     for event in domain.decide(command, state, supports):
         work.emit(state.id, event, first=state.row)

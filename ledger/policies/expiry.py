@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
-from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy
+from ledger.domain.memory import MemoryState
+from ledger.domain.policy import PolicyState
 from ledger.domain.times import days_between, fixed
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
@@ -28,7 +28,7 @@ REJECTING, IDLE = "policy:expiry", "idle/1"
 PAGE = 500
 
 
-def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
+def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
     """Yield the memories of every user who lets them expire whose effective confidence at ``as_of`` is below 0.30."""
     policies = {user: control.policy(connection, user) for user in control.users_with(connection, "expire", True)}
     if not policies:
@@ -46,20 +46,20 @@ def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
         after = page[-1].row
 
 
-def _has_faded(connection: sqlite3.Connection, memory: Memory, policy: Policy, as_of: str) -> bool:
+def _has_faded(connection: sqlite3.Connection, memory: MemoryState, policy: PolicyState, as_of: str) -> bool:
     idle = memory.status == "active" and not memory.reference_count
     long_idle = idle and days_between(memory.active_at, as_of) >= rules.DECAY_IDLE_DAYS
     faded = policy.expire and long_idle and effective(memory, policy, as_of) < rules.EXPIRY_CONFIDENCE
     return faded and _is_untouched(connection, memory, as_of, rules.DECAY_IDLE_DAYS)
 
 
-def _is_untouched(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
+def _is_untouched(connection: sqlite3.Connection, memory: MemoryState, as_of: str, days: int) -> bool:
     """Return True if no event of the memory was recorded for so many days; the undo of its expiry counts as an event too."""
     last = read_event(connection, memory.position)
     return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
 
 
-def effective(memory: Memory, policy: Policy, as_of: str) -> int:
+def effective(memory: MemoryState, policy: PolicyState, as_of: str) -> int:
     """Return the confidence of a memory at a time, in millionths, after the decay that the policy asks for."""
     return rules.effective(
         memory.confidence,
@@ -70,7 +70,7 @@ def effective(memory: Memory, policy: Policy, as_of: str) -> int:
     )
 
 
-def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
+def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
     """Yield the candidates of every user that were idle for as long as the user's policy lets them wait."""
     for user in memories.users(connection, "candidate", quarantined=True):
         days = control.policy(connection, user).candidate_days
@@ -78,28 +78,28 @@ def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
         yield from (memory for memory in waiting if _has_waited(connection, memory, as_of, days))
 
 
-def _has_waited(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
+def _has_waited(connection: sqlite3.Connection, memory: MemoryState, as_of: str, days: int) -> bool:
     """Return True if a candidate had no change, no second proposal and no undo for so many days."""
     if not days or memory.status != "candidate" or days_between(memory.active_at, as_of) < days:
         return False
     return _is_untouched(connection, memory, as_of, days)
 
 
-def reject(work: Work, seen: Memory, as_of: str) -> str:
+def reject(work: Work, seen: MemoryState, as_of: str) -> str:
     """Reject the candidate under the lock, if it still waits."""
-    memory: Memory | None = work.at_row(seen.row, "m")
+    memory: MemoryState | None = work.at_row(seen.row, "m")
     days = work.policy().candidate_days
     if memory is not None and _has_waited(work.connection(), memory, as_of, days):
         work.project = memory.project
         reason = f"nobody decided about it for {days} days, by {as_of[:10]}"
-        for event in memory_domain.decide(memory_domain.Reject(reason, IDLE), memory):
+        for event in memory_domain.decide(memory_domain.RejectMemory(reason, IDLE), memory):
             work.emit(memory.id, event, first=memory.row)
     return seen.id
 
 
-def record(work: Work, seen: Memory, as_of: str) -> str:
+def record(work: Work, seen: MemoryState, as_of: str) -> str:
     """Supersede the memory without a successor under the lock, if its confidence is still too low."""
-    memory: Memory | None = work.at_row(seen.row, "m")
+    memory: MemoryState | None = work.at_row(seen.row, "m")
     policy = work.policy()
     if memory is not None and _has_faded(work.connection(), memory, policy, as_of):
         reason = f"effective confidence {rules.shown(effective(memory, policy, as_of)):.2f} at {as_of[:10]}, below 0.30"

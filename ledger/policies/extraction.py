@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.extraction import Dropped as Passed
+from ledger.domain.extraction import DroppedFinding as Passed
 from ledger.domain.extraction import Extracted
 from ledger.domain.ids import LENGTH
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.guards import claims
@@ -45,8 +45,8 @@ def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
 
 
 def judged(
-    work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[Memory]
-) -> tuple[str | None, Memory | None]:
+    work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[MemoryState]
+) -> tuple[str | None, MemoryState | None]:
     """Return the same as ``known``, with "repeated" for a text that the same pass, recorded in ``earlier``, already found."""
     value = (attempt.kind, normalise(attempt.content or ""))
     if value in earlier:
@@ -55,7 +55,7 @@ def judged(
     return known(work, attempt, echoes)
 
 
-def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tuple[str | None, Memory | None]:
+def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[MemoryState]) -> tuple[str | None, MemoryState | None]:
     """Return the reason why a text is not new, and the memory that has it.
 
     Echoes are no evidence, and rejected texts stay rejected.
@@ -72,7 +72,7 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tupl
     return ("duplicate" if waiting is not None else None), waiting
 
 
-def injected(work: Work, id: str) -> Memory | None:
+def injected(work: Work, id: str) -> MemoryState | None:
     """Return the memory of a full id; a shorter text in ``memories_used`` is not a memory of this user."""
-    state: Memory | None = work.find(id, "m") if len(id) == LENGTH else None
+    state: MemoryState | None = work.find(id, "m") if len(id) == LENGTH else None
     return state

@@ -21,8 +21,8 @@ from ledger.domain import merge as domain
 from ledger.domain import near
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoriesMerged, MemoryCaptured, MergeProposed, RelationAdded
-from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.merge import Merge
+from ledger.domain.memory import CONTENT_BYTES, MemoryState
+from ledger.domain.merge import MergeState
 from ledger.domain.metadata import event_form
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row
@@ -34,7 +34,7 @@ ACTOR = "policy:merge"
 TOGETHER = 100  # proposals of one append
 
 
-class Seen(Struct, frozen=True):
+class SearchedMemory(Struct, frozen=True):
     """A memory as the search saw it."""
 
     row: int
@@ -45,10 +45,10 @@ class Seen(Struct, frozen=True):
     words: near.WordSet
 
 
-class Found(Struct, frozen=True):
+class NearDuplicates(Struct, frozen=True):
     """Memories that say nearly the same, and the least similarity of two of them."""
 
-    members: tuple[Seen, ...]
+    members: tuple[SearchedMemory, ...]
     similarity: int
     rule: str = domain.WORDS_RULE
 
@@ -57,13 +57,13 @@ class Found(Struct, frozen=True):
         return tuple(sorted(member.id for member in self.members))
 
 
-class Searched(Struct, frozen=True):
+class DuplicateSearch(Struct, frozen=True):
     """The results of a search.
 
     ``cut_short`` counts the memories whose neighbors were not all compared (see ``near.PATIENCE``).
     """
 
-    found: tuple[Found, ...] = ()
+    found: tuple[NearDuplicates, ...] = ()
     looked_at: int = 0
     cut_short: int = 0
 
@@ -71,8 +71,10 @@ class Searched(Struct, frozen=True):
 Scope = Sequence[str | None] | None  # projects, in which None stands for memories without a project; None for all
 
 
-Together = Callable[[Seen, Seen], bool]
-Vectors = Callable[[sqlite3.Connection, Seen], Sequence[float]]  # the vector of a present text; empty without one
+Together = Callable[[SearchedMemory, SearchedMemory], bool]
+Vectors = Callable[
+    [sqlite3.Connection, SearchedMemory], Sequence[float]
+]  # the vector of a present text; empty without one
 
 
 def search(
@@ -83,7 +85,7 @@ def search(
     scope: Scope = None,
     after: int | None = None,
     vectors: Vectors | None = None,
-) -> Searched:
+) -> DuplicateSearch:
     """Return the near duplicates of a user that are not yet proposed.
 
     With ``after``, only memories that changed since then, and memories near them, are compared. ``vectors`` add pairs that words
@@ -91,38 +93,40 @@ def search(
     """
     changed = None if after is None else set(memories.changed(connection, user, after))
     if changed is not None and not changed:
-        return Searched()
+        return DuplicateSearch()
     busy = _busy(connection, user)
     seen = [memory for memory in _active(connection, user, scope) if memory.id not in busy]
     if changed is not None:
         seen = _near(seen, changed, threshold if vectors is None else min(threshold, domain.LEAST_WORDS))
     apart = _apart(connection, user)
     main = cache(partial(projects.main, connection))
-    places: dict[tuple[str | None, str], list[Seen]] = {}
+    places: dict[tuple[str | None, str], list[SearchedMemory]] = {}
     for memory in seen:
         places.setdefault((main(memory.project), memory.kind), []).append(memory)
 
-    def together(first: Seen, second: Seen) -> bool:
+    def together(first: SearchedMemory, second: SearchedMemory) -> bool:
         return (min(first.id, second.id), max(first.id, second.id)) not in apart and not near.opposed(
             first.words, second.words
         )
 
-    groups, cut_short = list[Found](), 0
+    groups, cut_short = list[NearDuplicates](), 0
     for group in places.values():
         clusters = near.clusters([(memory, memory.words) for memory in group], threshold, together=together)
-        groups += [Found(cluster.ids, cluster.similarity) for cluster in clusters.found]
+        groups += [NearDuplicates(cluster.ids, cluster.similarity) for cluster in clusters.found]
         cut_short += clusters.cut_short
         if vectors is not None:
             taken = {memory.row for cluster in clusters.found for memory in cluster.ids}
             rest = [memory for memory in group if memory.row not in taken]
             groups += _by_vectors(rest, partial(vectors, connection), together)
-    return Searched(tuple(groups), len(seen), cut_short)
+    return DuplicateSearch(tuple(groups), len(seen), cut_short)
 
 
-def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]], together: Together) -> list[Found]:
+def _by_vectors(
+    seen: Sequence[SearchedMemory], vector: Callable[[SearchedMemory], Sequence[float]], together: Together
+) -> list[NearDuplicates]:
     """Return pairs whose vectors are near, of memories that share about half of their words; a memory is in at most one pair."""
     index, pairs, taken = (
-        near.Index(domain.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
+        near.NearIndex(domain.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
         [],
         set[int](),
     )
@@ -133,20 +137,20 @@ def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]],
                 continue
             if sum(map(mul, vector(memory), vector(partner))) >= domain.COSINE:
                 taken |= {memory.row, partner.row}
-                pairs.append(Found((partner, memory), similarity, domain.VECTORS_RULE))
+                pairs.append(NearDuplicates((partner, memory), similarity, domain.VECTORS_RULE))
         index.add(memory.words)
     return pairs
 
 
-def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[Seen]:
+def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[SearchedMemory]:
     rows = memories.active_texts(connection, user, scope, "row, id, project, kind, content")
-    return [Seen(row, id, at, kind, content, near.word_set(content)) for row, id, at, kind, content in rows]
+    return [SearchedMemory(row, id, at, kind, content, near.word_set(content)) for row, id, at, kind, content in rows]
 
 
-def _near(seen: Sequence[Seen], changed: Collection[int], threshold: int) -> list[Seen]:
+def _near(seen: Sequence[SearchedMemory], changed: Collection[int], threshold: int) -> list[SearchedMemory]:
     """Return the changed memories and all memories near one of them, by an index of the changed ones."""
     new = [memory for memory in seen if memory.row in changed]
-    index = near.Index(threshold, near.rarest_first(memory.words for memory in new))
+    index = near.NearIndex(threshold, near.rarest_first(memory.words for memory in new))
     for memory in new:
         index.add(memory.words)
     return [memory for memory in seen if memory.row in changed or index.near(memory.words, most=1)] if new else []
@@ -166,7 +170,7 @@ def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 
 
-def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
+def why_obsolete(connection: sqlite3.Connection, merge: MergeState) -> str:
     """Return the reason why a proposal is obsolete: the change of a member since the proposal; "" without a change."""
     for id in merge.memories:
         row = find_row(connection, id, "m", merge.user or "")
@@ -184,7 +188,7 @@ def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def propose(work: Work, matches: Sequence[Found]) -> None:
+def propose(work: Work, matches: Sequence[NearDuplicates]) -> None:
     """Propose the groups whose members are as the search saw them, unless they were proposed or rejected meanwhile."""
     project = work.project
     for group in matches:
@@ -204,15 +208,15 @@ def propose(work: Work, matches: Sequence[Found]) -> None:
     work.project = project
 
 
-def _is_as_seen(seen: Seen, now: Memory | None) -> bool:
+def _is_as_seen(seen: SearchedMemory, now: MemoryState | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
     return (now.content, now.project, now.kind) == (seen.content, seen.project, seen.kind)
 
 
-def _known(work: Work, ids: tuple[str, ...]) -> list[Merge] | None:
+def _known(work: Work, ids: tuple[str, ...]) -> list[MergeState] | None:
     """Return the earlier merges of exactly these memories; None if the memories must not be proposed."""
-    same = list[Merge]()
+    same = list[MergeState]()
     for merge in _about(work, ids):
         shared = set(ids) & set(merge.memories)
         if merge.status == domain.REJECTED and len(shared) > 1:
@@ -225,14 +229,14 @@ def _known(work: Work, ids: tuple[str, ...]) -> list[Merge] | None:
     return same
 
 
-def _about(work: Work, ids: Sequence[str]) -> list[Merge]:
+def _about(work: Work, ids: Sequence[str]) -> list[MergeState]:
     rows = dict.fromkeys(row for id in ids for row in merges.about(work.rows, id))
     return [merge for row in rows if (merge := work.at_row(row, "g")) is not None]
 
 
-def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: Merge | None = None) -> str:
+def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: MergeState | None = None) -> str:
     """Merge the memories into a new memory, which supersedes them; return its id, or the id of an earlier merge of the same."""
-    members: list[Memory] = list({state.id: state for id in ids if (state := work.load(id, "m"))}.values())
+    members: list[MemoryState] = list({state.id: state for id in ids if (state := work.load(id, "m"))}.values())
     if len(members) < 2 or len(members) > domain.MEMBERS:
         raise RejectedError(
             f"a merge takes 2 to {domain.MEMBERS} different memories, and {len(members)} were given",
@@ -268,7 +272,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     return merged
 
 
-def _became(work: Work, named: tuple[str, ...], members: Sequence[Memory]) -> str | None:
+def _became(work: Work, named: tuple[str, ...], members: Sequence[MemoryState]) -> str | None:
     """Return the memory that exactly these members became, while none of them is active again."""
     if any(member.status != "superseded" for member in members):
         return None
@@ -276,7 +280,7 @@ def _became(work: Work, named: tuple[str, ...], members: Sequence[Memory]) -> st
     return next((merge.memory for merge in done if merge.memory == members[0].superseded_by), None)
 
 
-def _check(work: Work, members: Sequence[Memory]) -> None:
+def _check(work: Work, members: Sequence[MemoryState]) -> None:
     for member in members:
         if member.status == "candidate":
             raise RejectedError(
@@ -294,7 +298,7 @@ def _check(work: Work, members: Sequence[Memory]) -> None:
             )
 
 
-def _refuse_duplicate(work: Work, members: Sequence[Memory], content: str) -> None:
+def _refuse_duplicate(work: Work, members: Sequence[MemoryState], content: str) -> None:
     first = members[0]
     rows = {member.row for member in members}
     same = admission.same(work, first.kind, first.project, content, "active", besides=rows)
@@ -306,7 +310,7 @@ def _refuse_duplicate(work: Work, members: Sequence[Memory], content: str) -> No
         )
 
 
-def _emit_merged(work: Work, members: Sequence[Memory], chosen: Memory, content: str) -> str:
+def _emit_merged(work: Work, members: Sequence[MemoryState], chosen: MemoryState, content: str) -> str:
     union = domain.united(members)
     merged = work.new_id("m")
     captured = MemoryCaptured(

@@ -15,10 +15,10 @@ from ledger.domain import interaction as interactions_domain
 from ledger.domain import memory as memory_domain
 from ledger.domain import substring
 from ledger.domain.events import Denied, Matched, ReinforcementEvaluated
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.matching import Match, Response, judge, sought
-from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy
+from ledger.domain.memory import MemoryState
+from ledger.domain.policy import PolicyState
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
 from projections.search import restatable
@@ -28,7 +28,7 @@ ACTOR = "policy:reinforcement"
 MOST_DENIED = 20  # denied memories that are named for a response (our own choice)
 
 
-class Found(Struct, frozen=True):
+class RestatementSearch(Struct, frozen=True):
     """The result of a search outside the lock.
 
     It has the size of the pool, the rows of the memories that the response restates, best first, and of those that it denies.
@@ -43,7 +43,7 @@ class Found(Struct, frozen=True):
 
 def evaluate(
     connection: sqlite3.Connection, secret: bytes, user: str, project: str | None, text: str, matcher: str
-) -> Found:
+) -> RestatementSearch:
     """Return the memories that a text restates or denies, by reading only; ``text`` is the response and its summary."""
     response, scope = Response(text), projects.together(connection, project)
     size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
@@ -57,15 +57,17 @@ def evaluate(
     matches = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
     matches.sort(key=lambda hit: (-hit[1].fraction, -hit[1].overlap, hit[0]))
     denied = sorted(row for row, verdict in judged if verdict.denial)
-    return Found(matcher, size, response, tuple(matches), tuple(denied))
+    return RestatementSearch(matcher, size, response, tuple(matches), tuple(denied))
 
 
-def record(work: Work, subject: Interaction, evaluation: Found, policy: Policy) -> ReinforcementEvaluated:
+def record(
+    work: Work, subject: InteractionState, evaluation: RestatementSearch, policy: PolicyState
+) -> ReinforcementEvaluated:
     """Check the best matches again under the lock, and emit those that still hold.
 
     Matches beyond the policy's limit are counted.
     """
-    taken: list[tuple[Memory, Match]] = []
+    taken: list[tuple[MemoryState, Match]] = []
     looked_at, echoes = 0, set(subject.memories_used)
     for row, _ in evaluation.matches:
         if len(taken) == policy.max_matches:
@@ -87,7 +89,7 @@ def record(work: Work, subject: Interaction, evaluation: Found, policy: Policy) 
     return evaluated
 
 
-def _denied(work: Work, evaluation: Found, subject: Interaction) -> Iterator[Denied]:
+def _denied(work: Work, evaluation: RestatementSearch, subject: InteractionState) -> Iterator[Denied]:
     """Yield the memories that the response still denies, without those whose denial is already recorded."""
     known = {denial.memory for denial in subject.denials}
     for row in evaluation.denied:
@@ -97,12 +99,12 @@ def _denied(work: Work, evaluation: Found, subject: Interaction) -> Iterator[Den
                 yield Denied(memory.id, how)
 
 
-def _active(work: Work, row: int) -> Memory | None:
-    memory: Memory | None = work.at_row(row, "m")
+def _active(work: Work, row: int) -> MemoryState | None:
+    memory: MemoryState | None = work.at_row(row, "m")
     return memory if memory is not None and memory.status == "active" and not memory.quarantined else None
 
 
-def is_contradicted(work: Work, memory: Memory) -> bool:
+def is_contradicted(work: Work, memory: MemoryState) -> bool:
     work.rows.flush()
     return memory.row in contradicted(work.connection(), work.who.user, memory.id)
 
@@ -125,7 +127,7 @@ def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> d
 
 
 def _reinforce(
-    work: Work, memory: Memory, matched: Matched, matcher: str, subject: Interaction, policy: Policy
+    work: Work, memory: MemoryState, matched: Matched, matcher: str, subject: InteractionState, policy: PolicyState
 ) -> None:
     command = memory_domain.Reinforce(
         delta=rules.millionths("gain", policy.echo_gain if matched.echo else policy.gain),

@@ -10,9 +10,9 @@ from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
-from ledger.domain.extraction import Dropped as Passed
-from ledger.domain.policy import REVIEW, Policy
-from ledger.domain.turns import Line
+from ledger.domain.extraction import DroppedFinding as Passed
+from ledger.domain.policy import REVIEW, PolicyState
+from ledger.domain.turns import ConversationLine
 from ledger.engine.work import Work
 from ledger.policies import admission, extraction
 from ledger.policies.turns import CONFIRMED, UNTRUSTED, confirm
@@ -20,7 +20,7 @@ from ledger.policies.turns import CONFIRMED, UNTRUSTED, confirm
 _BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
 
 
-def by_rules(lines: Sequence[Line]) -> Extraction:
+def by_rules(lines: Sequence[ConversationLine]) -> Extraction:
     """Return the findings of the rules in some lines, as one pass; each finding's ``field`` is the number of its line.
 
     A statement of the user about himself is dropped if it lies inside a finding of rules/1. Of the user's preferences only the
@@ -48,13 +48,13 @@ def by_rules(lines: Sequence[Line]) -> Extraction:
 
 def record_rules(
     work: Work,
-    lines: Sequence[Line],
+    lines: Sequence[ConversationLine],
     findings: Extraction,
-    sources: Callable[[Line], tuple[str, ...]],
+    sources: Callable[[ConversationLine], tuple[str, ...]],
     injected: Iterable[str] = (),
     *,
     quarantined: bool = False,
-) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
+) -> tuple[list[tuple[str, ConversationLine]], list[tuple[Dropped, ConversationLine]]]:
     """Record the new findings under the lock, active or as candidates by the table of admission.
 
     The function returns the memories, and the dropped findings with their reasons, each with its line. Nothing is kept of lines
@@ -62,7 +62,7 @@ def record_rules(
     """
     policy = work.policy()
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
-    kept: list[tuple[str, Line]] = []
+    kept: list[tuple[str, ConversationLine]] = []
     dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in findings.dropped]
     earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
     for extracted in findings.kept:
@@ -99,7 +99,9 @@ def record_rules(
     return kept, dropped
 
 
-def _of_rule(finding: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
+def _of_rule(
+    finding: Extracted, line: ConversationLine, sources: tuple[str, ...], policy: PolicyState
+) -> MemoryCaptured:
     """Return the memory of a finding, with the status that its line of the table of admission gives."""
     row = rule_row(finding, line) if policy.admit != REVIEW else None
     most = rules.millionths("claim_confidence", policy.claim_confidence)
@@ -116,7 +118,7 @@ def _of_rule(finding: Extracted, line: Line, sources: tuple[str, ...], policy: P
     )
 
 
-def rule_row(finding: Extracted, line: Line) -> admitting.Row:
+def rule_row(finding: Extracted, line: ConversationLine) -> admitting.AdmissionRow:
     """Return the line of the table for a rule's finding in a line."""
     stated = finding.rule.endswith(first_person.OF_RULES)
     prefers = finding.rule == "preference_sentence" and line.text[finding.start : finding.start + 1] == "I"
@@ -127,7 +129,7 @@ def rule_row(finding: Extracted, line: Line) -> admitting.Row:
     return admitting.of_finding(line, finding.start, finding.end, of_himself=of_himself, is_order=is_order)
 
 
-def _is_by_user(attempt: MemoryCaptured, line: Line) -> bool:
+def _is_by_user(attempt: MemoryCaptured, line: ConversationLine) -> bool:
     """Return True if the user states the attempt in his own words, as far as a form can tell."""
     return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
 
@@ -142,6 +144,8 @@ def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> 
     return None
 
 
-def _dropped(finding: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
+def _dropped(
+    finding: Extracted | Passed, reason: str, lines: Sequence[ConversationLine], memory: str | None = None
+) -> Dropped:
     line = lines[int(finding.field)]
     return Dropped(finding.rule, line.field, finding.start, finding.end, reason, memory, line.position)

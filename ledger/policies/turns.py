@@ -18,11 +18,11 @@ from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, Origin
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.policy import REVIEW
 from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
-from ledger.domain.turns import Line
+from ledger.domain.turns import ConversationLine
 from ledger.engine.work import Work
 from ledger.policies import admission, extraction, reinforcement
 from ledger.policies import edges as graph_rules
@@ -57,7 +57,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     content: str
     kind: str = "knowledge"
     by_user: bool = True
-    cited: tuple[Line, ...] = ()
+    cited: tuple[ConversationLine, ...] = ()
     confidence: int | None = None
     entities: tuple[str, ...] = ()
     fact: int | None = None
@@ -75,7 +75,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return not self.claimed and all(line.channel not in UNTRUSTED for line in self.cited)
 
 
-class Taken(Struct, frozen=True):
+class ActionOutcome(Struct, frozen=True):
     """The result of an action: "kept", or the reason why it was dropped.
 
     ``subject`` is the resulting memory, ``target`` the memory that the action was about. ``text`` is the action's text, if it
@@ -89,7 +89,7 @@ class Taken(Struct, frozen=True):
     text: str = ""
 
 
-class Relation(Struct, frozen=True):
+class ProposedRelation(Struct, frozen=True):
     """A relation between two names that a model found."""
 
     subject: str
@@ -104,34 +104,34 @@ class Relation(Struct, frozen=True):
 # --- outside of the lock ---------------------------------------------------------------------------------------------
 
 
-class Seen(Struct, frozen=True):
+class SeenProposal(Struct, frozen=True):
     """A proposal with the memories found on a snapshot: the memory to replace, and those that say nearly the same.
 
     ``unknown`` is True if the proposal names a fact that the model was not shown.
     """
 
     proposal: Proposal
-    target: Memory | None = None
-    like: tuple[Memory, ...] = ()
+    target: MemoryState | None = None
+    like: tuple[MemoryState, ...] = ()
     unknown: bool = False
 
 
 def look(
-    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
-) -> Seen:
+    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[MemoryState], user: str, project: str | None
+) -> SeenProposal:
     """Return the proposal with related memories, by reading only; decisions check the memories again under the lock."""
     like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
     if proposal.what not in (SUPERSEDE, RETRACT):
-        return Seen(proposal, None, like)
+        return SeenProposal(proposal, None, like)
     if proposal.fact is not None:
         known = 1 <= proposal.fact <= len(shown)
-        return Seen(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
-    return Seen(proposal, _memory_stating(connection, proposal.old, shown, user, project), like)
+        return SeenProposal(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
+    return SeenProposal(proposal, _memory_stating(connection, proposal.old, shown, user, project), like)
 
 
 def _memory_stating(
-    connection: sqlite3.Connection, old: str, shown: Sequence[Memory], user: str, project: str | None
-) -> Memory | None:
+    connection: sqlite3.Connection, old: str, shown: Sequence[MemoryState], user: str, project: str | None
+) -> MemoryState | None:
     """Return the active memory that a text means.
 
     A memory with exactly this text comes first, then the only shown memory that contains it, then the nearest memory.
@@ -146,7 +146,7 @@ def _memory_stating(
     return next((memory for memory in near_to(connection, old, user, project) if memory.status == "active"), None)
 
 
-def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[Memory]:
+def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[MemoryState]:
     """Return the memories of a project and without a project that say nearly the same, whatever their status; the nearest first.
 
     A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
@@ -178,27 +178,31 @@ def same_fact(own: near.WordSet, content: str | None) -> int:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-class Batch:
+class TurnsBatch:
     """The application of a piece: the memories made and retracted so far, and the characters that these add."""
 
-    def __init__(self, work: Work, sources: Callable[[Line], tuple[str, ...]], injected: Iterable[str] = ()) -> None:
+    def __init__(
+        self, work: Work, sources: Callable[[ConversationLine], tuple[str, ...]], injected: Iterable[str] = ()
+    ) -> None:
         self.work, self.sources, self.policy = work, sources, work.policy()
         self.injected = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
-        self.results: list[Taken] = []
+        self.results: list[ActionOutcome] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
-        self.of_line: list[tuple[str, Line]] = []  # (memory, the line that it came from)
-        self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, the lines that it cites)
+        self.of_line: list[tuple[str, ConversationLine]] = []  # (memory, the line that it came from)
+        self.cited: list[tuple[str, tuple[ConversationLine, ...]]] = []  # (memory, the lines that it cites)
         self._retired: dict[int, str] = {}
         self.superseded: list[str] = []
         self.retracted: list[str] = []
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[ConversationLine] = ()
         self._chars = dict.fromkeys(admission.GROUPS, 0)
 
     @property
     def kept(self) -> list[str]:
         return [id for id, _ in self.made]
 
-    def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Taken]:
+    def apply(
+        self, seen: Sequence[SeenProposal], relations: Sequence[ProposedRelation], lines: Sequence[ConversationLine]
+    ) -> list[ActionOutcome]:
         """Apply successors first, then retractions, then new facts, then relations."""
         self._lines = lines
         for action in (SUPERSEDE, RETRACT, ADD):
@@ -209,7 +213,7 @@ class Batch:
             self.results.append(self._related(relation))
         return self.results
 
-    def _applied(self, seen: Seen, lines: Sequence[Line]) -> Taken:
+    def _applied(self, seen: SeenProposal, lines: Sequence[ConversationLine]) -> ActionOutcome:
         proposal, project = seen.proposal, self.work.project
         target = seen.target.id if seen.target is not None else None
         if seen.target is not None:
@@ -217,7 +221,7 @@ class Batch:
         try:
             result = self._take(seen, lines)
         except RejectedError as refusal:
-            result = Taken(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+            result = ActionOutcome(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
         finally:
             self.work.project = project
         text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
@@ -227,63 +231,63 @@ class Batch:
         """Return "secret" if a text has a secret and the policy refuses secrets instead of redacting them."""
         return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
 
-    def _take(self, seen: Seen, lines: Sequence[Line]) -> Taken:
+    def _take(self, seen: SeenProposal, lines: Sequence[ConversationLine]) -> ActionOutcome:
         """Apply a proposal; every check comes before the first event, so that nothing is retracted for a refused proposal."""
         proposal, target = seen.proposal, None
         if proposal.what == RETRACT:
             return self._take_back(seen)
         if why := _malformed(proposal):
-            return Taken(proposal.what, why)
+            return ActionOutcome(proposal.what, why)
         if proposal.what == SUPERSEDE:
             target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
             if seen.unknown or (seen.target is not None and target is None):
-                return Taken(proposal.what, "unknown")
+                return ActionOutcome(proposal.what, "unknown")
             if why := self._no_target(target, proposal):
-                return Taken(proposal.what, why, target.id if target is not None else None)
+                return ActionOutcome(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
-            return Taken(proposal.what, "echo", echoed.id)
+            return ActionOutcome(proposal.what, "echo", echoed.id)
         line = next(
             (cited_line for cited_line in proposal.cited if cited_line.role == "user" or proposal.claimed),
             _nobodys(lines[0]),
         )
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
-            return Taken(proposal.what, why)
+            return ActionOutcome(proposal.what, why)
         reason, known = self._known(attempt, seen.like, target, proposal)
         if known is None:
             return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
             self._retire(target, known, attempt, proposal.reason)  # the known memory is the successor, as in rubino
-            return Taken(proposal.what, KEPT, known, target.id)
-        return Taken(proposal.what, reason, known)
+            return ActionOutcome(proposal.what, KEPT, known, target.id)
+        return ActionOutcome(proposal.what, reason, known)
 
-    def _take_back(self, seen: Seen) -> Taken:
+    def _take_back(self, seen: SeenProposal) -> ActionOutcome:
         """Retract the memory that a model names, if the user says in his own words that it is over or was wrong."""
         proposal = seen.proposal
-        target: Memory | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+        target: MemoryState | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
         if target is None:
-            return Taken(RETRACT, "unknown")
+            return ActionOutcome(RETRACT, "unknown")
         if target.row in self._retired:
-            return Taken(RETRACT, "repeated", target.id)
+            return ActionOutcome(RETRACT, "repeated", target.id)
         if target.status != "active":
-            return Taken(RETRACT, "not_active", target.id)
+            return ActionOutcome(RETRACT, "not_active", target.id)
         row = self._row(proposal, target)
         if row is None or row.status != admitting.ACTIVE:
-            return Taken(RETRACT, "not_admitted", target.id)
+            return ActionOutcome(RETRACT, "not_admitted", target.id)
         if (target.valid_from or "") > max(line.time for line in proposal.cited):
-            return Taken(RETRACT, "newer", target.id)
+            return ActionOutcome(RETRACT, "newer", target.id)
         reason = "" if self._secret(proposal.reason) else proposal.reason
         self._end(target, memory_domain.Invalidate(reason) if proposal.wrong else memory_domain.Retract(reason))
         self._retired[target.row] = target.id
         self.retracted.append(target.id)
-        return Taken(RETRACT, KEPT, target.id, target.id)
+        return ActionOutcome(RETRACT, KEPT, target.id, target.id)
 
-    def _end(self, target: Memory, command: memory_domain.Command) -> None:
+    def _end(self, target: MemoryState, command: memory_domain.Command) -> None:
         for event in memory_domain.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
-    def _row(self, proposal: Proposal, target: Memory | None) -> admitting.Row | None:
+    def _row(self, proposal: Proposal, target: MemoryState | None) -> admitting.AdmissionRow | None:
         """Return the line of the table that decides; None if a person decides."""
         if self.policy.admit == REVIEW:
             return None
@@ -291,7 +295,7 @@ class Batch:
         corrects = target is not None
         return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
-    def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
+    def _no_target(self, target: MemoryState | None, proposal: Proposal) -> str:
         """Return the reason why a memory cannot be replaced; "" if it can.
 
         Without a known memory the fact is simply new.
@@ -305,14 +309,14 @@ class Batch:
         # A repetition is not a successor, as in rubino.
         return "same" if normalise(target.content or "") == normalise(proposal.content) else ""
 
-    def _echoed(self, content: str) -> Memory | None:
+    def _echoed(self, content: str) -> MemoryState | None:
         response = Response(content)
         readable = (memory for memory in self.injected if memory.content)
         return next(
             (memory for memory in readable if match(DEFAULT_MATCHER, response, memory.content or "") is not None), None
         )
 
-    def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
+    def _attempt(self, proposal: Proposal, target: MemoryState | None, line: ConversationLine) -> MemoryCaptured:
         row = self._row(proposal, target)
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
@@ -333,7 +337,7 @@ class Batch:
         )
 
     def _known(
-        self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None, proposal: Proposal
+        self, attempt: MemoryCaptured, like: Sequence[MemoryState], target: MemoryState | None, proposal: Proposal
     ) -> tuple[str, str | None]:
         """Return the reason why a fact is not new, and the memory that has it; the memory to be replaced does not count."""
         besides = target.row if target is not None else 0
@@ -358,7 +362,7 @@ class Batch:
             return why, candidate.id
         return "", None
 
-    def _reason(self, memory: Memory) -> str | None:
+    def _reason(self, memory: MemoryState) -> str | None:
         """Return the meaning of a memory that says nearly the same; None if it ended without a person's rejection.
 
         A fact that ended so may become true again.
@@ -373,9 +377,9 @@ class Batch:
         is_no = reason in ("rejected", "retracted") and admission.is_nobodys_no(self.work, memory)
         return None if is_no else reason
 
-    def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
+    def _still(self, seen: MemoryState, attempt: MemoryCaptured) -> MemoryState | None:
         """Return a memory found on the snapshot, if it still states the same."""
-        memory: Memory | None = self.work.at_row(seen.row, "m")
+        memory: MemoryState | None = self.work.at_row(seen.row, "m")
         own = near.word_set(attempt.content or "")
         says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
         return memory if says else None
@@ -388,7 +392,9 @@ class Batch:
                 return id
         return None
 
-    def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Taken:
+    def _capture(
+        self, proposal: Proposal, attempt: MemoryCaptured, target: MemoryState | None, line: ConversationLine
+    ) -> ActionOutcome:
         if attempt.status == "active":
             admission.check_budget(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
         stream = self.work.new_id("m")
@@ -400,23 +406,23 @@ class Batch:
             self._chars[admission.group_of(attempt.kind)] += len(attempt.content or "")
             if target is not None:
                 self._retire(target, stream, attempt, proposal.reason)
-        return Taken(proposal.what, KEPT, stream, attempt.supersedes)
+        return ActionOutcome(proposal.what, KEPT, stream, attempt.supersedes)
 
-    def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
+    def _retire(self, target: MemoryState, by: str, attempt: MemoryCaptured, reason: str) -> None:
         shown_reason = "" if self._secret(reason) else reason
         self._end(target, memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
         self._retired[target.row] = by
         self.superseded.append(target.id)
 
-    def _related(self, relation: Relation) -> Taken:
+    def _related(self, relation: ProposedRelation) -> ActionOutcome:
         """Add a relation to the first fact that was stored; without a stored fact the relation is dropped."""
         if not self.made:
-            return Taken(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
+            return ActionOutcome(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
         names = (relation.subject, relation.relation, relation.object)
         if self.work.secret_in(*names):  # a name is looked up by its text, so nothing in it can be redacted
-            return Taken(RELATIONS, "secret")
+            return ActionOutcome(RELATIONS, "secret")
         if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
-            return Taken(RELATIONS, "threat")
+            return ActionOutcome(RELATIONS, "threat")
         anchor, attempt = self.made[0]
         mark = len(self.work.emitted)
         try:
@@ -424,11 +430,11 @@ class Batch:
             graph_rules.say(self.work, anchor, attempt, (command,))
         except RejectedError as refusal:
             del self.work.emitted[mark:]
-            return Taken(RELATIONS, refusal.rule, text=relation.content[:FACT_CHARS])
-        return Taken(RELATIONS, KEPT, anchor)
+            return ActionOutcome(RELATIONS, refusal.rule, text=relation.content[:FACT_CHARS])
+        return ActionOutcome(RELATIONS, KEPT, anchor)
 
 
-def _nobodys(line: Line) -> Line:
+def _nobodys(line: ConversationLine) -> ConversationLine:
     """Return a line with the time of this line, and without its source, for a proposal that cites nothing."""
     return replace(line, position=0, interaction=None)
 
@@ -441,7 +447,7 @@ def _malformed(proposal: Proposal) -> str:
     return "too_long" if len(content) > FACT_CHARS else ""
 
 
-def confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
+def confirm(work: Work, believed: MemoryState, attempt: MemoryCaptured) -> bool:
     """Record that the user stated a known fact again; return False if he said so before, or if a turn denies the memory.
 
     A memory that a turn denies waits for a person.

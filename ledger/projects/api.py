@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ledger.answers import Project, StateEntry
+from ledger.answers import ProjectInfo, StateEntry
 from ledger.domain.errors import NotFoundError
 from ledger.domain.project import check_category
 from ledger.domain.text import texts
@@ -19,16 +19,16 @@ from ledger.types import Page, StateCategory, Unit, WriteOptions
 class ProjectsRead(Area):
     """The projects of a user, now or as they were known at a moment."""
 
-    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Project]:
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[ProjectInfo]:
         """List projects with their trusted state, newest first."""
 
-        def fetch(count: int, start: str | None) -> list[Project]:
+        def fetch(count: int, start: str | None) -> list[ProjectInfo]:
             with self._engine.snapshot() as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, after=start)
 
         return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda project: project.id)
 
-    def get(self, name: str) -> Project:
+    def get(self, name: str) -> ProjectInfo:
         """Return one project with its trusted state.
 
         Args:
@@ -90,7 +90,7 @@ class ProjectsRead(Area):
 class Projects(ProjectsRead):
     """The projects of a user."""
 
-    def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> Project:
+    def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Add a project.
 
         A project that has this name or alias already is returned (``absorbed``); it takes the description if it has
@@ -102,7 +102,7 @@ class Projects(ProjectsRead):
         """
         return commands.add(self._engine, self._scope.asker(options), name, description)
 
-    def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
+    def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Give a project another name, under which everything recorded for the project is found from now on.
 
         A name that finds the project already, such as a name of a project joined into it, changes nothing.
@@ -116,7 +116,7 @@ class Projects(ProjectsRead):
         """
         return commands.add_alias(self._engine, self._scope.asker(options), project, alias)
 
-    def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Project:
+    def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Make the records of one project found under another too; ``undo`` takes that back.
 
         The names of the joined project become aliases of the target, and its id finds the target. The trusted state is
@@ -144,7 +144,7 @@ class Projects(ProjectsRead):
         *,
         source: str = "",
         **options: Unpack[WriteOptions],
-    ) -> Project:
+    ) -> ProjectInfo:
         """Set a value of trusted state: a person's statement, which no policy sets; earlier values stay readable.
 
         Args:
@@ -163,7 +163,7 @@ class Projects(ProjectsRead):
 
     def remove_state(
         self, project: str, category: StateCategory, name: str, *, reason: str = "", **options: Unpack[WriteOptions]
-    ) -> Project:
+    ) -> ProjectInfo:
         """Take a value of trusted state out of use; the value stays readable with ``state(history=True)``.
 
         Args:

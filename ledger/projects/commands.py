@@ -10,7 +10,7 @@ from ledger import answers
 from ledger.domain import project as domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
-from ledger.domain.project import VALUE_BYTES, Project
+from ledger.domain.project import VALUE_BYTES, ProjectState
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.who import Who
@@ -19,7 +19,7 @@ from ledger.projects.queries import shown as project_shown
 from projections.views import projects
 
 
-def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers.Project:
+def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers.ProjectInfo:
     """Register a project.
 
     A project that has this name or alias already is returned; it takes the description if it has none.
@@ -31,9 +31,9 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
         known = engine.writer.named(work.who.user, "p", name)
         if known is not None:
             work.rows.flush()
-            state: Project = projects.whole(work.connection(), work.load(known, "p"))
+            state: ProjectState = projects.whole(work.connection(), work.load(known, "p"))
             work.project = known
-            _emit(work, state, domain.Describe(work.cleaned(description)))
+            _emit(work, state, domain.DescribeProject(work.cleaned(description)))
             work.absorbed = not work.emitted
             return known
         stream = work.new_id("p")
@@ -43,28 +43,28 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
     return _answered(engine, engine.writer.run("projects.add", asker, body, (name, description)))
 
 
-def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.Project:
+def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.ProjectInfo:
     """Give a project another name, under which everything recorded for the project is found from now on."""
     _name("an alias", alias)
 
-    def body(work: Work, state: Project) -> None:
+    def body(work: Work, state: ProjectState) -> None:
         known = engine.writer.named(work.who.user, "p", alias)
         if known is not None and known != state.id:
             raise ConflictError(
                 f"the name {alias!r:.60} belongs to another project; projects.join makes that project found under this one"
             )
         work.rows.flush()
-        _emit(work, projects.whole(work.connection(), state), domain.AddAlias(alias))
+        _emit(work, projects.whole(work.connection(), state), domain.AddProjectAlias(alias))
 
     return _change(engine, asker, "projects.add_alias", project, body, (project, alias))
 
 
-def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.Project:
+def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.ProjectInfo:
     """Make the records of one project found under another too; nothing that was written changes."""
     _name("a project's name", name)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
 
-    def body(work: Work, state: Project) -> None:
+    def body(work: Work, state: ProjectState) -> None:
         joined = engine.writer.named(work.who.user, "p", name)
         if joined is None:
             raise NotFoundError(
@@ -80,7 +80,7 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
 
 def set_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
-) -> answers.Project:
+) -> answers.ProjectInfo:
     """Set a value of trusted state: a person's statement, kept with its history, never set by a policy.
 
     ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
@@ -95,7 +95,7 @@ def set_state(
 
 def remove_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, reason: str = ""
-) -> answers.Project:
+) -> answers.ProjectInfo:
     """Take a value of trusted state out of use; the value stays in the history."""
     domain.check_category(category)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
@@ -104,8 +104,8 @@ def remove_state(
 
 def _by_person(
     engine: Engine, asker: Who, verb: str, project: str, command: domain.Command, *, register: bool = False
-) -> answers.Project:
-    def body(work: Work, state: Project) -> None:
+) -> answers.ProjectInfo:
+    def body(work: Work, state: ProjectState) -> None:
         _check_person(work.who, state)
         work.rows.flush()
         if isinstance(
@@ -125,11 +125,11 @@ def _change(
     asker: Who,
     verb: str,
     project: str,
-    body: Callable[[Work, Project], None],
+    body: Callable[[Work, ProjectState], None],
     arguments: object,
     *,
     register: bool = False,
-) -> answers.Project:
+) -> answers.ProjectInfo:
     def on_project(work: Work) -> str:
         state = _known(engine, work, project, register)
         work.project = state.id
@@ -139,20 +139,20 @@ def _change(
     return _answered(engine, engine.writer.run(verb, asker, on_project, arguments))
 
 
-def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
+def _known(engine: Engine, work: Work, project: str, register: bool) -> ProjectState:
     """Return the project with this name; ``register`` adds an unknown one in the same append."""
     check_text("project", project, blank_allowed=True)
     named = engine.writer.named(work.who.user, "p", project) if project.strip() else None
     if named is not None:
-        state: Project = work.load(named, "p")
+        state: ProjectState = work.load(named, "p")
         return state
     stream = work.project_named(project) if register else None
     if stream is None:
         raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return Project(0, stream, work.who.user, project, "", (), (), (), work.recorded_at, 0, 0)
+    return ProjectState(0, stream, work.who.user, project, "", (), (), (), work.recorded_at, 0, 0)
 
 
-def _answered(engine: Engine, outcome: Outcome) -> answers.Project:
+def _answered(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:
     with engine.reading(stale=True) as connection:  # the command is committed, even if the projection is suspended
         answer = project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
@@ -169,7 +169,7 @@ def _cleaned(work: Work, command: domain.Command) -> domain.Command:
     return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
 
 
-def _check_person(asker: Who, state: Project) -> None:
+def _check_person(asker: Who, state: ProjectState) -> None:
     if asker.channel != "user" or asker.actor.startswith("policy:"):
         raise RejectedError(
             f"only a person sets trusted state, through the channel 'user' and not as a policy: here the channel is "
@@ -179,7 +179,7 @@ def _check_person(asker: Who, state: Project) -> None:
         )
 
 
-def _emit(work: Work, state: Project, command: domain.Command) -> None:
+def _emit(work: Work, state: ProjectState, command: domain.Command) -> None:
     for event in domain.decide(command, state):
         work.emit(state.id, event, first=state.row)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger import answers
-from ledger.domain.project import Project
+from ledger.domain.project import ProjectState
 from ledger.engine.answer import answer_of
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
@@ -11,14 +11,14 @@ from projections.core.rows import Connection
 from projections.views import projects
 
 
-def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
+def get(snapshot: Snapshot, user: str, name: str) -> answers.ProjectInfo | None:
     """Return a project by name, alias or id, with its trusted state."""
     connection = snapshot.connection
     state = _alone(connection, user, name) or load(connection, name, "p", user)
     return shown(connection, state) if state is not None else None
 
 
-def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.Project]:
+def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.ProjectInfo]:
     """Return the projects of a user, newest first."""
     before = first_position(snapshot.connection, after) if after is not None else None
     rows = projects.listing(snapshot.connection, user, before=before, limit=limit)
@@ -40,24 +40,24 @@ def state(
     return entries if history else [entry for entry in entries if entry.to_position is None]
 
 
-def find(connection: Connection, user: str, name: str) -> Project | None:
+def find(connection: Connection, user: str, name: str) -> ProjectState | None:
     """Return the project with this name, with the projects joined into it."""
     alone = _alone(connection, user, name)
     return projects.whole(connection, alone) if alone is not None else None
 
 
-def _alone(connection: Connection, user: str, name: str) -> Project | None:
+def _alone(connection: Connection, user: str, name: str) -> ProjectState | None:
     """Return the project with this name, without the projects joined into it."""
     id = named(connection, user, "p", name)
-    project: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
+    project: ProjectState | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
     return project
 
 
 def shown(
-    connection: Connection, project: Project, *, replayed: bool = False, absorbed: bool = False
-) -> answers.Project:
+    connection: Connection, project: ProjectState, *, replayed: bool = False, absorbed: bool = False
+) -> answers.ProjectInfo:
     state = projects.whole(connection, project)
     entries = tuple(
         answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state
     )
-    return answer_of(answers.Project, state, state=entries, replayed=replayed, absorbed=absorbed)
+    return answer_of(answers.ProjectInfo, state, state=entries, replayed=replayed, absorbed=absorbed)

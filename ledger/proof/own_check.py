@@ -12,7 +12,7 @@ from ledger.proof.differing import difference
 from projections.core import own_registry as registry
 from projections.core import shadow
 from projections.core.own import Definition
-from projections.core.own_registry import Entry
+from projections.core.own_registry import OwnProjectionRecord
 from projections.core.rows import Connection
 
 
@@ -45,7 +45,7 @@ def compare(
     return compared
 
 
-def _not_compared(entry: Entry, definition: Definition | None, last: int) -> str:
+def _not_compared(entry: OwnProjectionRecord, definition: Definition | None, last: int) -> str:
     if definition is None:
         return "was opened without its class"
     if not entry.fits(definition):

@@ -15,7 +15,7 @@ from ledger.domain.errors import LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, ContentErased
 from ledger.proof.merkle import Tree
 from ledger.store import copies, mapper
-from ledger.store.integrity import GENESIS, CheckedRow, Erasures
+from ledger.store.integrity import GENESIS, CheckedRow, ErasedContents
 from ledger.store.sqlite_files import typed
 
 STEP = 4_096  # rows between two calls of ``progress``
@@ -55,9 +55,9 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
         yield Seal(position, data.size, root, head, peaks, envelope.recorded_at)
 
 
-def erasures(connection: sqlite3.Connection) -> Erasures:
+def erasures(connection: sqlite3.Connection) -> ErasedContents:
     """Return the texts that all erasures took; in a copy up to a position, later erasures of its rows count too."""
-    taken, later = Erasures(), copies.erased_later(connection)
+    taken, later = ErasedContents(), copies.erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
             data = mapper.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.engine.log_reading import Reading, blobs_named, first_unknown, is_for_newer_writers
+from ledger.engine.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.proof import branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
 from ledger.proof.kept import Kept
@@ -29,14 +29,14 @@ from ledger.proof.schema_check import differences
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.store import mapper
 from ledger.store.alone import APPLICATION_ID
-from ledger.store.integrity import GENESIS, Erasures, check_chain
+from ledger.store.integrity import GENESIS, ErasedContents, check_chain
 from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections
 from projections.core.rows import Packed, Table, TextIndex
 from projections.core.sqlite import integrity_problems
-from projections.core.subjects import Projection
+from projections.core.subjects import BuiltinProjection
 
 MOST = 100  # problems in the report, which counts the others
 MOST_OF_TABLES = 50  # of which problems with tables, so that a file without tables never hides problems of the log
@@ -69,7 +69,7 @@ def verify(
         RejectedError: The checkpoint ``kept`` is of another ledger.
     """
     started = time.monotonic()
-    look = _Look(connection, path, kept, folded, progress)
+    look = _Verification(connection, path, kept, folded, progress)
     look.own = own or {}
     with look.at("the file"):
         look.file()
@@ -111,7 +111,7 @@ class _Marks:
                 self.roots[sizes.pop()] = self._tree.root()
 
 
-class _Look:
+class _Verification:
     """A check of a ledger, with the problems found so far."""
 
     def __init__(
@@ -132,7 +132,7 @@ class _Look:
         self._compared: list[str] = []
         self._created: LedgerCreated | None = None
         self._last, self._head, self._since = 0, GENESIS, 0
-        self._erasures = Erasures()
+        self._erasures = ErasedContents()
 
     @contextmanager
     def at(self, what: str) -> Iterator[None]:
@@ -413,7 +413,7 @@ class _Look:
     def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
         walked, report = self._last - self._since, self._progress
         progress = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
-        log, versions = Reading(lambda: self._connection), self._versions()
+        log, versions = FoldReading(lambda: self._connection), self._versions()
         with shadow.scratch(os.path.dirname(self._path)) as copy:
             fold = shadow.fold_into(copy, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
@@ -433,7 +433,7 @@ class _Look:
                     self._compared.append(projection.name)
                     self._compare(projection, copy)
 
-    def _of_another_version(self, projection: Projection, version: int | None) -> None:
+    def _of_another_version(self, projection: BuiltinProjection, version: int | None) -> None:
         """Report another version of a projection, or warn if the log explains it by an older or newer product."""
         text = f"this product has {projection.version}: not compared"
         if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
@@ -453,7 +453,7 @@ class _Look:
     def _is_for_newer_writers(self) -> bool:
         return is_for_newer_writers(self._connection)
 
-    def _has_tables_of(self, projection: Projection) -> bool:
+    def _has_tables_of(self, projection: BuiltinProjection) -> bool:
         sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
         return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
@@ -479,7 +479,7 @@ class _Look:
                 names.discard(data.projection)
         return names
 
-    def _compare(self, projection: Projection, copy: sqlite3.Connection) -> None:
+    def _compare(self, projection: BuiltinProjection, copy: sqlite3.Connection) -> None:
         for table in projection.tables:
             with self.at(f"the projection {projection.name}"):
                 differing = None

@@ -27,7 +27,7 @@ NEVER = "candidate"
 MOST_OBSERVATIONS = 50
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RecallRequest(Struct, frozen=True, kw_only=True):
     query: str
     user: str
     project: str | None
@@ -84,7 +84,7 @@ def checked(
     explain: bool = False,
     metadata: Pairs = NO_PAIRS,
     min_match: float | None = None,
-) -> Asked:
+) -> RecallRequest:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
     only = tuple(
@@ -114,7 +114,7 @@ def checked(
         raise RejectedError(f"min_match must be a number from 0 to 1, but {min_match!r:.40} was given")
     statuses, pairs = _statuses(status), checked_pairs(metadata)
     bare = bool(only or pairs or "active" not in statuses)  # an observation is active, without a kind and metadata
-    return Asked(
+    return RecallRequest(
         query=text,
         user=user,
         project=name if name.strip() else None,

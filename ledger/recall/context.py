@@ -25,14 +25,14 @@ from ledger.domain import passages as pieces
 from ledger.domain import question as questions
 from ledger.domain.alike import content_stems, share_stems
 from ledger.domain.errors import RejectedError
-from ledger.domain.memory import Memory, since
+from ledger.domain.memory import MemoryState, since
 from ledger.domain.salience import stated_spans
 from ledger.domain.text import check_text, normalise
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, named
 from ledger.recall import ordering, packing, recalling, reopening
-from ledger.recall.asked import CONTEXT, Asked, checked
-from ledger.recall.finding import Finder, Found, of_memory, of_passage
+from ledger.recall.asked import CONTEXT, RecallRequest, checked
+from ledger.recall.finding import Finder, RecallHit, of_memory, of_passage
 from ledger.recall.observing import Observing
 from ledger.recall.packs import Item, Pack
 from ledger.store.reading import read_tip
@@ -69,7 +69,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True):
     window. ``latest`` is the part of the budget up to which the latest statements fill the pack.
     """
 
-    asked: Asked
+    asked: RecallRequest
     session: str | None = None
     shown: frozenset[int] | None = None
     latest: int | None = None
@@ -147,10 +147,10 @@ class _Choosing:
         self._recall_request, self._request = request.asked, request
         self._budget = packing.inside(request.asked.budget, request.asked.unit) or 0
         self._room = self._budget
-        self._profile: list[Found] = []
+        self._profile: list[RecallHit] = []
         self._contents = set[str]()
         self._latest = list[frozenset[str]]()
-        self._chosen, self._cut = dict[Key, tuple[Found, Item]](), dict[Key, Item]()
+        self._chosen, self._cut = dict[Key, tuple[RecallHit, Item]](), dict[Key, Item]()
         self._window = _window_of(self._connection, request)
 
     @property
@@ -164,7 +164,7 @@ class _Choosing:
 
     # --- sections ------------------------------------------------------------------------------------------------
 
-    def answer(self, ranked: Sequence[Found]) -> None:
+    def answer(self, ranked: Sequence[RecallHit]) -> None:
         """Choose the pinned memories, the user's profile, and the answers to the question."""
         texts, turns = [hit for hit in ranked if not _is_turn(hit)], [hit for hit in ranked if _is_turn(hit)]
         if "memories" in self._recall_request.among:
@@ -210,11 +210,11 @@ class _Choosing:
         """Return the items that were not chosen, with the reasons."""
         return [replace(item, rank=rank) for rank, item in enumerate(self._cut.values(), len(self._chosen) + 1)]
 
-    def _pinned(self) -> list[Found]:
+    def _pinned(self) -> list[RecallHit]:
         hits = self._snapshot.memory_hits(f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
         return self._of_states([state for state, _ in hits if PIN in state.tags])
 
-    def _of_states(self, states: Iterable[Memory]) -> list[Found]:
+    def _of_states(self, states: Iterable[MemoryState]) -> list[RecallHit]:
         return [
             of_memory(state, self._finder.policy, self._recall_request.now)
             for state in sorted(states, key=since, reverse=True)
@@ -232,7 +232,7 @@ class _Choosing:
         """Return True if there is room for a line."""
         return self._room >= LEAST[self._recall_request.unit]
 
-    def _take(self, hits: Sequence[Found], section: str) -> None:
+    def _take(self, hits: Sequence[RecallHit], section: str) -> None:
         """Put the hits that fit into a section, in their order."""
         left, misses = self._budget // SHARES.get(section, 1), 0
         for start in range(0, len(hits), BATCH):
@@ -245,7 +245,7 @@ class _Choosing:
                 if misses >= MISSES and not self._recall_request.explain:
                     return
 
-    def _offer(self, hit: Found, item: Item, left: int) -> int:
+    def _offer(self, hit: RecallHit, item: Item, left: int) -> int:
         """Put in an item if it fits, and return its size."""
         key, words = _key(hit), normalise(item.content or "")
         if key in self._chosen:
@@ -269,7 +269,7 @@ class _Choosing:
         self._room -= size
         return size
 
-    def _shortened(self, hit: Found) -> Found:
+    def _shortened(self, hit: RecallHit) -> RecallHit:
         """Return a hit with less text: of the user's turn only its statements, of a long text only the best piece."""
         row = hit.passage
         if row is None:
@@ -279,18 +279,18 @@ class _Choosing:
             spans = [(start + first, start + last) for first, last in pieces.split(row.text[start:end], LINE_CHARS)]
             start, end = max(spans, key=lambda span: self._finder.score_of(row.text[span[0] : span[1]]))
         piece = replace(row, start=row.start + start, until=row.start + end, text=row.text[start:end])
-        return Found(hit.candidate, passage=piece)
+        return RecallHit(hit.candidate, passage=piece)
 
     # --- turns that stay out -------------------------------------------------------------------------------------
 
-    def _resolved(self, turns: Sequence[Found]) -> tuple[list[Found], list[Found]]:
+    def _resolved(self, turns: Sequence[RecallHit]) -> tuple[list[RecallHit], list[RecallHit]]:
         """Return (the current memories that come from some turns, the turns that no memory cites), each in their order.
 
         A turn leads to the memory that replaced its statement, whatever words that memory has. A turn that the session's window
         shows is in neither list.
         """
         citing, shown = self._citing(turns), self._shown(turns)
-        believed, uncited, reasons = dict[int, None](), list[Found](), list[tuple[Found, str]]()
+        believed, uncited, reasons = dict[int, None](), list[RecallHit](), list[tuple[RecallHit, str]]()
         for turn in turns:
             memories_of = citing.get(_key(turn), ())
             believed |= dict.fromkeys(now for memory in memories_of if (now := self._now(memory)) is not None)
@@ -309,12 +309,12 @@ class _Choosing:
             of_memory(states[row], self._finder.policy, self._recall_request.now) for row in believed if row in states
         ], uncited
 
-    def _citing(self, turns: Sequence[Found]) -> dict[Key, list[Memory]]:
+    def _citing(self, turns: Sequence[RecallHit]) -> dict[Key, list[MemoryState]]:
         """Return the memories that cite each turn, without memories that were never believed."""
         rows = {_key(turn): turn.passage for turn in turns if turn.passage is not None}
         sources = sorted({row.id for row in rows.values()})
         messages = [row.position for row in rows.values() if row.corpus == passages.MESSAGE]
-        of_turns, of_messages = dict[str, list[Memory]](), dict[int, list[Memory]]()
+        of_turns, of_messages = dict[str, list[MemoryState]](), dict[int, list[MemoryState]]()
         for source, memory in memories.citing(self._connection, sources, messages):
             if memory.status == "candidate" or memory.before == "candidate":
                 continue
@@ -322,14 +322,14 @@ class _Choosing:
                 of_messages.setdefault(memory.origin.position, []).append(memory)
             else:
                 of_turns.setdefault(source, []).append(memory)
-        cited = dict[Key, list[Memory]]()
+        cited = dict[Key, list[MemoryState]]()
         for key, row in rows.items():
             is_message = row.corpus == passages.MESSAGE
             if citing := of_messages.get(row.position) if is_message else of_turns.get(row.id):
                 cited[key] = citing
         return cited
 
-    def _now(self, memory: Memory) -> int | None:
+    def _now(self, memory: MemoryState) -> int | None:
         """Return the row of the memory, or of the last memory that superseded it."""
         seen, last = set[int](), memory
         while last.superseded_by is not None and last.row not in seen:
@@ -341,7 +341,7 @@ class _Choosing:
             last = later
         return last.row
 
-    def _shown(self, turns: Sequence[Found]) -> set[Key]:
+    def _shown(self, turns: Sequence[RecallHit]) -> set[Key]:
         """Return the turns that the session's window shows."""
         if self._window is None:
             return set()
@@ -403,26 +403,26 @@ def of_himself(text: str) -> bool:
     return states_something(text) or any(FIRST_PERSON.search(text, start, end) for start, end in stated_spans(text))
 
 
-def _stating_first(turns: Sequence[Found]) -> list[Found]:
+def _stating_first(turns: Sequence[RecallHit]) -> list[RecallHit]:
     """Return the turns in their order, those that likely state a fact before the others."""
     return sorted(turns, key=lambda turn: turn.passage is None or not states_something(turn.passage.text))
 
 
-def tells(turn: Found) -> bool:
+def tells(turn: RecallHit) -> bool:
     """Return True if a turn contains more than questions."""
     return turn.passage is not None and bool(stated_spans(turn.passage.text))
 
 
-def _key(hit: Found) -> Key:
+def _key(hit: RecallHit) -> Key:
     """Return the key by which a memory or a text stands only once in a context."""
     return (hit.candidate.corpus, hit.candidate.key)
 
 
-def _is_turn(hit: Found) -> bool:
+def _is_turn(hit: RecallHit) -> bool:
     return hit.candidate.corpus == passages.TURN
 
 
-def _is_own(hit: Found) -> bool:
+def _is_own(hit: RecallHit) -> bool:
     """Return True if the user is the speaker."""
     return who(hit.candidate)[1]
 
@@ -437,5 +437,5 @@ def _stated_span(text: str) -> tuple[int, int]:
     return end - len(stated_text.lstrip(" ,;-")), start + len(stated_text.rstrip())
 
 
-def _when(hit: Found) -> tuple[str, int]:
+def _when(hit: RecallHit) -> tuple[str, int]:
     return hit.candidate.time, hit.candidate.position

@@ -13,19 +13,19 @@ from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
 from ledger.domain import spelling
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.passages import day_words
-from ledger.domain.policy import Policy
+from ledger.domain.policy import PolicyState
 from ledger.domain.question import Question, any_of, indexed_words, quoted, unspaced
 from ledger.engine.snapshot import ENOUGH, Snapshot, believed
 from ledger.recall import rubino
-from ledger.recall.asked import Asked
-from ledger.vectors.embedding import Asked as Sought
+from ledger.recall.asked import RecallRequest
+from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import passages, ranking
-from projections.search.passages import NUMBER_BITS, Passage
-from projections.search.ranking import Candidate
+from projections.search.passages import NUMBER_BITS, PassageRow
+from projections.search.ranking import RankingCandidate
 from projections.search.stems import stem
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, sessions
@@ -40,12 +40,12 @@ T = TypeVar("T")
 Scope = Sequence[str | None] | None  # ids of the projects that are searched (None in it: no project); None for all
 
 
-class Found(Struct):
+class RecallHit(Struct):
     """A candidate with the memory or passage that it stands for."""
 
-    candidate: Candidate
-    memory: Memory | None = None
-    passage: Passage | None = None
+    candidate: RankingCandidate
+    memory: MemoryState | None = None
+    passage: PassageRow | None = None
 
 
 class Finder:
@@ -55,7 +55,7 @@ class Finder:
         self,
         engine: Engine,
         snapshot: Snapshot,
-        request: Asked,
+        request: RecallRequest,
         scope: Scope,
         question: Question,
         sought: Sought | None,
@@ -66,13 +66,13 @@ class Finder:
         self.policy = control.policy(snapshot.connection, request.user)
         at = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, request.statuses)
-        self.memories = search.Wanted(request.user, at, scope, request.kinds, statuses, request.metadata)
-        self.passages = passages.Wanted(request.user, request.corpora, scope, request.metadata)
+        self.memories = search.MemoryScope(request.user, at, scope, request.kinds, statuses, request.metadata)
+        self.passages = passages.PassageScope(request.user, request.corpora, scope, request.metadata)
         self.warnings: tuple[str, ...] = ()
         self._seen: dict[TextIndex, Words] = {}
         self._terms: dict[TextIndex, ranking.Terms] = {}
 
-    def ranked(self) -> list[Found]:
+    def ranked(self) -> list[RecallHit]:
         """Return the candidates, best first. ``warnings`` then has the obstacles of the search."""
         request = self._request
         if not request.k:
@@ -93,8 +93,8 @@ class Finder:
 
     # --- by words ------------------------------------------------------------------------------------------------
 
-    def _by_words(self) -> list[Found]:
-        hits, pieces = list[Found](), list[Found]()
+    def _by_words(self) -> list[RecallHit]:
+        hits, pieces = list[RecallHit](), list[RecallHit]()
         if not self._question.concepts:
             return hits
         if "memories" in self._request.among:
@@ -134,10 +134,10 @@ class Finder:
         return {word for text in texts for word in indexed_words(text)}
 
     def _best(
-        self, index: TextIndex, hits: Callable[..., Iterator[tuple[T, float]]], make: Callable[..., Found]
-    ) -> list[Found]:
+        self, index: TextIndex, hits: Callable[..., Iterator[tuple[T, float]]], make: Callable[..., RecallHit]
+    ) -> list[RecallHit]:
         """Return the best hits of an index with scored words: as many as can be within the limit."""
-        request, words, matches = self._request, self._words(index), list[Found]()
+        request, words, matches = self._request, self._words(index), list[RecallHit]()
         if not words.texts and not self._snapshot.forgets:
             return matches
         pool = most = max(POOL, request.k)
@@ -155,10 +155,10 @@ class Finder:
         return matches
 
     def _scored(
-        self, hits: Iterator[tuple[T, float]], index: TextIndex, make: Callable[..., Found], *, ends: bool
-    ) -> list[Found]:
+        self, hits: Iterator[tuple[T, float]], index: TextIndex, make: Callable[..., RecallHit], *, ends: bool
+    ) -> list[RecallHit]:
         """Return the scored hits. With ``ends`` the search stops after a block in which no hit can be within the limit."""
-        k, scored, least = self._request.k, list[Found](), 0.0
+        k, scored, least = self._request.k, list[RecallHit](), 0.0
         while block := [make(row, bm25=score) for row, score in islice(hits, BLOCK)]:
             self._score(block, index)
             scored += block
@@ -184,7 +184,7 @@ class Finder:
             self._terms[index] = ranking.terms(self._question, stem, words.idf, words.mean)
         return self._terms[index]
 
-    def _score(self, hits: Iterable[Found], index: TextIndex) -> None:
+    def _score(self, hits: Iterable[RecallHit], index: TextIndex) -> None:
         """Set the score of each candidate's words, and their share of the question."""
         terms = self._terms_of(index)
         for hit in hits:
@@ -198,17 +198,17 @@ class Finder:
         """Return the score of the words of a turn's or chunk's text."""
         return ranking.word_score(text, self._terms_of(passages.PASSAGE_SEARCH))[0]
 
-    def memories_at(self, rows: Collection[int]) -> list[Memory]:
+    def memories_at(self, rows: Collection[int]) -> list[MemoryState]:
         """Return those of these memories that are searched."""
         return [memories.from_row(row) for row in self._rows_of("m", rows)]
 
-    def set_shares(self, hits: Sequence[Found]) -> None:
+    def set_shares(self, hits: Sequence[RecallHit]) -> None:
         """Set the share of the question that each memory has, for memories that no search found."""
         self._score(hits, search.SEARCH)
 
-    def _around(self, hits: list[Found]) -> dict[str, list[int]]:
+    def _around(self, hits: list[RecallHit]) -> dict[str, list[int]]:
         """Return the turns of each session with candidates, in their order. The neighbors of a candidate become candidates."""
-        groups: dict[str, list[Candidate]] = {}
+        groups: dict[str, list[RankingCandidate]] = {}
         for hit in hits:
             if hit.candidate.group is not None:
                 groups.setdefault(hit.candidate.group, []).append(hit.candidate)
@@ -226,7 +226,7 @@ class Finder:
         hits += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
         return around
 
-    def _hidden(self, hits: Iterable[Found]) -> dict[str, list[tuple[int, int]]]:
+    def _hidden(self, hits: Iterable[RecallHit]) -> dict[str, list[tuple[int, int]]]:
         """Return the hidden ranges of the sessions in which messages were found."""
         messages = (hit.passage for hit in hits if hit.passage is not None and hit.passage.corpus == passages.MESSAGE)
         rows = {message.id: message.subject for message in messages}
@@ -234,7 +234,7 @@ class Finder:
             id: [(part.first, part.last) for part in sessions.hidden(self._connection, row)] for id, row in rows.items()
         }
 
-    def _set_roles(self, hits: Iterable[Found]) -> None:
+    def _set_roles(self, hits: Iterable[RecallHit]) -> None:
         """Set the role of each message: "prompt" for the user, else "response"."""
         messages = [hit for hit in hits if hit.passage is not None and hit.passage.corpus == passages.MESSAGE]
         roles = sessions.roles(self._connection, {hit.candidate.position for hit in messages}) if messages else {}
@@ -252,7 +252,7 @@ class Finder:
         )
         return of_rows(self._connection, source, rows, *condition)
 
-    def _add_nearest(self, hits: list[Found]) -> None:
+    def _add_nearest(self, hits: list[RecallHit]) -> None:
         """Add the candidates that only their vectors found. The nearest passage of a turn counts."""
         if self._sought is None or self._vectors is None:
             return
@@ -267,7 +267,7 @@ class Finder:
         known = {(_letter(hit.candidate), hit.candidate.key): hit for hit in hits}
         for letter, index in (("m", search.SEARCH), ("p", passages.PASSAGE_SEARCH)):
             cosines = {row: cosine for corpus, row, cosine in nearest.hits if corpus == letter}
-            fresh: dict[int, Found] = {}
+            fresh: dict[int, RecallHit] = {}
             for row in sorted(self._rows_of(letter, cosines), key=lambda row: cosines[row[0]]):
                 hit = (
                     of_memory(memories.from_row(row), self.policy, self._request.now)
@@ -282,7 +282,7 @@ class Finder:
             self._score(fresh.values(), index)
             hits += fresh.values()
 
-    def _add_cosines(self, hits: Sequence[Found]) -> None:
+    def _add_cosines(self, hits: Sequence[RecallHit]) -> None:
         if self._sought is None or self._vectors is None:
             return
         lacking = [hit.candidate for hit in hits if hit.candidate.cosine is None]
@@ -301,7 +301,7 @@ class Finder:
 
     # --- rubino's tail -------------------------------------------------------------------------------------------
 
-    def _filled_up(self, ranked: list[Found]) -> list[Found]:
+    def _filled_up(self, ranked: list[RecallHit]) -> list[RecallHit]:
         request, filters, missing = self._request, self.memories, self._request.k - len(ranked)
         if "memories" not in request.among or missing <= 0:
             return ranked
@@ -314,12 +314,12 @@ class Finder:
         return ranked
 
 
-def _in_order(hits: Iterable[Found], order: Iterable[Candidate]) -> list[Found]:
+def _in_order(hits: Iterable[RecallHit], order: Iterable[RankingCandidate]) -> list[RecallHit]:
     by_id = {id(hit.candidate): hit for hit in hits}
     return [by_id[id(candidate)] for candidate in order]
 
 
-def of_memory(state: Memory, policy: Policy, now: str, bm25: float = 0.0) -> Found:
+def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0.0) -> RecallHit:
     """Return a memory as a candidate. Its searched text is its content with its entities and tags."""
     believed = rules.effective(
         state.confidence,
@@ -328,7 +328,7 @@ def of_memory(state: Memory, policy: Policy, now: str, bm25: float = 0.0) -> Fou
         active_at=state.active_at,
         as_of=now,
     )
-    candidate = Candidate(
+    candidate = RankingCandidate(
         key=state.row,
         corpus="memory",
         text=" ".join((state.content or "", *state.entities, *state.tags)),
@@ -339,12 +339,12 @@ def of_memory(state: Memory, policy: Policy, now: str, bm25: float = 0.0) -> Fou
         kind=state.kind,
         confidence=believed,
     )
-    return Found(candidate, memory=state)
+    return RecallHit(candidate, memory=state)
 
 
-def of_passage(row: Passage, bm25: float = 0.0) -> Found:
+def of_passage(row: PassageRow, bm25: float = 0.0) -> RecallHit:
     """Return a passage as a candidate. A message is ranked as a turn; the text of a chunk includes the headings above it."""
-    candidate = Candidate(
+    candidate = RankingCandidate(
         key=row.turn,
         corpus=passages.TURN if row.corpus == passages.MESSAGE else row.corpus,
         text=row.text if row.above is None else f"{row.above} {row.text}",
@@ -357,16 +357,16 @@ def of_passage(row: Passage, bm25: float = 0.0) -> Found:
         whole=row.whole,
         time=row.time,
     )
-    return Found(candidate, passage=row)
+    return RecallHit(candidate, passage=row)
 
 
-def _letter(candidate: Candidate) -> str:
+def _letter(candidate: RankingCandidate) -> str:
     return "m" if candidate.corpus == "memory" else "p"
 
 
-def _best_of_each_text(hits: Iterable[Found]) -> list[Found]:
+def _best_of_each_text(hits: Iterable[RecallHit]) -> list[RecallHit]:
     """Return the best passage of each text, the first of equal ones."""
-    best: dict[int, Found] = {}
+    best: dict[int, RecallHit] = {}
     for hit in hits:
         known = best.get(hit.candidate.key)
         if known is None or (hit.candidate.words, -hit.candidate.row) > (known.candidate.words, -known.candidate.row):

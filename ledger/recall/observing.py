@@ -15,11 +15,11 @@ from ledger.domain.text import normalise
 from ledger.engine.log_reading import first_position
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
-from ledger.recall.asked import Asked
+from ledger.recall.asked import RecallRequest
 from ledger.recall.packs import Item
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
-from projections.search.observation_hits import Hits, Wanted
+from projections.search.observation_hits import Hits, ObservationScope
 from projections.search.stems import stem
 from projections.views import observations
 
@@ -37,7 +37,9 @@ WITHOUT = "observations are left out: the projection {!r} is suspended; maintena
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
-Scored = tuple[float, float, domain.Observation]  # (the score of its words, their share of the question, observation)
+Scored = tuple[
+    float, float, domain.ObservationState
+]  # (the score of its words, their share of the question, observation)
 
 
 class Supported(Struct, frozen=True):
@@ -76,10 +78,12 @@ def observed(supported: Supported, rank: int) -> Item:
 class Observing:
     """A search for observations. Its obstacles are listed in ``warnings``; they never fail a recall."""
 
-    def __init__(self, engine: Engine, snapshot: Snapshot, request: Asked, scope: Scope, question: Question) -> None:
+    def __init__(
+        self, engine: Engine, snapshot: Snapshot, request: RecallRequest, scope: Scope, question: Question
+    ) -> None:
         self._rarity, self._snapshot, self._connection = engine.rarity, snapshot, snapshot.connection
         self._request, self._question = request, question
-        self._wanted = Wanted(request.user, scope)
+        self._wanted = ObservationScope(request.user, scope)
         self._holding = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 

@@ -7,10 +7,10 @@ from functools import cache
 from itertools import islice
 
 from ledger.domain.alike import ALIKE_CHARS, content_stems, share_stems
-from ledger.domain.memory import Memory, since
+from ledger.domain.memory import MemoryState, since
 from ledger.domain.question import Question, split
-from ledger.recall.asked import Asked
-from ledger.recall.finding import Finder, Found
+from ledger.recall.asked import RecallRequest
+from ledger.recall.finding import Finder, RecallHit
 from projections.search.stems import stem
 
 PART = 0.15
@@ -28,7 +28,7 @@ Cosines = Mapping[tuple[int, int], float]
 """The cosines of memories by their rows, the smaller row first."""
 
 
-def ordered(finder: Finder, request: Asked, question: Question) -> tuple[list[Found], list[Found]]:
+def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple[list[RecallHit], list[RecallHit]]:
     """Return the candidates in the order in which they are packed, and the candidates that match too little."""
     ranked, of_best = finder.ranked(), 0.0
     if request.scored:
@@ -43,7 +43,7 @@ def ordered(finder: Finder, request: Asked, question: Question) -> tuple[list[Fo
     return floored(ranked, request.min_match, of_best)
 
 
-def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found]:
+def newer_first(ranked: list[RecallHit], limit: int, cosines: Cosines) -> list[RecallHit]:
     """Return the ranked items, each memory directly before the first older memory that says nearly the same.
 
     A memory moves at most once. It takes the score of the older memory, and the factor ``newer`` says by how much that is more.
@@ -51,7 +51,7 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
     top = _statements(ranked, limit)
     stems = cache(content_stems)
     moved: set[int] = set()
-    before: dict[int, list[Found]] = {}
+    before: dict[int, list[RecallHit]] = {}
     for at, (older, old) in enumerate(top):
         if old.row in moved:
             continue
@@ -69,7 +69,7 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
                 newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score
     if not moved:
         return ranked
-    ordered_hits: list[Found] = []
+    ordered_hits: list[RecallHit] = []
     for hit in ranked:
         row = hit.memory.row if hit.memory is not None else None
         if row in moved:
@@ -79,7 +79,7 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
     return ordered_hits
 
 
-def _statements(ranked: Sequence[Found], limit: int) -> list[tuple[Found, Memory]]:
+def _statements(ranked: Sequence[RecallHit], limit: int) -> list[tuple[RecallHit, MemoryState]]:
     """Return the first items that are short active memories: only these are compared."""
     first = ((hit, hit.memory) for hit in ranked[: min(limit + AHEAD, MOST)])
     return [
@@ -89,14 +89,14 @@ def _statements(ranked: Sequence[Found], limit: int) -> list[tuple[Found, Memory
     ]
 
 
-def _since(hit: Found) -> tuple[str, int]:
+def _since(hit: RecallHit) -> tuple[str, int]:
     return since(hit.memory) if hit.memory is not None else ("", 0)
 
 
 # --- a floor ---------------------------------------------------------------------------------------------------------
 
 
-def set_named(hits: Iterable[Found], finder: Finder, question: Question) -> None:
+def set_named(hits: Iterable[RecallHit], finder: Finder, question: Question) -> None:
     """Raise the match of each memory with an entity that the question names.
 
     The memory then matches at least by the weight of that name: its rarest word against the rarest word of the question.
@@ -112,7 +112,7 @@ def set_named(hits: Iterable[Found], finder: Finder, question: Question) -> None
             candidate.share = max(candidate.share, min(1.0, max(idf([word]) for word in stems) / most))
 
 
-def floored(hits: Sequence[Found], least: float | None, of_best: float) -> tuple[list[Found], list[Found]]:
+def floored(hits: Sequence[RecallHit], least: float | None, of_best: float) -> tuple[list[RecallHit], list[RecallHit]]:
     """Return the hits that match enough, and the hits that do not.
 
     The floor is ``least``, or without it a part of the best match of a memory or chunk. A turn is found by its neighbors and
@@ -122,7 +122,7 @@ def floored(hits: Sequence[Found], least: float | None, of_best: float) -> tuple
     exempt = "turn" if least is None else ""
     if least is None:
         least = of_best * max((hit.candidate.match for hit in hits if hit.candidate.corpus != exempt), default=0.0)
-    kept, weak, group = list[Found](), list[Found](), list[Found]()
+    kept, weak, group = list[RecallHit](), list[RecallHit](), list[RecallHit]()
     for hit in hits:
         group.append(hit)
         if "newer" in hit.candidate.signals:

@@ -10,7 +10,7 @@ from ledger import answers
 from ledger.domain.harmless import FENCE, fence_width, fenced
 from ledger.domain.text import normalise
 from ledger.recall import fitting
-from ledger.recall.asked import UNITS, Asked
+from ledger.recall.asked import UNITS, RecallRequest
 from ledger.recall.packs import MEMORY, OBSERVATIONS, Item, Pack, line
 
 IDENTITY = ("identity", "preference", "user_profile")
@@ -31,7 +31,7 @@ def band(item: Item, *, in_project: bool) -> str:
     return "project" if in_project and item.memory is not None and item.memory.project is not None else fitting.REST
 
 
-def packed(request: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
+def packed(request: RecallRequest, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """Return the pack of ranked items: up to ``k`` within the budget. With ``explain`` all others are listed as cut."""
     within, beyond = items[: request.k], items[request.k :] if request.explain else ()
     fit = fitting.prefix if request.packing == "prefix" else fitting.greedy
@@ -41,7 +41,7 @@ def packed(request: Asked, items: Sequence[Item], searched: int, warnings: tuple
 
 
 def shared(
-    request: Asked, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
+    request: RecallRequest, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
     warnings: tuple[str, ...],
 ) -> Pack:  # fmt: skip
     """Return the pack by shares: trusted state, then the answers, then memories of general interest."""
@@ -75,7 +75,7 @@ def contents_of(pack: Pack) -> set[str]:
     return {normalise(item.whole) for item in pack.items if item.whole is not None}
 
 
-def with_observations(request: Asked, pack: Pack, candidates: Sequence[Item]) -> Pack:
+def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[Item]) -> Pack:
     """Return the pack with the best observations that fit beside its items.
 
     Observations never displace an item. An observation that repeats a text of the pack is left out.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import question
 from ledger.domain.errors import LedgerError
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import Question
 from ledger.domain.text import check_text, one_of
@@ -21,18 +21,18 @@ from ledger.engine.who import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
 from ledger.recall import fitting, ordering, packing, reopening
-from ledger.recall.asked import UNITS, Asked, checked, size
-from ledger.recall.finding import Finder, Found, Scope, of_memory
+from ledger.recall.asked import UNITS, RecallRequest, checked, size
+from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from ledger.store.reading import read_tip
-from ledger.vectors.embedding import Asked as Sought
+from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import MESSAGE
-from projections.search.passages import Passage as PassageRow
+from projections.search.passages import PassageRow as PassageRow
 from projections.search.ranking import SCORE
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 
@@ -104,7 +104,7 @@ def recall(
     return replace(pack, receipt=reopening.recorded(engine, request, about, pack, receipt)) if receipt else pack
 
 
-def packed(engine: Engine, request: Asked) -> tuple[Pack, str | None]:
+def packed(engine: Engine, request: RecallRequest) -> tuple[Pack, str | None]:
     """Return the pack, and the id of the project that the request is about."""
     asked_question = question.read(request.query, numeric=request.scored)
     sought = sought_of(engine, request, asked_question)
@@ -136,7 +136,7 @@ def packed(engine: Engine, request: Asked) -> tuple[Pack, str | None]:
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
-def with_observations(request: Asked, observing: Observing, pack: Pack) -> Pack:
+def with_observations(request: RecallRequest, observing: Observing, pack: Pack) -> Pack:
     """Return the pack with the observations that stand beside its items."""
     supported = observing.ranked(lambda: packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
@@ -147,7 +147,7 @@ def with_observations(request: Asked, observing: Observing, pack: Pack) -> Pack:
     )
 
 
-def sought_of(engine: Engine, request: Asked, asked_question: Question) -> Sought | None:
+def sought_of(engine: Engine, request: RecallRequest, asked_question: Question) -> Sought | None:
     """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
     if engine.vectors is None or not request.k or not _VISIBLE.search(request.query):
         return None
@@ -186,7 +186,7 @@ def index_texts(engine: Engine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def items_of(connection: Connection, hits: Sequence[Found]) -> list[Item]:
+def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
     shown = memories_shown(connection, [hit.memory for hit in hits if hit.memory is not None])
     options = {memory.id: memory for memory in shown}
     disputed = conflicts.open_among(connection, options)
@@ -231,11 +231,13 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
     ]
 
 
-def _unasked(finder: Finder, snapshot: Snapshot, request: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+def _unasked(
+    finder: Finder, snapshot: Snapshot, request: RecallRequest, scope: Scope, items: Sequence[Item]
+) -> list[Item]:
     """Return identity, preferences and the project's memories for a pack by shares, the most believed first."""
     if "memories" not in request.among:
         return []
-    connection, matches = snapshot.connection, list[Memory]()
+    connection, matches = snapshot.connection, list[MemoryState]()
     known = {item.id for item in items}
     filters = {
         "user": request.user,
@@ -260,7 +262,7 @@ def _unasked(finder: Finder, snapshot: Snapshot, request: Asked, scope: Scope, i
 
 
 def searched_among(
-    engine: Engine, connection: Connection, finder: Finder, request: Asked, seen: tuple[int, bytes]
+    engine: Engine, connection: Connection, finder: Finder, request: RecallRequest, seen: tuple[int, bytes]
 ) -> int:
     """Return the number of memories, turns and chunks that are searched."""
     filters, number = replace(finder.memories, at=engine.valid), 0
@@ -325,7 +327,7 @@ def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:
     )
 
 
-def _belief(state: Memory) -> tuple[int, int]:
+def _belief(state: MemoryState) -> tuple[int, int]:
     return (-state.confidence, -state.row)
 
 

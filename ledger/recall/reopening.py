@@ -33,7 +33,7 @@ from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.memories.queries import memories_shown
 from ledger.recall import fitting
-from ledger.recall.asked import Asked
+from ledger.recall.asked import RecallRequest
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
@@ -46,7 +46,7 @@ SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state
 
 
 def recorded(
-    engine: Engine, request: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None
+    engine: Engine, request: RecallRequest, project: str | None, pack: Pack, who: Who, session: str | None = None
 ) -> str:
     """Append the delivered pack, to a ``session`` if one is given, and return the id of that event."""
     if engine.is_past:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.question import READ_CHARS
-from ledger.recall.asked import Asked
+from ledger.recall.asked import RecallRequest
 from projections.core.rows import Connection
-from projections.search.memory_hits import Wanted
-from projections.search.ranking import Candidate, best_first
+from projections.search.memory_hits import MemoryScope
+from projections.search.ranking import RankingCandidate, best_first
 from projections.views import graph, memories
 
 RANK_OFFSET = 60
@@ -21,7 +21,7 @@ WEIGHT = 3.0
 KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
 
 
-def by_rank(candidates: Sequence[Candidate]) -> list[Candidate]:
+def by_rank(candidates: Sequence[RankingCandidate]) -> list[RankingCandidate]:
     """Return the candidates by their ranks in both lists, best first, with their scores set."""
     for candidate in candidates:
         candidate.score, candidate.signals = 0.0, {}
@@ -42,13 +42,13 @@ def by_rank(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def tail(
     connection: Connection,
-    request: Asked,
-    filters: Wanted,
-    states: dict[int, Memory],
+    request: RecallRequest,
+    filters: MemoryScope,
+    states: dict[int, MemoryState],
     near: Sequence[tuple[int, int]],
     known: set[int],
     missing: int,
-) -> list[tuple[Memory, dict[str, float]]]:
+) -> list[tuple[MemoryState, dict[str, float]]]:
     """Return the memories that fill up the page, with their signals."""
     fillers = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
     known = known | {state.row for state, _ in fillers}
@@ -66,7 +66,7 @@ def tail(
     return fillers[:missing]
 
 
-def near_in_graph(connection: Connection, request: Asked, filters: Wanted) -> list[tuple[int, int]]:
+def near_in_graph(connection: Connection, request: RecallRequest, filters: MemoryScope) -> list[tuple[int, int]]:
     """Return the rows of memories near the names of the question, each with its distance."""
     text, at = request.query[:READ_CHARS], filters.at or request.now
     return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.k, projects=filters.projects)

@@ -11,7 +11,7 @@ from ledger.domain.message import Part, readable
 from ledger.domain.metadata import Value
 from ledger.domain.provider_forms import Fields
 from ledger.engine.answer import Answer, answer_of
-from projections.views.summaries import Summary as SummaryRow
+from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):

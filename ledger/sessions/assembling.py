@@ -13,7 +13,7 @@ from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import ReadOnlyError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, Shortened, WindowAssembled
 from ledger.domain.rendering import Content
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.text import one_of
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
@@ -42,7 +42,7 @@ REFITS = 3
 CHARS = 4  # about the characters of a token
 
 
-class Wanted(Struct, frozen=True):
+class WindowRequest(Struct, frozen=True):
     """A request for a window, checked."""
 
     budget: int
@@ -91,7 +91,7 @@ def assemble(
     Raises:
         RejectedError: The budget is below 1, a share is out of range, or a window to record is of a session that is kept out.
     """
-    request = Wanted(_whole("budget", budget_tokens), unit, share, summary_share, tail)
+    request = WindowRequest(_whole("budget", budget_tokens), unit, share, summary_share, tail)
     one_of("unit", unit, tuple(UNITS))
     _whole("tail", tail)
     for name, part in (("share", share), ("summary_share", summary_share)):
@@ -114,7 +114,7 @@ def assemble(
     return _recorded(conversation, window, tail) if record else window
 
 
-def _of_nothing(conversation: Conversation, request: Wanted, pack: Pack | None, skipped: str = "") -> Window:
+def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack | None, skipped: str = "") -> Window:
     """Return a window without entries, which has only the recalled memories."""
     overhead = _frame(conversation, (), pack, request.unit)
     total = _used(pack) + overhead
@@ -131,7 +131,7 @@ def _of_nothing(conversation: Conversation, request: Wanted, pack: Pack | None, 
 
 
 def _recalled(
-    conversation: Conversation, query: str | None, window_request: Wanted, among: Iterable[str], record: bool
+    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], record: bool
 ) -> Pack | None:
     """Return the recalled memories, which together with their fence fit the room that the conversation leaves."""
     if query is None or not query.strip():
@@ -177,7 +177,7 @@ class Measured:
     """A session's window on a snapshot, with its items measured in the unit of the budget."""
 
     def __init__(
-        self, conversation: Conversation, connection: Connection, state: State, window_request: Wanted
+        self, conversation: Conversation, connection: Connection, state: State, window_request: WindowRequest
     ) -> None:
         self.conversation, self.connection, self.window_request = conversation, connection, window_request
         self.window = OpenWindow(connection, state)

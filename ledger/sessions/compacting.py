@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from ledger.domain import compaction, escalation
 from ledger.domain.assembly import FRESH_TAIL
-from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
+from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, CompactionRun, Skip
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import CompactionSkipped
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.engine.who import Who
 from ledger.engine.work import Work
@@ -37,7 +37,7 @@ from ledger.sessions.drafting import (
     summary_text,
     writer_of,
 )
-from ledger.sessions.summary_writes import Sources, Written, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import SummarySources, Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.store.lease import Lease, leased
 from projections.views import erasures
@@ -45,7 +45,7 @@ from projections.views import erasures
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # tokens of a long window that are read, from its beginning
 
 
-class Seen(Struct, frozen=True):
+class SeenWindow(Struct, frozen=True):
     """A window on a snapshot: as many of its first items as a compaction can concern.
 
     ``protect`` is the number of these items that belong to the fresh tail. ``request`` is the index of the newest user message;
@@ -219,7 +219,7 @@ class Compactor:
         self.calls = self._erased = 0
         self._attempts: list[ModelAttempt] = []  # of the summary under way
         self._read: Ranges = ()
-        self._passed: set[Run] = set()  # runs that failed are not tried again
+        self._passed: set[CompactionRun] = set()  # runs that failed are not tried again
         self._ended = False  # the summarizer failed, or somebody else changed the window
 
     def tokens(self) -> int:
@@ -265,7 +265,7 @@ class Compactor:
             self._skip_all(seen)
         return False
 
-    def _succeeds(self, run: Run) -> bool:
+    def _succeeds(self, run: CompactionRun) -> bool:
         if run in self._passed:
             return False
         why = self._try(run)
@@ -274,7 +274,7 @@ class Compactor:
         self._ended = why in ("failed", "moved", "under_way")
         return not why
 
-    def _skip_all(self, seen: Seen) -> None:
+    def _skip_all(self, seen: SeenWindow) -> None:
         for skip in (
             compaction.leaf_run(seen.items, protect=seen.protect, force=self.force, request=seen.request),
             compaction.condensed_run(seen.items, protect=0 if self.force else seen.protect, hard=self.force),
@@ -288,7 +288,7 @@ class Compactor:
             self.skipped.append(skip)
         return why
 
-    def _try(self, run: Run) -> str:
+    def _try(self, run: CompactionRun) -> str:
         """Summarize a run; return the reason why that failed, or ""."""
         if run.kind == CONDENSED and self.writer is None:
             return self._skip("no_model", run.kind, run.messages, run.tokens)
@@ -313,7 +313,7 @@ class Compactor:
             return self._skip(why, run.kind, run.messages, run.tokens)
         return self._record(run, sources, written)
 
-    def _write(self, run: Run) -> tuple[Sources | None, Written | None]:
+    def _write(self, run: CompactionRun) -> tuple[SummarySources | None, Written | None]:
         """Return the sources of the run and its summary, written outside of the lock."""
         session = self.session
         with session.reading() as (connection, state):
@@ -343,7 +343,7 @@ class Compactor:
             raise _TakenOver
         self.calls += 1
 
-    def _record(self, run: Run, sources: Sources, written: Written) -> str:
+    def _record(self, run: CompactionRun, sources: SummarySources, written: Written) -> str:
         made = ""
 
         def body(work: Work) -> str:
@@ -365,7 +365,7 @@ class Compactor:
         self.made.append(made)
         return ""
 
-    def _record_skip(self, why: str, run: Run, error: str) -> None:
+    def _record_skip(self, why: str, run: CompactionRun, error: str) -> None:
         def body(work: Work) -> str:
             state = writing.known(self.session, work)
             self._emit_skip(work, state, why, run, error)
@@ -375,12 +375,12 @@ class Compactor:
         self.session.writer.run("session.compact", self.asker, body)
 
     @staticmethod
-    def _emit_skip(work: Work, state: State, why: str, run: Run, error: str) -> None:
+    def _emit_skip(work: Work, state: State, why: str, run: CompactionRun, error: str) -> None:
         skipped = CompactionSkipped(why, run.kind, run.messages, run.tokens, error)
         work.emit(state.id, skipped, first=state.row)
 
 
-def seen_of(window: OpenWindow) -> Seen:
+def seen_of(window: OpenWindow) -> SeenWindow:
     """Return the beginning of a window, or all of a short window.
 
     The fresh tail of a long window lies beyond the beginning, so none of the items are protected then.
@@ -394,10 +394,10 @@ def seen_of(window: OpenWindow) -> Seen:
             break
     request_item = window.request()
     request = next((at for at, item in enumerate(items) if item == request_item), len(items))
-    return Seen(tuple(items), protect, request)
+    return SeenWindow(tuple(items), protect, request)
 
 
-def sources_of(window: OpenWindow, run: Run) -> Sources | None:
+def sources_of(window: OpenWindow, run: CompactionRun) -> SummarySources | None:
     """Return the sources of a run; None if not all of them are in the window as they were chosen."""
     if not run.summaries:
         sources = of_messages(window, run.items[0].place, run.items[-1].place)

@@ -14,28 +14,28 @@ from msgspec.structs import replace
 
 from ledger.domain import continuing, transcript
 from ledger.domain import interaction as interactions_domain
-from ledger.domain.continuing import Known, Newest, Place
+from ledger.domain.continuing import KnownPrefix, Newest, TurnPlace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import InteractionCaptured, MessageAppended, ResponseAttached
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.late import late
 from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
-from ledger.domain.session import Session as State
-from ledger.domain.transcript import Line
+from ledger.domain.session import SessionState as State
+from ledger.domain.transcript import TranscriptMessage
 from ledger.engine.log_reading import read_known
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import load
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
-from ledger.guards.guarding import Taken
+from ledger.guards.guarding import TakenSecret
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reconciling import clean, line_of
 from ledger.sessions.transcripts import Outside, cleared, outside, without_ids, without_thinking
 from projections.core.rows import Connection
 from projections.views import audit, sessions
-from projections.views.sessions import Message as MessageRow
+from projections.views.sessions import MessageRow as MessageRow
 
 TOGETHER = 1_000  # messages in one append
 _CHAT = late(r"\s*(?:user|human)\s*:.*^[ \t]*(?:assistant|ai|bot)\s*:", re.I | re.M | re.S)
@@ -43,16 +43,16 @@ INSTRUCTIONS = ("system", "developer")
 LOOP = 1_000  # after so many messages of tools the answer to a prompt is no longer looked for
 
 
-class Plan(Struct, frozen=True):
+class ContinuationPlan(Struct, frozen=True):
     """The comparison of some messages with a session that stood at the position ``seen``.
 
     ``turn`` is the interaction that waits for its response there. ``taken`` are the secrets that were taken out of the messages.
     """
 
     seen: int
-    known: Known
-    turn: Interaction | None
-    taken: dict[str, tuple[Taken, ...]]
+    known: KnownPrefix
+    turn: InteractionState | None
+    taken: dict[str, tuple[TakenSecret, ...]]
 
 
 class Continued(Struct):
@@ -62,7 +62,7 @@ class Continued(Struct):
     recorded.
     """
 
-    known: Known = Known(0)
+    known: KnownPrefix = KnownPrefix(0)
     appended: int = 0
     turns: dict[str, None] = {}
     first: int = 0
@@ -114,7 +114,7 @@ def _dumps(value: object) -> Callable[[], object] | None:
     return dump if callable(dump) and not isinstance(value, type) else None
 
 
-def look(conversation: Conversation, lines: list[Outside]) -> Plan:
+def look(conversation: Conversation, lines: list[Outside]) -> ContinuationPlan:
     """Return the comparison of the messages with the session, on a snapshot.
 
     The secrets are taken out of the messages first, as they are taken out of stored texts.
@@ -122,7 +122,7 @@ def look(conversation: Conversation, lines: list[Outside]) -> Plan:
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
         if state is None:
-            return Plan(0, Known(0), None, taken)
+            return ContinuationPlan(0, KnownPrefix(0), None, taken)
         rows = sessions.backwards(connection, state.row)
         newest = Newest(_Message(conversation, connection, row) for row in rows)
         given_lines = [line.line for line in lines]
@@ -131,7 +131,7 @@ def look(conversation: Conversation, lines: list[Outside]) -> Plan:
         if not known.count:
             by_text = continuing.repeated(newest, given_lines, _same_but_for_ids, _is_exchange)
             known = by_text if by_text.count else known
-        return Plan(state.position, known, _open_turn(conversation, connection, state), taken)
+        return ContinuationPlan(state.position, known, _open_turn(conversation, connection, state), taken)
 
 
 class _Message:
@@ -142,7 +142,7 @@ class _Message:
         self.looks = row.role, row.tokens
 
     @cached_property
-    def line(self) -> Line | None:
+    def line(self) -> TranscriptMessage | None:
         """Return the message for a comparison; None if it was erased."""
         texts = reading.texts(self._conversation, self._connection, self._row)
         data = texts.event.data
@@ -150,7 +150,7 @@ class _Message:
         return None if is_erased else line_of(self._connection, self._row, texts, None)
 
 
-def _same(ours: _Message, theirs: Line) -> bool:
+def _same(ours: _Message, theirs: TranscriptMessage) -> bool:
     """Return True if a message of the session and a given message are the same.
 
     An erased message counts as the same. Thinking that only one of them has does not make a difference, as with reasoning.
@@ -168,19 +168,19 @@ def _same(ours: _Message, theirs: Line) -> bool:
     return (our_plain is line) != (their_plain is theirs) and transcript.same(our_plain, their_plain)
 
 
-def _same_but_for_ids(ours: _Message, theirs: Line) -> bool:
+def _same_but_for_ids(ours: _Message, theirs: TranscriptMessage) -> bool:
     return ours.line is not None and transcript.same(without_ids(ours.line), without_ids(theirs))
 
 
-def _is_exchange(part: Sequence[Line]) -> bool:
+def _is_exchange(part: Sequence[TranscriptMessage]) -> bool:
     return {"user", "assistant"} <= {line.role for line in part}
 
 
-def _open_turn(conversation: Conversation, connection: Connection, state: State) -> Interaction | None:
+def _open_turn(conversation: Conversation, connection: Connection, state: State) -> InteractionState | None:
     """Return the captured turn at the end of a session that has no response yet."""
     for _, row in zip(range(LOOP), sessions.backwards(connection, state.row), strict=False):
         if row.interaction is not None:
-            turn: Interaction | None = load(connection, row.interaction, "i", conversation.user)
+            turn: InteractionState | None = load(connection, row.interaction, "i", conversation.user)
             return turn if turn is not None and row.field == "prompt" and turn.response_at is None else None
         if row.role == "user" and not _is_result(connection, row):
             return None
@@ -208,7 +208,7 @@ def go_on(
     while True:
         requester = replace(asker, key=key)
 
-        def decide(plan: Plan, requester: Who = requester) -> tuple[Plan, Outcome | None]:
+        def decide(plan: ContinuationPlan, requester: Who = requester) -> tuple[ContinuationPlan, Outcome | None]:
             if plan.known.count == len(lines) and requester.key is None:
                 return plan, None
             return plan, _append(conversation, requester, lines, plan, arguments, done.turns, stored)
@@ -244,7 +244,7 @@ def _append(
     conversation: Conversation,
     asker: Who,
     lines: Sequence[Outside],
-    plan: Plan,
+    plan: ContinuationPlan,
     arguments: object,
     turns: dict[str, None],
     metadata: Raw,
@@ -276,13 +276,13 @@ class _Appending:
         work: Work,
         stream: str,
         row: int,
-        turn: Interaction | None,
+        turn: InteractionState | None,
         captured: dict[str, None],
         metadata: Raw,
     ) -> None:
         self.work, self.stream, self.row, self.captured, self.metadata = work, stream, row, captured, metadata
         captured.clear()
-        current: Interaction | None = work.at_row(turn.row, "i") if turn is not None else None
+        current: InteractionState | None = work.at_row(turn.row, "i") if turn is not None else None
         self.open = current if current is not None and current.response_at is None else None
 
     def emit(self, lines: Sequence[Outside], counted: Sequence[tuple[int, str]]) -> None:
@@ -311,7 +311,7 @@ class _Appending:
         self.captured[id] = None
         return id
 
-    def _answer(self, line: Outside, place: Place) -> Place | None:
+    def _answer(self, line: Outside, place: TurnPlace) -> TurnPlace | None:
         """Return the place of the answer to a prompt of an earlier append; None if no prompt waits for an answer."""
         if self.open is None:
             return None

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
-from ledger.domain.patterns import Patterns
-from ledger.domain.session import Session as State
+from ledger.domain.patterns import NamePatterns
+from ledger.domain.session import SessionState as State
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
@@ -17,7 +17,7 @@ from ledger.engine.who import Who
 from projections.core.rows import Connection
 from projections.views import projects
 
-NO_PATTERNS = Patterns()
+NO_PATTERNS = NamePatterns()
 
 
 class Conversation:

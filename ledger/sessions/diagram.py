@@ -13,7 +13,7 @@ from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import info
 from ledger.sessions.window import OpenWindow
 from projections.views import summaries
-from projections.views.summaries import UNDER, WINDOW, Summary
+from projections.views.summaries import UNDER, WINDOW, SummaryRow
 
 NO_SUMMARY = "FALLBACK, no summary: cut off"
 MESSAGES = "messages"
@@ -93,7 +93,7 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
 
 
 def diagram(
-    about: SessionInfo, rows_of_session: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
+    about: SessionInfo, rows_of_session: Sequence[SummaryRow], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
     """Return the graph of a window (oldest first) and of the summaries of its session.
 
@@ -124,7 +124,7 @@ def _run(items: Sequence[WindowItem]) -> Node:
     )
 
 
-def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
+def _node(id: str, rows: Mapping[str, SummaryRow], drawn: set[str]) -> Node:
     """Return a summary with all summaries under it; a summary that was drawn before is returned without its sources."""
     row, again = rows[id], id in drawn
     drawn.add(id)
@@ -148,7 +148,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
     )
 
 
-def _roots(rows: Sequence[Summary], drawn: set[str]) -> list[str]:
+def _roots(rows: Sequence[SummaryRow], drawn: set[str]) -> list[str]:
     """Return the summaries not drawn yet that are under no other, in the order in which they were written."""
     left = [row for row in rows if row.id not in drawn]
     underlying = {id for row in left for id in row.summaries}

@@ -24,9 +24,9 @@ from ledger.language.summarizing import (
 )
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.summary_writes import Sources, Written
+from ledger.sessions.summary_writes import SummarySources, Written
 from projections.core.rows import Connection
-from projections.views.summaries import Summary
+from projections.views.summaries import SummaryRow
 
 SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, however few tokens a counter finds in them
 
@@ -50,7 +50,7 @@ def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer
 
 
 def source_texts(
-    conversation: Conversation, connection: Connection, row: int, kind: str, sources: Sources
+    conversation: Conversation, connection: Connection, row: int, kind: str, sources: SummarySources
 ) -> list[str]:
     """Return the sources of a summary, each message or summary as one text."""
     if kind == CONDENSED:
@@ -58,13 +58,15 @@ def source_texts(
     return list(message_texts(conversation, connection, row, sources))
 
 
-def message_texts(conversation: Conversation, connection: Connection, row: int, sources: Sources) -> Iterator[str]:
+def message_texts(
+    conversation: Conversation, connection: Connection, row: int, sources: SummarySources
+) -> Iterator[str]:
     for message, texts in reading.all_texts(conversation, connection, row, sources.ranges):
         name = f"{message.role} {speaker}" if (speaker := texts.event.data.speaker) else message.role
         yield f"{name} ({message.time[:16]}): {readable(texts.content, texts.parts)}"
 
 
-def summary_text(conversation: Conversation, connection: Connection, summary: Summary) -> str:
+def summary_text(conversation: Conversation, connection: Connection, summary: SummaryRow) -> str:
     content = reading.summary_shown(conversation, connection, summary).content or ""
     return f"{summary.earliest[:16]} to {summary.latest[:16]}, {summary.messages} messages: {content}"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ledger.domain.session import Session
+from ledger.domain.session import SessionState
 from ledger.sessions.search_answers import Unexpanded
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
-from projections.views.sessions import Message
-from projections.views.summaries import Summary
+from projections.views.sessions import MessageRow
+from projections.views.summaries import SummaryRow
 
 Span = tuple[int, int]
 Ranges = Sequence[Span]
@@ -24,10 +24,12 @@ class Expanding:
     positions that the session does not have.
     """
 
-    def __init__(self, connection: Connection, state: Session, budget: int, size: Callable[[Message], int]) -> None:
+    def __init__(
+        self, connection: Connection, state: SessionState, budget: int, size: Callable[[MessageRow], int]
+    ) -> None:
         self._connection, self._state, self._max, self._size = connection, state, budget, size
         self.hidden = sessions.hidden(connection, state.row)
-        self.rows: list[Message] = []
+        self.rows: list[MessageRow] = []
         self.rest: list[Unexpanded] = []
         self.unknown: list[str | int] = []
         self.used = 0
@@ -36,22 +38,22 @@ class Expanding:
 
     def take(self, requested: Sequence[str | int]) -> None:
         """Expand the requested ids and positions in the order of time, in whatever order they were requested."""
-        subjects: dict[tuple[int, int], Summary | Span] = {}
+        subjects: dict[tuple[int, int], SummaryRow | Span] = {}
         for name in requested:
             subject = self._find(name)
             if subject is None:
                 self.unknown.append(name)
             else:
-                subjects[(subject.first, subject.row) if isinstance(subject, Summary) else subject] = subject
+                subjects[(subject.first, subject.row) if isinstance(subject, SummaryRow) else subject] = subject
         for place in sorted(subjects):
             subject = subjects[place]
-            if isinstance(subject, Summary):
+            if isinstance(subject, SummaryRow):
                 self._summary(subject)
             else:
                 self._ranges([subject])
         self.rows.sort(key=lambda row: row.row)  # the times of two summaries may overlap
 
-    def _find(self, name: str | int) -> Summary | Span | None:
+    def _find(self, name: str | int) -> SummaryRow | Span | None:
         """Return the summary, or the positions if the session has messages there; else None."""
         span = (name, name) if isinstance(name, int) else _span(name)
         if span is not None:
@@ -59,7 +61,7 @@ class Expanding:
             return span if held else None
         return summaries.find(self._connection, self._state.row, str(name)) if len(str(name)) > 2 else None
 
-    def _summary(self, row: Summary) -> None:
+    def _summary(self, row: SummaryRow) -> None:
         if self._is_full:
             self._leave(row.ranges, row.id)
             return

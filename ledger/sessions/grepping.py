@@ -8,16 +8,16 @@ from itertools import islice
 
 from msgspec import Struct
 
-from ledger.domain.grep import Pattern, Span
+from ledger.domain.grep import GrepPattern, Span
 from ledger.domain.snippet import snippet
 from ledger.engine.snapshot import Snapshot
-from ledger.sessions.reading import Why, is_held
+from ledger.sessions.reading import HiddenReason, is_held
 from ledger.sessions.search_answers import Hit
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
 from projections.search.session_texts import SearchedRow
 from projections.views import sessions
-from projections.views.summaries import Summary
+from projections.views.summaries import SummaryRow
 
 COUNTED = 10_000
 """The most matches that are counted; the total says if there are more."""
@@ -33,13 +33,13 @@ GLANCED = 2_000
 
 SNIPPET_CHARS = 240
 
-Row = SearchedRow | Summary
+Row = SearchedRow | SummaryRow
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class GrepRequest(Struct, frozen=True, kw_only=True):
     """A grep request, checked. Times are half-open, as text; "" for no bound."""
 
-    pattern: Pattern
+    pattern: GrepPattern
     corpora: tuple[str, ...]  # "message" and "summary"
     role: str | None
     since: str
@@ -57,7 +57,7 @@ class Where(Struct, frozen=True):
     only: str | None
 
 
-class Found(Struct):
+class GrepMatches(Struct):
     """The result of a grep; ``left_off`` is True if there may be more matches."""
 
     rows: list[Row]
@@ -67,16 +67,16 @@ class Found(Struct):
     left_off: bool = False
 
 
-class Search:
+class GrepSearch:
     """A search for a pattern; ``of_turn`` gives the text of a captured turn, by interaction and field."""
 
     def __init__(
-        self, snapshot: Snapshot, request: Asked, where: Where, of_turn: Callable[[str, str], str | None]
+        self, snapshot: Snapshot, request: GrepRequest, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
         self._snapshot, self._connection = snapshot, snapshot.connection
         self._request, self._where, self._of_turn = request, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
-        self._why: dict[int, Why] = {}
+        self._why: dict[int, HiddenReason] = {}
         self._pattern = request.pattern
         self._doubts: set[int] = set()  # rows that the index alone cannot tell about
 
@@ -84,8 +84,8 @@ class Search:
         """Return True if something matches among the first rows of the index."""
         return self.run(1, GLANCED).total > 0
 
-    def run(self, counted: int = COUNTED, looked_at: int | None = None) -> Found:
-        result = Found([])
+    def run(self, counted: int = COUNTED, looked_at: int | None = None) -> GrepMatches:
+        result = GrepMatches([])
         for place, row, is_sure in self._candidates(looked_at):
             enough = READ_ON if len(result.rows) == self._request.limit else READ
             if result.total >= counted or result.read >= enough:
@@ -172,7 +172,7 @@ class Search:
         request = self._request
         if row.session not in self._where.names:
             return False
-        if isinstance(row, Summary):
+        if isinstance(row, SummaryRow):
             return (not request.before or row.earliest < request.before) and row.latest >= request.since
         if row.time < request.since or (request.before and row.time >= request.before):
             return False
@@ -185,7 +185,7 @@ class Search:
 
     def _why_hidden(self, row: SearchedRow) -> str:
         if row.session not in self._why:
-            self._why[row.session] = Why(self._hidden(row.session))
+            self._why[row.session] = HiddenReason(self._hidden(row.session))
         return self._why[row.session].of(row.row)
 
     # --- hits ----------------------------------------------------------------------------------------------------

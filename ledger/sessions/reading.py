@@ -14,7 +14,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.domain.metadata import NO_PAIRS, Pairs, of_row
 from ledger.domain.provider_forms import Fields
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
@@ -27,8 +27,8 @@ from projections.core.rows import Connection
 from projections.search.session_texts import SearchedRow
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names
-from projections.views.sessions import Message as MessageRow
-from projections.views.summaries import Summary as SummaryRow
+from projections.views.sessions import MessageRow as MessageRow
+from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class MessageTexts(Struct, frozen=True):
@@ -93,7 +93,7 @@ def get_message(conversation: Conversation, position: int) -> answers.Message | 
 def messages_shown(
     conversation: Conversation, connection: Connection, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
 ) -> list[answers.Message]:
-    why = Why(gone)
+    why = HiddenReason(gone)
     return [
         _message_shown(conversation, row, texts(conversation, connection, row), why.of(row.row), connection)
         for row in rows
@@ -269,7 +269,7 @@ def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) 
     return at is not None and bool(quarantine.among(connection, [at]))
 
 
-class Why:
+class HiddenReason:
     """The reasons why messages are hidden, by position; ranges that were hidden do not overlap."""
 
     def __init__(self, gone: Sequence[sessions.Hidden]) -> None:

@@ -15,13 +15,13 @@ from ledger.domain import message as messages
 from ledger.domain import times, transcript
 from ledger.domain.events import NOTHING, MessageRepaired
 from ledger.domain.metadata import event_form, of_row
-from ledger.domain.session import Session as State
-from ledger.domain.transcript import Known, Line, Plan
+from ledger.domain.session import SessionState as State
+from ledger.domain.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import event_data
 from ledger.engine.who import Who
 from ledger.engine.work import Work
-from ledger.guards.guarding import Taken
+from ledger.guards.guarding import TakenSecret
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
@@ -30,7 +30,7 @@ from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above
 from projections.core.rows import Connection
 from projections.views import control, summaries
-from projections.views.sessions import Message as MessageRow
+from projections.views.sessions import MessageRow as MessageRow
 from projections.views.sessions import besides
 
 TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
@@ -45,8 +45,8 @@ class _Planned(Struct, frozen=True):
     """
 
     seen: int
-    plan: Plan
-    taken: dict[str, tuple[Taken, ...]]
+    plan: TranscriptPlan
+    taken: dict[str, tuple[TakenSecret, ...]]
     counted: list[tuple[int, str]]
 
 
@@ -155,7 +155,7 @@ def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
             )
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known_lines = [
-            Known(row.row, line_of(connection, row, texts, lines[at] if at < len(lines) else None))
+            KnownMessage(row.row, line_of(connection, row, texts, lines[at] if at < len(lines) else None))
             for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
         plan = transcript.reconcile(known_lines, [line.line for line in lines])
@@ -166,9 +166,11 @@ def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[
     return [writing.count_tokens(conversation, line.draft, line.token_count) for line in lines]
 
 
-def clean(conversation: Conversation, connection: Connection, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
+def clean(
+    conversation: Conversation, connection: Connection, lines: list[Outside]
+) -> dict[str, tuple[TakenSecret, ...]]:
     """Take the secrets out of a transcript, in place, if the policy requires that; marks stand in their places."""
-    taken: dict[str, tuple[Taken, ...]] = {}
+    taken: dict[str, tuple[TakenSecret, ...]] = {}
     if control.policy(connection, conversation.user).secrets == "redact":
         for at, line in enumerate(lines):
             cleaned = conversation.writer.guard.cleaned(line.draft, taken)
@@ -177,11 +179,11 @@ def clean(conversation: Conversation, connection: Connection, lines: list[Outsid
     return taken
 
 
-def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
+def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> TranscriptMessage:
     """Return a message of the session for a comparison; erased fields are taken to be equal to the other side's."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
-    line = Line(
+    line = TranscriptMessage(
         role=row.role,
         content=texts.content or "",
         parts=parts,
@@ -276,14 +278,14 @@ def _same(time: str, theirs: Outside | None) -> str | None:
     return time if at is not None and times.moment("created_at", at) == time else None
 
 
-def _rest(plan: Plan) -> Plan:
+def _rest(plan: TranscriptPlan) -> TranscriptPlan:
     """Return the part of a plan that is left after one append."""
     appended = max(0, plan.appended - TOGETHER)
     kind = transcript.APPEND if appended else transcript.UNCHANGED
-    return Plan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
+    return TranscriptPlan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
 
 
-def _was_cut(plan: Plan) -> bool:
+def _was_cut(plan: TranscriptPlan) -> bool:
     """Return True if a command that began with an append long ago was cut before its last append.
 
     Then all messages of the session are from that command, and the end is missing.
@@ -295,7 +297,7 @@ _CHANGES = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}
 _WEIGHTS = ("none", "repaired", "appended", "replaced")
 
 
-def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: Plan) -> answers.HistoryChange:
+def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: TranscriptPlan) -> answers.HistoryChange:
     """Return one answer for all appends, with the strongest of their changes."""
     return replace(
         done,

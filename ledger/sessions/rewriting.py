@@ -22,10 +22,10 @@ from ledger.sessions.drafting import (
     source_texts,
     writer_of,
 )
-from ledger.sessions.summary_writes import Sources, check_in_use, record
+from ledger.sessions.summary_writes import SummarySources, check_in_use, record
 from ledger.sessions.writing import invalidate
 from projections.views import erasures, summaries
-from projections.views.summaries import Summary
+from projections.views.summaries import SummaryRow
 
 REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may have a message more than a chunk
 
@@ -106,14 +106,14 @@ def rewrite(
     return summary_writes.summary_now_of(conversation, made)
 
 
-def _to_rewrite(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
+def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, SummarySources, list[str], int, int]:
     """Return a summary in use, its sources, their texts, the last erasure until now, and the tokens of the texts."""
     with conversation.reading() as (connection, state):
         row = reading.summary_row(connection, conversation.needed(state), id)
         check_in_use(row, "rewritten")
         rows = {row.id: row for row in summaries.of_session(connection, row.session)}
         underlying = tuple(rows[id] for id in row.summaries if id in rows)
-        sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
+        sources = SummarySources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
         texts = source_texts(conversation, connection, row.session, row.kind, sources)
         seen = erasures.last(connection)
     size = sum(summary.tokens for summary in underlying) if row.kind == CONDENSED else row.source_tokens

@@ -12,7 +12,7 @@ from ledger.domain import grep, times
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.text import one_of
 from ledger.engine.snapshot import listed
 from ledger.engine.who import Time
@@ -21,13 +21,13 @@ from ledger.recall.asked import UNITS
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
-from ledger.sessions.grepping import READ, Asked, Found, Search, Where
+from ledger.sessions.grepping import READ, GrepMatches, GrepRequest, GrepSearch, Where
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections.core.rows import Connection
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY
 from projections.search.stems import stem
-from projections.views.sessions import Message as MessageRow
+from projections.views.sessions import MessageRow as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
 HITS = 1_001  # a page of 1,000, and one hit more to see if there is another page
@@ -105,7 +105,7 @@ def _request(
     last: object,
     limit: int,
     hidden: bool,
-) -> Asked:
+) -> GrepRequest:
     parsed = _pattern(pattern)
     one_of("scope", scope, tuple(SCOPES))
     if role is not None:
@@ -114,7 +114,7 @@ def _request(
         raise RejectedError("a summary has no role: leave the role out, or look among messages")
     if last is not None and since is not None:
         raise RejectedError("since and last both set the earliest time; give one of them")
-    return Asked(
+    return GrepRequest(
         pattern=parsed,
         corpora=SCOPES[scope] if role is None else (MESSAGE,),
         role=role,
@@ -129,7 +129,7 @@ def _request(
     )
 
 
-def _pattern(pattern: str) -> grep.Pattern:
+def _pattern(pattern: str) -> grep.GrepPattern:
     parsed = grep.parse(pattern, stem)
     if parsed.infix:
         return parsed
@@ -162,8 +162,8 @@ def _where(conversation: Conversation, connection: Connection, state: State | No
     return Where(conversation.user, {state.row: conversation.name}, state.id)
 
 
-def _search(conversation: Conversation, connection: Connection, request: Asked, where: Where) -> Search:
-    return Search(
+def _search(conversation: Conversation, connection: Connection, request: GrepRequest, where: Where) -> GrepSearch:
+    return GrepSearch(
         conversation.engine.seen(connection),
         request,
         where,
@@ -171,7 +171,7 @@ def _search(conversation: Conversation, connection: Connection, request: Asked, 
     )
 
 
-def _searched(connection: Connection, request: Asked, where: Where) -> int:
+def _searched(connection: Connection, request: GrepRequest, where: Where) -> int:
     messages, summaries = session_texts.count(connection, list(where.names), hidden=request.hidden)
     return messages * (MESSAGE in request.corpora) + summaries * (SUMMARY in request.corpora)
 
@@ -179,16 +179,16 @@ def _searched(connection: Connection, request: Asked, where: Where) -> int:
 def _hint(
     conversation: Conversation,
     connection: Connection,
-    request: Asked,
+    request: GrepRequest,
     state: State | None,
-    result: Found,
+    result: GrepMatches,
     *,
     everywhere: bool,
 ) -> str:
     """Return a hint where something matches, since nothing was found here."""
     here = _where(conversation, connection, state, everywhere=everywhere)
 
-    def matches(request: Asked, where: Where) -> bool:
+    def matches(request: GrepRequest, where: Where) -> bool:
         return _search(conversation, connection, request, where).is_somewhere()
 
     hints = [f"only the newest {READ:,} texts were read: bound the time"] if result.left_off else []

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.statuses import meant
 from ledger.domain.text import check_reason
 from ledger.domain.window import CONDENSED
@@ -21,7 +21,7 @@ from ledger.sessions.writing import invalidate
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
-from projections.views.summaries import Summary
+from projections.views.summaries import SummaryRow
 
 
 class Written(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Written(Struct, frozen=True):
     prompt: str = ""
 
 
-class Sources(Struct, frozen=True):
+class SummarySources(Struct, frozen=True):
     """The sources of a summary: ranges of messages, with their number, size and times.
 
     ``summaries`` are the summaries that stand for the messages in the window, if the new summary is written from them or takes
@@ -48,10 +48,10 @@ class Sources(Struct, frozen=True):
     tokens: int
     earliest: str
     latest: str
-    summaries: tuple[Summary, ...] = ()
+    summaries: tuple[SummaryRow, ...] = ()
 
 
-def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
+def of_messages(window: OpenWindow, first: int, last: int) -> SummarySources | None:
     """Return the messages between two positions that no summary stands for; None if there are none."""
     free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
     columns = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
@@ -60,7 +60,7 @@ def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
     stretches = [stretch for stretch in sums if stretch[2]]
     if not stretches:
         return None
-    return Sources(
+    return SummarySources(
         ranges=tuple((stretch[0], stretch[1]) for stretch in stretches),
         messages=sum(stretch[2] for stretch in stretches),
         tokens=sum(stretch[3] for stretch in stretches),
@@ -69,10 +69,10 @@ def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
     )
 
 
-def of_summaries(connection: Connection, row: int, rows: Sequence[Summary]) -> Sources:
+def of_summaries(connection: Connection, row: int, rows: Sequence[SummaryRow]) -> SummarySources:
     """Return everything that some summaries stand for."""
     ranges = joined(connection, row, [span for summary in rows for span in summary.ranges])
-    return Sources(
+    return SummarySources(
         ranges=ranges,
         messages=sum(summary.messages for summary in rows),
         tokens=sum(summary.source_tokens for summary in rows),
@@ -94,7 +94,7 @@ def joined(connection: Connection, row: int, ranges: Iterable[tuple[int, int]]) 
     return tuple(result)
 
 
-def record(work: Work, state: State, sources: Sources, written: Written, replaces: str | None = None) -> str:
+def record(work: Work, state: State, sources: SummarySources, written: Written, replaces: str | None = None) -> str:
     """Emit the events of a summary, and return its id.
 
     The summary stands for its messages. Its sources, and a summary that it replaces, leave the window.
@@ -184,7 +184,7 @@ def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
         )
 
 
-def check_in_use(row: Summary, what: str) -> None:
+def check_in_use(row: SummaryRow, what: str) -> None:
     """Raise if a summary is neither in the window nor under another summary.
 
     Raises:
@@ -198,7 +198,7 @@ def check_in_use(row: Summary, what: str) -> None:
         )
 
 
-def _check_restorable(connection: Connection, window: OpenWindow, row: Summary) -> None:
+def _check_restorable(connection: Connection, window: OpenWindow, row: SummaryRow) -> None:
     if row.status != summaries.INVALID:
         raise RejectedError(
             f"the summary {row.id} is {row.status}; only an invalidated one can be restored",

@@ -23,7 +23,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.other_forms import as_chat as in_chat_form
 from ledger.domain.provider_forms import MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
-from ledger.domain.transcript import Line
+from ledger.domain.transcript import TranscriptMessage
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 
@@ -55,8 +55,8 @@ class Outside(Struct, frozen=True):
     metadata: Pairs = NO_PAIRS
 
     @property
-    def line(self) -> Line:
-        return Line(
+    def line(self) -> TranscriptMessage:
+        return TranscriptMessage(
             role=self.draft.role,
             content=self.draft.content,
             parts=comparable(self.draft.parts, self.draft.content_of, self.draft.speaker),
@@ -73,7 +73,7 @@ def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | N
     return msgspec.json.encode([*parts], order="deterministic"), content_of, speaker or ""
 
 
-def without_thinking(line: Line) -> Line:
+def without_thinking(line: TranscriptMessage) -> TranscriptMessage:
     """Return the message without Anthropic's blocks of thinking; the same object if it has none."""
     stored, content_of, speaker = cast(tuple[bytes, int, str], line.parts)
     if b'thinking"' not in stored:
@@ -94,7 +94,7 @@ def without_thinking(line: Line) -> Line:
     return replace(line, parts=comparable(left, content_of, speaker), extra=extra)
 
 
-def cleared(ours: Line, theirs: Line) -> bool:
+def cleared(ours: TranscriptMessage, theirs: TranscriptMessage) -> bool:
     """Return True if two messages differ only in tool results, and theirs has notes instead that results were cleared."""
     our_parts, their_parts = (
         messages.stored_parts(cast(tuple[bytes, int, str], line.parts)[0]) for line in (ours, theirs)
@@ -116,7 +116,7 @@ def cleared(ours: Line, theirs: Line) -> bool:
     )
 
 
-def without_ids(line: Line) -> Line:
+def without_ids(line: TranscriptMessage) -> TranscriptMessage:
     """Return the message without ids and times of a client, which are new with each call."""
     if not line.extra or "message" not in line.extra:
         return line

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.domain.assembly import USER
-from ledger.domain.session import Session
+from ledger.domain.session import SessionState
 from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
-from projections.views.sessions import Message
-from projections.views.summaries import Summary
+from projections.views.sessions import MessageRow
+from projections.views.summaries import SummaryRow
 
 
 class OpenWindow:
@@ -20,7 +20,7 @@ class OpenWindow:
     hidden.
     """
 
-    def __init__(self, connection: Connection, state: Session) -> None:
+    def __init__(self, connection: Connection, state: SessionState) -> None:
         self.connection, self.state = connection, state
         self.hidden = sessions.hidden(connection, state.row)
         self.summaries = summaries.in_window(connection, state.row)
@@ -74,7 +74,7 @@ class OpenWindow:
         return [*self.backwards()][::-1]
 
 
-def of_message(row: Message) -> WindowItem:
+def of_message(row: MessageRow) -> WindowItem:
     return WindowItem(
         kind=MESSAGE,
         position=row.row,
@@ -88,7 +88,7 @@ def of_message(row: Message) -> WindowItem:
     )
 
 
-def of_summary(row: Summary) -> WindowItem:
+def of_summary(row: SummaryRow) -> WindowItem:
     return WindowItem(
         kind=SUMMARY,
         position=row.row,

@@ -22,7 +22,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.message import Draft
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
-from ledger.domain.session import Session as State
+from ledger.domain.session import SessionState as State
 from ledger.domain.text import check_text
 from ledger.engine.who import Time, Who
 from ledger.engine.work import Outcome, Work
@@ -33,7 +33,7 @@ from ledger.sessions.window import OpenWindow
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
-from projections.views.summaries import Summary
+from projections.views.summaries import SummaryRow
 
 LISTED = 2_000  # the most ranges or ids in one event, which bounds the size of an event
 SUMMARY_BYTES = 1024 * 1024
@@ -309,7 +309,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         rows = {session.id: session.row for session in (state, alias_state) if session is not None}
         if alias_state is not None:
             state, alias_state = (_as_shown(work, session) for session in (state, alias_state))
-        for owner, event in domain.add_alias(domain.AddAlias(alias, alias_state), state):
+        for owner, event in domain.add_alias(domain.AddSessionAlias(alias, alias_state), state):
             work.emit(owner, event, first=rows[owner])
         return stream
 
@@ -380,7 +380,7 @@ def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tupl
 
 
 def invalidate(
-    work: Work, state: State, rows: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
+    work: Work, state: State, rows: Sequence[SummaryRow], fallen: set[str], why: str, reason: str = ""
 ) -> tuple[str, ...]:
     """Take summaries out of use, and all summaries that were written from them; return their ids.
 
@@ -396,7 +396,7 @@ def invalidate(
     return tuple(order)
 
 
-def with_those_above(in_use: Mapping[str, Summary], fallen: set[str]) -> set[str]:
+def with_those_above(in_use: Mapping[str, SummaryRow], fallen: set[str]) -> set[str]:
     """Return these summaries together with all summaries that were written from them."""
     gone = {id for id in fallen if id in in_use}
     for summary in in_use.values():  # in the order of writing, so that a summary comes after its sources

@@ -22,7 +22,7 @@ from ledger.store.failures import find_in_log, let_go, may_be_damage, raise_type
 from ledger.store.past_views import PastViews, Prepare
 from ledger.store.paths import StrPath
 from ledger.store.pool import ConnectionPool
-from ledger.store.reading import Reading, read_tip
+from ledger.store.reading import LogSnapshots, read_tip
 from ledger.store.recorders import (
     AggregateRecorder,
     ApplicationRecorder,
@@ -47,7 +47,7 @@ class EventStore:
         self.find_damage = _no_damage  # settable: finds a damaged row of the projections
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)
-        self._reading = Reading(self._pool, self._writing.check_open)
+        self._reading = LogSnapshots(self._pool, self._writing.check_open)
         self._past_views = defaultdict[Prepare, PastViews](lambda: PastViews(self._pool, file.busy_timeout_seconds))
 
     @classmethod
@@ -281,7 +281,7 @@ class _Snapshot:
     def __init__(
         self,
         writing: Writing,
-        reading: Reading,
+        reading: LogSnapshots,
         explained: Callable[[BaseException, sqlite3.Connection], LedgerError | None],
     ) -> None:
         self._writing, self._reading, self._explained = writing, reading, explained

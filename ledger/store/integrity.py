@@ -45,7 +45,7 @@ def _record(previous: str, position: int, stream: str, version: int, type_: str,
     return json.dumps(record, separators=(",", ":")).encode()
 
 
-class Erasures:
+class ErasedContents:
     """The rows and blobs that the ContentErased events of a log changed; the events are added in their order."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def check_chain(
     *,
     position: int = 0,
     head: bytes = GENESIS,
-    erasures: Erasures | None = None,
+    erasures: ErasedContents | None = None,
     leaf_to: Callable[[bytes], None] | None = None,
 ) -> Iterator[str]:
     """Walk the log in order and yield a sentence with the position for each problem; nothing if the log is sound.

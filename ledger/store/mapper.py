@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError, RejectedError
-from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unknown
+from ledger.domain.events import TYPES, AnyEvent, Envelope, EventData, Recorded, Unknown
 
 STATE_BYTES = 1024 * 1024  # the largest state of one event
 
@@ -105,7 +105,7 @@ def unknown(type_: object) -> str:
     return f"{type_!s:.60}" + (" of an application of the eventsourcing library" if is_foreign(type_) else "")
 
 
-def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:
+def upcast(kind: type[EventData], schema: int, raw: msgspec.Raw) -> EventData:
     """Return data of an older schema as today's event, raised by one schema at a time."""
     data = msgspec.json.decode(raw)
     for step in range(schema, kind.schema):

@@ -29,7 +29,7 @@ class Alone(NamedTuple):
     head: bytes = b""  # after the last event
 
 
-class Place:
+class OpenFiles:
     """The files of one ledger that SQLite has open: the file, and from the first transaction on its -wal and its -shm.
 
     Only checkpoints write to the file itself, and the lock file has a note of each of ours. Any other change of the file's

@@ -17,7 +17,7 @@ from ledger.store.pool import Connection, ConnectionPool
 _TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"
 
 
-class Reading:
+class LogSnapshots:
     """The snapshots of one open log. Nested snapshots of a thread share one moment."""
 
     def __init__(self, pool: ConnectionPool, check_open: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from ledger.store import copies
 from ledger.store.alone import APPLICATION_ID, alone, bytes_of, foreign_wal, uri_of
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
-from ledger.store.place import Alone, Place
+from ledger.store.place import Alone, OpenFiles
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
 OLDEST = (3, 37, 0)  # the oldest version of SQLite on which the tests pass (tools/crash/sqlite_versions.py)
@@ -197,7 +197,7 @@ class LedgerFile:
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = self.is_copy = False
-        self.place: Place
+        self.place: OpenFiles
         self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
@@ -224,13 +224,13 @@ class LedgerFile:
         with self.hold():
             if create and not bytes_of(self.path):
                 self._make(tables)
-                self.place = Place(self.path, self.lock, self._alone)
+                self.place = OpenFiles(self.path, self.lock, self._alone)
                 self.place.note_as_opened()
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")
                 self._identify()
-                self.place = Place(self.path, self.lock, self._alone)
+                self.place = OpenFiles(self.path, self.lock, self._alone)
                 if self.readonly:
                     self.immutable = not self._shared_memory_works()
                 else:

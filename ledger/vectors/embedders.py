@@ -46,7 +46,7 @@ class Embedder(Protocol):
 EmbedderLike = Embedder | Callable[[list[str]], object] | str  # the forms in which a caller may give a model
 
 
-class Vectors(Struct, frozen=True):
+class UnitVectors(Struct, frozen=True):
     """Vectors of length one (or zero) as little-endian 32-bit floats; ``dimension`` is how many numbers each has."""
 
     dimension: int
@@ -56,7 +56,7 @@ class Vectors(Struct, frozen=True):
 # --- the check of vectors --------------------------------------------------------------------------------------------
 
 
-def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> UnitVectors:
     """Return one vector for each text, scaled to length one; a vector of zeros stays as it is.
 
     Raises:
@@ -89,7 +89,7 @@ class _Wrong(ValueError):
     """The error of a model's output, with the reason in words."""
 
 
-def _by_numpy(output: object) -> Vectors:
+def _by_numpy(output: object) -> UnitVectors:
     numpy = importlib.import_module("numpy")
     table = numpy.asarray(output)
     if table.dtype.kind not in "fiu":
@@ -104,17 +104,17 @@ def _by_numpy(output: object) -> Vectors:
         table /= numpy.where(largest > 0, largest, 1)
         length = numpy.sqrt((table * table).sum(axis=1, keepdims=True))
         table /= numpy.where(length > 0, length, 1)
-    return Vectors(table.shape[1], [row.tobytes() for row in table.astype("<f4")])
+    return UnitVectors(table.shape[1], [row.tobytes() for row in table.astype("<f4")])
 
 
-def _by_hand(output: Any) -> Vectors:
+def _by_hand(output: Any) -> UnitVectors:
     """Return the same vectors as ``_by_numpy`` without NumPy."""
     rows = [list(row) for row in output]
     if any(isinstance(number, str | bytes | complex | bool) for row in rows for number in row):
         raise _Wrong("it holds values that are no real numbers")
     if len({len(row) for row in rows}) > 1:
         raise _Wrong("its rows have different lengths")
-    return Vectors(len(rows[0]) if rows else 0, [_unit([float(number) for number in row]) for row in rows])
+    return UnitVectors(len(rows[0]) if rows else 0, [_unit([float(number) for number in row]) for row in rows])
 
 
 def _unit(row: list[float]) -> bytes:
@@ -148,10 +148,10 @@ def as_embedder(model: object) -> Embedder:
         )
     check_text("the name of a model", name, max_bytes=200)
     check_plain("an embedder", embed if callable(embed) else model)
-    return Named(name, embed if callable(embed) else model)  # type: ignore[arg-type]
+    return FunctionEmbedder(name, embed if callable(embed) else model)  # type: ignore[arg-type]
 
 
-class Named:
+class FunctionEmbedder:
     """An embedder made of a name and a function."""
 
     def __init__(self, name: str, function: Callable[[list[str]], object]) -> None:

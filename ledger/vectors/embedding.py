@@ -16,14 +16,14 @@ from ledger.store import closed
 from ledger.store.event_store import EventStore, Transaction
 from ledger.vectors.embedders import Embedder, checked_vectors
 from projections.search import nearest, vectors
-from projections.search.nearest import Hit, Index, Keep, WrongDimension
-from projections.search.vectors import Entry, Key, Text
+from projections.search.nearest import Hit, Keep, VectorIndex, WrongDimension
+from projections.search.vectors import Key, Text, VectorEntry
 
 FILL, FILL_BATCH, FILL_SECONDS = 256, 16, 0.25  # most texts, batch and time for vectors that a search makes on the way
 INSIDE_A_BATCH = "vectors not used: no model is called inside a batch"
 
 
-class Asked(Struct, frozen=True):
+class QueryVector(Struct, frozen=True):
     """A query as a vector, or no vector and the reasons in ``warnings``."""
 
     vector: bytes | None = None
@@ -51,19 +51,19 @@ class VectorSearch:
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
         self.store, self.writer, self.embedder = store, writer, embedder
         matrix = nearest.matrix()
-        self._index = Index(writer.secret, embedder.name, matrix) if matrix is not None else None
+        self._index = VectorIndex(writer.secret, embedder.name, matrix) if matrix is not None else None
 
-    def ask(self, query: str, user: str, corpora: Sequence[str] = ("m",), *, fill: int = FILL) -> Asked:
+    def ask(self, query: str, user: str, corpora: Sequence[str] = ("m",), *, fill: int = FILL) -> QueryVector:
         """Return the query as a vector, and make vectors for up to ``fill`` of the user's newest texts without one.
 
         The model is called, so call this function before a snapshot is taken.
         """
         try:
             if (why := self._why_not()) is not None:
-                return Asked(warnings=(why,))
+                return QueryVector(warnings=(why,))
             checked = checked_vectors(self.embedder, [query])
         except Exception as error:
-            return Asked(warnings=(self._warning(error),))
+            return QueryVector(warnings=(self._warning(error),))
         warnings: tuple[str, ...] = ()
         try:
             self._fill(user, corpora, fill, checked.dimension)
@@ -71,12 +71,12 @@ class VectorSearch:
             warnings = (f"no new vectors made: {error}",)
         except Exception:
             pass  # ``hits`` will warn that the index cannot be used
-        return Asked(checked.data[0], checked.dimension, warnings)
+        return QueryVector(checked.data[0], checked.dimension, warnings)
 
     def hits(
         self,
         connection: sqlite3.Connection,
-        asked: Asked,
+        asked: QueryVector,
         user: str,
         corpora: Sequence[str] = ("m",),
         limit: int = 50,
@@ -109,7 +109,7 @@ class VectorSearch:
         return VectorAnswer(tuple(hits), (*asked.warnings, *((warning,) if missing else ())))
 
     def cosines(
-        self, connection: sqlite3.Connection, asked: Asked, user: str, corpus: str, rows: Sequence[int]
+        self, connection: sqlite3.Connection, asked: QueryVector, user: str, corpus: str, rows: Sequence[int]
     ) -> dict[int, float]:
         """Return the cosines of the user's texts in these rows that have a vector; empty if vectors cannot be used."""
         if asked.vector is None:
@@ -123,7 +123,7 @@ class VectorSearch:
             return {}
 
     def cosines_among(
-        self, connection: sqlite3.Connection, asked: Asked, user: str, corpus: str, rows: Sequence[int]
+        self, connection: sqlite3.Connection, asked: QueryVector, user: str, corpus: str, rows: Sequence[int]
     ) -> dict[tuple[int, int], float]:
         """Return the cosine of every two of these texts of a user that both have a vector, by their rows, the smaller first."""
         if asked.vector is None:
@@ -149,7 +149,7 @@ class VectorSearch:
             return "vectors not used: the tables of this file are of another version, and the file cannot be written"
         return None
 
-    def _fresh(self, connection: sqlite3.Connection, dimension: int) -> Index:
+    def _fresh(self, connection: sqlite3.Connection, dimension: int) -> VectorIndex:
         if (why := self._why_not()) is not None:
             raise _NotUsed(why)
         assert self._index is not None
@@ -176,7 +176,7 @@ class VectorSearch:
             index = self._fresh(connection, dimension)
             keys = index.lacking(user, corpora)[: max(0, limit)]
             texts = read(connection, keys)
-        new: list[Entry] = []
+        new: list[VectorEntry] = []
         deadline = time.monotonic() + FILL_SECONDS
         for start in range(0, len(texts), FILL_BATCH):
             new += entries(self.embedder, self.writer.secret, texts[start : start + FILL_BATCH], dimension)
@@ -189,7 +189,7 @@ class VectorSearch:
             with suppress(LedgerError):
                 self.store.write_now(lambda transaction: self._write(transaction, new))
 
-    def _write(self, transaction: Transaction, new: Sequence[Entry]) -> None:
+    def _write(self, transaction: Transaction, new: Sequence[VectorEntry]) -> None:
         write(self.writer, transaction, self.embedder.name, new)
 
 
@@ -203,7 +203,7 @@ def read(connection: sqlite3.Connection, keys: Collection[Key]) -> list[Text]:
     return [texts[key] for key in keys if key in texts]
 
 
-def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension: int) -> list[Entry]:
+def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension: int) -> list[VectorEntry]:
     """Return the model's vectors of these texts as entries; no lock is held meanwhile."""
     checked = checked_vectors(embedder, [text.words for text in texts])
     if checked.dimension != dimension:
@@ -212,12 +212,12 @@ def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension:
         )
     owners = {user: vectors.owner_of(secret, user) for user in {text.user for text in texts}}
     return [
-        Entry(0, text.corpus, text.row, owners[text.user], vectors.mark(secret, text.text), vector)
+        VectorEntry(0, text.corpus, text.row, owners[text.user], vectors.mark(secret, text.text), vector)
         for text, vector in zip(texts, checked.data, strict=True)
     ]
 
 
-def write(writer: Writer, transaction: Transaction, model: str, made: Iterable[Entry]) -> int:
+def write(writer: Writer, transaction: Transaction, model: str, made: Iterable[VectorEntry]) -> int:
     """Write the vectors of texts that are unchanged, in a short transaction; the table is created if it is missing."""
     connection: sqlite3.Connection = transaction.connection
     writer.attend(transaction)

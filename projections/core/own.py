@@ -22,7 +22,7 @@ from msgspec.structs import fields
 from msgspec.structs import replace as changed
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import TYPES, AnyEvent, Event
+from ledger.domain.events import TYPES, AnyEvent, EventData
 from ledger.store import folding
 from ledger.store.folding import Misuse
 from projections.core.rows import Key, Table, Values
@@ -44,12 +44,14 @@ State = Any  # the state of a subject of any kind
 if TYPE_CHECKING:  # type checkers do not understand a metaclass
 
     @dataclass_transform(frozen_default=True)
-    class Row:
+    class _TypedRow:
         """A row of a table of your own: ``class Day(Row, key=("day", "person"), indexes=("person",))``."""
 
         def __init_subclass__(
             cls, *, key: Sequence[str] = (), indexes: Sequence[str | Sequence[str]] = (), **_: object
         ) -> None: ...
+
+    Row = _TypedRow
 
 else:
 
@@ -162,7 +164,7 @@ class Projection:
 
     name: str = ""
     version: int = 1
-    follows: Sequence[str | type[Event]] = ()
+    follows: Sequence[str | type[EventData]] = ()
     tables: Sequence[type[Row]] = ()
 
     def fold(self, event: AnyEvent, change: Change | None, rows: Rows) -> None:

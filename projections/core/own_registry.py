@@ -31,7 +31,7 @@ _ENTRIES = (
 _PLACE = f"SELECT max(coalesce(max(place), 1), (SELECT coalesce(max(id), 1) FROM checkpoint)) + 1 FROM {NAME}"
 
 
-class Entry(Struct, frozen=True):
+class OwnProjectionRecord(Struct, frozen=True):
     """The record of one projection in the file."""
 
     name: str
@@ -72,11 +72,11 @@ def make(connection: Connection) -> None:
     connection.execute(_TABLE)
 
 
-def entries(connection: Connection) -> dict[str, Entry]:
+def entries(connection: Connection) -> dict[str, OwnProjectionRecord]:
     """Return the entries of all projections in the file, by name."""
     if not sqlite.exists(connection, NAME):
         return {}
-    return {row[0]: Entry(*row) for row in connection.execute(_ENTRIES)}
+    return {row[0]: OwnProjectionRecord(*row) for row in connection.execute(_ENTRIES)}
 
 
 def enter(connection: Connection, definition: Definition, position: int) -> None:
@@ -118,7 +118,7 @@ def is_whole(connection: Connection, definition: Definition) -> bool:
     )
 
 
-def empty(connection: Connection, entry: Entry, position: int, *, resume: bool = False) -> None:
+def empty(connection: Connection, entry: OwnProjectionRecord, position: int, *, resume: bool = False) -> None:
     """Empty the tables of a projection, so that its fold begins again with the events in effect at a position.
 
     A suspended projection stays suspended, unless ``resume`` is true.

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sql_views, sqlite
-from projections.core.rows import Log, Rows, Table, TextIndex, parted
-from projections.core.subjects import EVERYTHING, Change, Family, Projection
+from projections.core.rows import FoldLog, ProjectionRows, Table, TextIndex, parted
+from projections.core.subjects import EVERYTHING, BuiltinProjection, Family, SubjectChange
 from projections.search import memory_hits as search
 from projections.search import passages, restatable
 from projections.views import (
@@ -58,34 +58,34 @@ ESSENTIAL = ("in_effect", "keys", "memories")  # no command can be decided while
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
 
 
-def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:
+def projections(secret: bytes, log: FoldLog | None = None) -> tuple[BuiltinProjection, ...]:
     """Return all projections, in the order in which they fold; they need the log only to fold."""
     return (
         control.InEffect(),
-        memories.Memories(),
+        memories.MemoriesProjection(),
         confidence.Confidence(),
         duplicates.Duplicates(secret),
-        graph.Graph(),
-        interactions.Interactions(),
-        projects.Projects(),
-        documents.Documents(secret),
-        sessions.Sessions(),
-        summaries.Summaries(),
-        merges.Merges(),
-        conflicts.Conflicts(),
-        observations.Observations(secret),
+        graph.GraphProjection(),
+        interactions.InteractionsProjection(),
+        projects.ProjectsProjection(),
+        documents.DocumentsProjection(secret),
+        sessions.SessionsProjection(),
+        summaries.SummariesProjection(),
+        merges.MergesProjection(),
+        conflicts.ConflictsProjection(),
+        observations.ObservationsProjection(secret),
         observations.Consolidations(),
-        control.Sources(),
+        control.SourcesProjection(),
         control.Keys(),
-        control.Refusals(),
-        erasures.Erasures(),
+        control.RefusalsProjection(),
+        erasures.ErasuresProjection(),
         audit.Audit(),
-        search.Search(),
+        search.MemorySearchProjection(),
         restatable.Restatable(secret),
         passages.Passages(log),
-        delivered.Delivered(),
+        delivered.DeliveredProjection(),
         calls.Calls(),
-        quarantine.Quarantine(),
+        quarantine.QuarantineProjection(),
     )
 
 
@@ -145,9 +145,9 @@ class Projector:
     projections that fail from here on.
     """
 
-    def __init__(self, secret: bytes, log: Log, suspended: Iterable[str] = ()) -> None:
+    def __init__(self, secret: bytes, log: FoldLog, suspended: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
-        self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
+        self._routes: dict[tuple[str, str], tuple[BuiltinProjection, ...]] = {}
         self.suspended = frozenset(suspended)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
@@ -169,7 +169,7 @@ class Projector:
         self._ahead = {}
         self._unwritten = 0
 
-    def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:
+    def state(self, stream: str, first: int, rows: ProjectionRows, position: int) -> Any:
         """Return the state of a subject in these rows, just before ``position``."""
         if stream in self.states:
             return self.states[stream]
@@ -179,7 +179,7 @@ class Projector:
         row = rows.get(family.live, (first,))
         return family.from_row(row) if row is not None else None
 
-    def fold(self, event: AnyEvent, rows: Rows) -> Sequence[Change]:
+    def fold(self, event: AnyEvent, rows: ProjectionRows) -> Sequence[SubjectChange]:
         """Fold an event and return the change of its subject.
 
         The changes of subjects that an undo or a redo folds again are not returned.
@@ -200,14 +200,16 @@ class Projector:
             self._refold(event, rows)
         return changes
 
-    def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def _fold_into(
+        self, projection: BuiltinProjection, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows
+    ) -> None:
         if projection.name not in self.suspended:
             try:
                 projection.fold(event, changes, rows)
             except Exception as error:
                 self._poison(projection.name, event.position, error)
 
-    def flush(self, rows: Rows) -> None:
+    def flush(self, rows: ProjectionRows) -> None:
         """Write the rows that the folds kept; a projection whose rows the database refuses is suspended."""
         rows.flush()
         self._unwritten = 0
@@ -216,7 +218,7 @@ class Projector:
         """Suspend the projection of a table that refused rows, before the first event that was not written yet."""
         self._poison(self._owners[table], self._unwritten, error)
 
-    def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
+    def _route(self, event: AnyEvent) -> tuple[BuiltinProjection, ...]:
         """Return the projections, without the suspended ones, that follow this type of event on this kind of stream."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
         route = self._routes[(event.stream[:2], event.type)] = tuple(
@@ -239,17 +241,17 @@ class Projector:
         for name in _READERS.get(event.stream[0], ("in_effect",)):
             self._poison(name, event.position, error)
 
-    def _changes(self, event: AnyEvent, rows: Rows) -> list[Change]:
+    def _changes(self, event: AnyEvent, rows: ProjectionRows) -> list[SubjectChange]:
         family = FAMILIES.get(event.stream[0]) if event.stream[1:2] == "_" else None
         if family is None or isinstance(event.data, Unknown):
             return []
         old = None if event.version == 1 else self.state(event.stream, event.first, rows, event.position)
         new = self.states[event.stream] = family.evolve(old, event)
-        return [Change(family.kind, event.first, old, new, event)]
+        return [SubjectChange(family.kind, event.first, old, new, event)]
 
     # --- void and back -------------------------------------------------------------------------------------------
 
-    def _refold(self, event: AnyEvent, rows: Rows) -> None:
+    def _refold(self, event: AnyEvent, rows: ProjectionRows) -> None:
         streams = self._log.streams_within(event.data.ranges)
         subjects = [(stream, first) for stream, first in streams if stream[1:2] == "_" and stream[0] in FAMILIES]
         following = {kind: [projection for projection in self.all if kind in projection.follows] for kind in FAMILIES}
@@ -266,7 +268,7 @@ class Projector:
                 for projection in following[stream[0]]:
                     self._fold_into(projection, event, [change], rows)
 
-    def _read_ahead(self, subjects: Sequence[tuple[str, int]], rows: Rows, position: int) -> None:
+    def _read_ahead(self, subjects: Sequence[tuple[str, int]], rows: ProjectionRows, position: int) -> None:
         """Read, in few queries, the streams, rows and states that the refold of these subjects needs first."""
         self._ahead = {}
         self._ahead = self._streams([stream for stream, _ in subjects], rows, position)
@@ -284,15 +286,19 @@ class Projector:
                 live[missing[row[0]]] = FAMILIES[kind].from_row(row)
             self.states |= live
 
-    def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
+    def _refolding(
+        self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: ProjectionRows
+    ) -> SubjectChange:
         old = self.state(stream, first, rows, event.position)
         new, events = self._refolded(stream, first, rows, event.position)
         if new is not None:
             new = replace(new, position=event.position, version=self._last_version)
         self.states[stream] = new
-        return Change(family.kind, first, old, new, event, refold=True, stream=events)
+        return SubjectChange(family.kind, first, old, new, event, refold=True, stream=events)
 
-    def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
+    def _refolded(
+        self, stream: str, first: int, rows: ProjectionRows, up_to: int
+    ) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
         """Return the state of a subject folded again from its stream without the void events, and the events."""
         family, state, whole = FAMILIES[stream[0]], None, self._ahead.pop(stream, None)
         if whole is None:
@@ -303,7 +309,9 @@ class Projector:
             state = family.evolve(state, event) if counts else family.without(state, event)
         return state, events
 
-    def _streams(self, streams: Sequence[str], rows: Rows, up_to: int) -> dict[str, list[tuple[AnyEvent, bool]]]:
+    def _streams(
+        self, streams: Sequence[str], rows: ProjectionRows, up_to: int
+    ) -> dict[str, list[tuple[AnyEvent, bool]]]:
         """Return the events of each stream, each event with True if it is in effect."""
         events_of = self._log.streams(streams, up_to)
         positions = [event.position for events in events_of.values() for event in events]
@@ -397,7 +405,7 @@ def write_checkpoints_of(
     connection.execute("UPDATE checkpoint SET generation = generation + 1 WHERE id = 1")
 
 
-def _checkpoint_row(projection: Projection, suspended: Mapping[str, tuple[int, str]]) -> tuple[object, ...]:
+def _checkpoint_row(projection: BuiltinProjection, suspended: Mapping[str, tuple[int, str]]) -> tuple[object, ...]:
     return projection.name, projection.version, *suspended.get(projection.name, (None, None))
 
 

@@ -33,7 +33,7 @@ from projections.core.projector import (
     write_checkpoints_of,
 )
 from projections.core.rows import Connection, Table, TextIndex
-from projections.core.rows import Log as FoldLog
+from projections.core.rows import FoldLog as FoldLog
 from projections.core.sql_views import create_views, drop_views, is_own
 from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
@@ -70,7 +70,7 @@ class RebuildStopped(Exception):
         self.events = events
 
 
-class Reading(FoldLog, Protocol):
+class ConnectionReading(FoldLog, Protocol):
     """The log as read through one connection."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
@@ -86,7 +86,7 @@ class Rebuild:
         log: EventStore,
         secret: bytes,
         ledger_id: str,
-        reading: Callable[[Callable[[], Connection]], Reading],
+        reading: Callable[[Callable[[], Connection]], ConnectionReading],
         progress: Progress | None,
         only: frozenset[str] = frozenset(),
         stop: Callable[[], object] = lambda: False,

@@ -15,7 +15,7 @@ from contextlib import closing
 
 from ledger.domain.events import LEDGER_STREAM, AnyEvent
 from projections.core.projector import Projector, create_all, projections
-from projections.core.rows import Index, Rows, Table, TextIndex, Values
+from projections.core.rows import Index, ProjectionRows, Table, TextIndex, Values
 from projections.core.sqlite import SQLiteRows, create, drop
 
 Texts = dict[tuple[Index, int], Values]
@@ -90,7 +90,7 @@ class Fold:
             }
 
 
-def replace(connection: sqlite3.Connection, rows: Rows, old: Fold, new: Fold) -> None:
+def replace(connection: sqlite3.Connection, rows: ProjectionRows, old: Fold, new: Fold) -> None:
     """Change the live tables where the new fold differs from the old one."""
     for table in old.rows:
         removed, added = old.rows[table] - new.rows[table], new.rows[table] - old.rows[table]
@@ -105,7 +105,7 @@ def replace(connection: sqlite3.Connection, rows: Rows, old: Fold, new: Fold) ->
 
 
 def _put_again(
-    rows: Rows, table: Table, removed: Iterable[Values], added: Iterable[Values], old_keys: set[Values]
+    rows: ProjectionRows, table: Table, removed: Iterable[Values], added: Iterable[Values], old_keys: set[Values]
 ) -> None:
     """Replace rows by key.
 
@@ -123,7 +123,7 @@ def _put_again(
 
 def _append_again(
     connection: sqlite3.Connection,
-    rows: Rows,
+    rows: ProjectionRows,
     table: Table,
     removed: Iterable[Values],
     added: Counter[Values],

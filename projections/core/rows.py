@@ -188,7 +188,7 @@ def rows_among(connection: Connection, sql: str, wanted: Sequence[object], *more
         yield from connection.execute(sql.format(f"({', '.join('?' * len(part))})"), (*part, *more))
 
 
-class Rows(Protocol):
+class ProjectionRows(Protocol):
     """The operations of a fold on rows; writes are kept until the owner of the transaction calls ``flush``."""
 
     def get(self, table: Table, key: Key) -> Values | None: ...
@@ -216,7 +216,7 @@ class Rows(Protocol):
     def flush(self) -> None: ...
 
 
-class Log(Protocol):
+class FoldLog(Protocol):
     """The part of the log that a fold reads when it folds a subject again."""
 
     def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:

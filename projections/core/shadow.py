@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from projections.core.projector import Projector, check_end, checkpoint, create_all, suspend
-from projections.core.rebuild import Progress, Reading
+from projections.core.rebuild import ConnectionReading, Progress
 from projections.core.rows import Table, Values
 from projections.core.sqlite import SQLiteRows
 
@@ -46,7 +46,7 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
 
 def fold_into(
     connection: sqlite3.Connection,
-    log: Reading,
+    log: ConnectionReading,
     secret: bytes,
     ledger_id: str,
     position: int,
@@ -70,7 +70,7 @@ def fold_into(
     return fold
 
 
-def fold_on(connection: sqlite3.Connection, log: Reading, secret: bytes, position: int, head: bytes) -> None:
+def fold_on(connection: sqlite3.Connection, log: ConnectionReading, secret: bytes, position: int, head: bytes) -> None:
     """Fold the events since the last fold into the tables that ``fold_into`` made.
 
     Raises:
@@ -89,7 +89,7 @@ def fold_on(connection: sqlite3.Connection, log: Reading, secret: bytes, positio
 def _fold(
     connection: sqlite3.Connection,
     fold: Projector,
-    log: Reading,
+    log: ConnectionReading,
     done: int,
     position: int,
     head: bytes,

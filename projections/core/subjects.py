@@ -12,14 +12,14 @@ from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent, Event
+from ledger.domain.events import AnyEvent, EventData
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
 from projections.core.conditions import Conditions
-from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
+from projections.core.rows import AsOf, ProjectionRows, Table, TextIndex, Values
 
 
-class Change(Struct, frozen=True, gc=False):
+class SubjectChange(Struct, frozen=True, gc=False):
     """The change of a subject from the state ``old`` to the state ``new`` by ``event``.
 
     In a refold (after an undo or a redo), ``stream`` holds the events of the subject's stream, each with True if the event is in
@@ -48,7 +48,7 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
     kind: str
     evolve: Callable[[S | None, AnyEvent], S | None]
     without: Callable[[S | None, AnyEvent], S | None]
-    admits: Callable[[S | None, Event], bool]
+    admits: Callable[[S | None, EventData], bool]
     live: Table
     closed: Table
     to_row: Callable[[S], Values]
@@ -70,7 +70,7 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
 EVERYTHING: frozenset[str] = frozenset()
 
 
-class Projection(Protocol):
+class BuiltinProjection(Protocol):
     """A named and versioned set of tables that are a function of the log.
 
     ``follows`` lists the kinds of subjects ("m") and the names of events that the projection receives, or is ``EVERYTHING`` for
@@ -88,7 +88,7 @@ class Projection(Protocol):
     @property
     def tables(self) -> tuple[Table | TextIndex, ...]: ...
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None: ...
 
 
 def _unchanged(state: S | None, event: AnyEvent) -> S | None:
@@ -99,7 +99,7 @@ def family(
     kind: str,
     state: type[S],
     evolve: Callable[[S | None, AnyEvent], S | None],
-    admits: Callable[[S | None, Event], bool],
+    admits: Callable[[S | None, EventData], bool],
     names: tuple[str, str],
     *,
     indexes: tuple[tuple[str, str], ...],
@@ -149,13 +149,13 @@ def ended(live: Table, name: str, *indexes: tuple[str, str]) -> Table:
     )
 
 
-def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> None:
+def end(rows: ProjectionRows, live: Table, closed: Table, row: Values, position: int) -> None:
     """Remove a row from its table and add it to the table of ended rows."""
     rows.remove(live, row[: len(live.key)])
     rows.append(closed, (*row, position))
 
 
-def keep(change: Change, rows: Rows, family: Family[S]) -> None:
+def keep(change: SubjectChange, rows: ProjectionRows, family: Family[S]) -> None:
     """Write the new state as the current row, and the old row with the position that ended it into the closed table."""
     if change.old is not None:
         rows.append(family.closed, (*family.to_row(change.old), change.event.position))

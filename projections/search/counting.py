@@ -42,7 +42,7 @@ class Counts:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Moment, int]] = {}
 
-    def memories(self, connection: Connection, wanted: memory_hits.Wanted, now: Moment) -> int:
+    def memories(self, connection: Connection, wanted: memory_hits.MemoryScope, now: Moment) -> int:
         def since(position: int) -> int | None:
             if _has(connection, ELSEWHERE, position):
                 return None
@@ -50,7 +50,7 @@ class Counts:
 
         return self._number(connection, wanted, now, since, memory_hits.count)
 
-    def passages(self, connection: Connection, wanted: passages.Wanted, now: Moment) -> int:
+    def passages(self, connection: Connection, wanted: passages.PassageScope, now: Moment) -> int:
         def since(position: int) -> int | None:
             if wanted.metadata or _has(connection, (*ELSEWHERE, *TAKING), position):
                 return None

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import indexed
 from projections.core.conditions import Conditions
-from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change
+from projections.core.rows import CURRENT, ProjectionRows, Table, TextIndex, Values
+from projections.core.subjects import SubjectChange
 from projections.search import text_hits
 from projections.search.text_hits import source_of
 from projections.views.memories import MEMORIES, from_row
@@ -30,21 +30,21 @@ WAITING = Table(
 SEARCH = TextIndex("search", ("content", "words"), WAITING, lambda kept: (indexed(kept[0]), indexed(kept[1])))
 
 
-class Search:
+class MemorySearchProjection:
     name, version, follows = "search", 4, frozenset("m")
     tables = (SEARCH, WAITING)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if _indexed(change.old) != _indexed(change.new):
                 rows.index(SEARCH, change.first, _texts(change.old), _texts(change.new))
 
 
-def _indexed(state: Memory | None) -> Values | None:
+def _indexed(state: MemoryState | None) -> Values | None:
     return None if state is None else (state.content, state.entities, state.tags)
 
 
-def _texts(state: Memory | None) -> Values | None:
+def _texts(state: MemoryState | None) -> Values | None:
     if state is None or state.content is None:
         return None
     content = state.content.replace("\0", " ")
@@ -55,7 +55,7 @@ def _texts(state: Memory | None) -> Values | None:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-class Wanted(Struct, frozen=True):
+class MemoryScope(Struct, frozen=True):
     """A filter of searched memories: one user, some projects, kinds and statuses, and a time at which they hold.
 
     Without a time, memories that do not hold are searched too.
@@ -89,23 +89,23 @@ SOURCE = source_of(SEARCH, "bm25(search, 1.0, 0.5)", MEMORIES)
 
 
 def matching(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
-) -> Iterator[tuple[Memory, float]]:
+    connection: sqlite3.Connection, expression: str, wanted: MemoryScope, *, limit: int, schema: str, enough: int
+) -> Iterator[tuple[MemoryState, float]]:
     """Yield the wanted memories that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
 
 def matching_then(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
-) -> Iterator[tuple[Memory, float]]:
+    connection: sqlite3.Connection, expression: str, wanted: MemoryScope, position: int, *, limit: int
+) -> Iterator[tuple[MemoryState, float]]:
     """Yield the memories that ``matching`` would have found at a position, on a connection whose views hide the tables."""
     same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
     query = (expression, wanted.condition(), from_row, position, "memory_versions", same, _texts)
     return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
 
 
-def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
+def count(connection: sqlite3.Connection, wanted: MemoryScope) -> int:
     """Return the number of memories that a search goes through."""
     condition, values = wanted.condition()
     return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).fetchone()[0])
@@ -118,7 +118,7 @@ _TOUCHED = (
 )
 
 
-def count_since(connection: sqlite3.Connection, wanted: Wanted, position: int) -> int:
+def count_since(connection: sqlite3.Connection, wanted: MemoryScope, position: int) -> int:
     """Return the growth of ``count`` since a position, if no event since acted on other subjects' memories."""
     condition, values = wanted.condition()
     now = f"SELECT count(*) FROM memories m NOT INDEXED WHERE m.row IN ({_TOUCHED}) AND {condition}"
@@ -133,7 +133,7 @@ def count_since(connection: sqlite3.Connection, wanted: Wanted, position: int) -
 
 def having(
     connection: sqlite3.Connection, expression: str, user: str, projects: Sequence[str | None], *, limit: int
-) -> Iterator[Memory]:
+) -> Iterator[MemoryState]:
     """Yield the memories of a user in some projects, of any status, whose content has one of some words.
 
     The newest of the indexed memories are searched, and all that wait for the index.

@@ -17,7 +17,7 @@ from typing import Any
 
 from ledger.domain.events import WAYS_BACK, ContentErased
 from projections.search import vectors
-from projections.search.vectors import CORPORA, Entry, Key, Text
+from projections.search.vectors import CORPORA, Key, Text, VectorEntry
 
 DECIMALS = 6  # of a cosine: further ones depend on the order of additions
 CHUNK = 4_000  # vectors that are read together
@@ -37,7 +37,7 @@ class WrongDimension(Exception):
     """The vectors in the file have another dimension than those of the model."""
 
 
-class Index:
+class VectorIndex:
     """The vectors of one model that an open ledger keeps in memory, for many threads."""
 
     def __init__(self, secret: bytes, model: str, matrix: Matrix) -> None:
@@ -101,7 +101,7 @@ class Index:
             self._take([entry for entry in batch if len(entry.vector) == 4 * dimension])
         self._seen = seen
 
-    def _take(self, entries: Sequence[Entry]) -> None:
+    def _take(self, entries: Sequence[VectorEntry]) -> None:
         damaged = set(self._matrix.add(entries))
         self._unsure |= damaged
         for entry in entries:
@@ -159,7 +159,7 @@ class Index:
             keys = [key for key, (_, whose) in self._lacking.items() if whose == owner and key[0] in corpora]
         return sorted(keys, key=lambda key: key[1], reverse=True)
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[VectorEntry]) -> None:
         """Take vectors that were just made. They may never be written to the file."""
         with self._lock:
             self._take(entries)
@@ -260,7 +260,7 @@ class Matrix:
         ids = self._ids[: self._count][self._alive[: self._count]]
         return set(ids[ids > 0].tolist())
 
-    def add(self, entries: Sequence[Entry]) -> list[Key]:
+    def add(self, entries: Sequence[VectorEntry]) -> list[Key]:
         if not entries:
             return []
         numpy = self._numpy

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.domain.observation import Observation
+from ledger.domain.observation import ObservationState
 from projections.core.conditions import Conditions
 from projections.core.rows import rows_among
 from projections.search import text_hits
@@ -15,11 +15,11 @@ from projections.search.text_hits import size
 from projections.views.memories import HOLDS
 from projections.views.observations import SEARCH, SOURCE, from_row
 
-Hits = list[tuple[Observation, float]]
+Hits = list[tuple[ObservationState, float]]
 READS = ("observations", "memories", "interactions", "documents", "quarantine")  # all but the first tell what is live
 
 
-class Wanted(Struct, frozen=True):
+class ObservationScope(Struct, frozen=True):
     """A filter of searched observations: one user, and some projects. The sources are checked only for the hits."""
 
     user: str
@@ -45,21 +45,23 @@ def none(connection: sqlite3.Connection, schema: str) -> bool:
     return late is None and not size(connection, SEARCH, schema)[0]
 
 
-def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str) -> Hits:
+def matching(
+    connection: sqlite3.Connection, expression: str, wanted: ObservationScope, *, limit: int, schema: str
+) -> Hits:
     """Return the wanted observations that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
     return list(text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=limit))
 
 
 def matching_then(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
+    connection: sqlite3.Connection, expression: str, wanted: ObservationScope, position: int, *, limit: int
 ) -> Hits:
     """Return the observations that ``matching`` would have found at a position, on a connection whose views hide the tables."""
     query = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
     return list(text_hits.matching_then(connection, SOURCE, *query, limit=limit))
 
 
-def _texts(state: Observation) -> tuple[str]:
+def _texts(state: ObservationState) -> tuple[str]:
     return ((state.text or "").replace("\0", " "),)
 
 

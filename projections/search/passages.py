@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.document import Document
+from ledger.domain.document import DocumentState
 from ledger.domain.events import (
     AnyEvent,
     Blob,
@@ -26,17 +26,17 @@ from ledger.domain.events import (
     ResponseAttached,
     SummaryCreated,
 )
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.message import part_texts
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
-from ledger.domain.session import Session
+from ledger.domain.session import SessionState
 from ledger.domain.times import moment
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
-from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change, end, ended
+from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values
+from projections.core.subjects import SubjectChange, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import aside, best_first, of_rows, source_of
 from projections.views import quarantine
@@ -50,7 +50,7 @@ UNTYPED = "\ue000"  # no question contains this character: in the index it ends 
 SEVERAL = "x" + UNTYPED  # marks a passage whose turn, message or summary has several
 
 
-class Passage(Struct, frozen=True):
+class PassageRow(Struct, frozen=True):
     """A passage: characters ``start`` to ``until`` of a text of ``whole`` characters. The fields are the columns of its row.
 
     ``pieces`` is the number of passages of the turn or summary; of a message, those of its content and its parts.
@@ -85,12 +85,12 @@ class Passage(Struct, frozen=True):
         return _position(self.row)
 
 
-passage = reader(Passage, "passages")
+passage = reader(PassageRow, "passages")
 
 
 PASSAGES = Table(
     "passages",
-    columns(Passage),
+    columns(PassageRow),
     ("row",),
     (
         ("subject", ""),
@@ -122,10 +122,10 @@ class Passages:
     name, version, follows = "passages", 5, frozenset("ids")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
-    def __init__(self, log: Log | None) -> None:
+    def __init__(self, log: FoldLog | None) -> None:
         self._log = log
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.kind == "d":
                 self._document(change, rows)
@@ -135,7 +135,7 @@ class Passages:
                 for row in self._of_event(change.new, event, event.position):
                     _stand(row, rows)
 
-    def _document(self, change: Change, rows: Rows) -> None:
+    def _document(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Let the chunks stand that the document now has; their texts are read from the log."""
         event, state = change.event, change.new
         active = state if state is not None and state.status == "active" else None
@@ -155,7 +155,7 @@ class Passages:
                     for row in _of_chunk(active, chunk, event.position):
                         _stand(row, rows)
 
-    def _again(self, change: Change, rows: Rows) -> None:
+    def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Let the passages stand that the events in effect bring, and end all others."""
         at = change.event.position
         events = change.in_effect if change.new is not None else ()
@@ -179,13 +179,13 @@ class Passages:
                 place = (state.user, state.project, None, event.data.earliest, since)
                 yield from _pieces(_first(event), (SUMMARY, state.row, state.id, "content"), text, place)
 
-    def _of_turn(self, state: Interaction, event: AnyEvent, since: int) -> Iterator[Values]:
+    def _of_turn(self, state: InteractionState, event: AnyEvent, since: int) -> Iterator[Values]:
         place = (state.user, state.project, state.session, state.time, since)
         for number, field in enumerate(FIELDS):
             if text := self._text(getattr(event.data, field, None)):
                 yield from _pieces(_first(event, number), (TURN, state.row, state.id, field), text, place)
 
-    def _of_message(self, state: Session, event: AnyEvent, since: int) -> Iterator[Values]:
+    def _of_message(self, state: SessionState, event: AnyEvent, since: int) -> Iterator[Values]:
         data, envelope = event.data, event.envelope
         time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
         what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
@@ -205,7 +205,7 @@ _TEXT, _TIME, _PIECES, _ABOVE = (PASSAGES.names.index(name) for name in ("text",
 _CORPUS, _OF, _SESSION = (PASSAGES.names.index(name) for name in ("corpus", "id", "session"))
 
 
-def _of_chunk(state: Document, event: AnyEvent, since: int) -> Iterator[Values]:
+def _of_chunk(state: DocumentState, event: AnyEvent, since: int) -> Iterator[Values]:
     data: ChunkAdded = event.data
     if data.content:
         what = (CHUNK, state.row, data.chunk, "")
@@ -246,12 +246,12 @@ def _position(row: int) -> int:
     return row >> FIELD_BITS + NUMBER_BITS
 
 
-def _end(row: Values, rows: Rows, at: int) -> None:
+def _end(row: Values, rows: ProjectionRows, at: int) -> None:
     end(rows, PASSAGES, PASSAGES_WERE, row, at)
     rows.index(PASSAGE_SEARCH, row[0], _indexed(row), None)
 
 
-def _stand(row: Values, rows: Rows) -> None:
+def _stand(row: Values, rows: ProjectionRows) -> None:
     rows.put(PASSAGES, row[:1], row)
     rows.index(PASSAGE_SEARCH, row[0], None, _indexed(row))
 
@@ -301,7 +301,7 @@ _METADATA = (  # of the passage's subject: a chunk has that of its document, a t
 )
 
 
-class Wanted(Struct, frozen=True):
+class PassageScope(Struct, frozen=True):
     """A filter of searched passages: one user, some corpora and projects, without hidden messages and quarantined texts."""
 
     user: str
@@ -322,16 +322,16 @@ class Wanted(Struct, frozen=True):
 
 
 def matching(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
-) -> Iterator[tuple[Passage, float]]:
+    connection: sqlite3.Connection, expression: str, wanted: PassageScope, *, limit: int, schema: str, enough: int
+) -> Iterator[tuple[PassageRow, float]]:
     """Yield the wanted passages that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), passage)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
 
 def matching_then(
-    connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
-) -> Iterator[tuple[Passage, float]]:
+    connection: sqlite3.Connection, expression: str, wanted: PassageScope, position: int, *, limit: int
+) -> Iterator[tuple[PassageRow, float]]:
     """Yield the passages that ``matching`` would have found at a position, on a connection whose views hide the tables.
 
     Passages that no longer stand are not in the index, so they are scored apart.
@@ -353,12 +353,12 @@ def gone(connection: sqlite3.Connection, position: int, condition: str, values: 
     return list(map(tuple, connection.execute(sql, (position, position, *values))))
 
 
-def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
+def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: PassageScope) -> list[PassageRow]:
     """Return the passages of some rows that are wanted."""
     return [passage(row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
 
 
-def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int, before: int) -> list[Passage]:
+def newest(connection: sqlite3.Connection, wanted: PassageScope, limit: int, before: int) -> list[PassageRow]:
     """Return the newest wanted passages of prompts and messages before a row."""
     condition, values = wanted.condition()
     sql = (
@@ -407,7 +407,7 @@ _BEFORE = "SELECT row FROM passages WHERE session = ? AND row < ? ORDER BY row D
 _AFTER = "SELECT row FROM passages WHERE session = ? AND row >= ? ORDER BY row LIMIT 1"
 
 
-def count(connection: sqlite3.Connection, wanted: Wanted, after: int | None = None) -> int:
+def count(connection: sqlite3.Connection, wanted: PassageScope, after: int | None = None) -> int:
     """Return the number of texts (not passages) to search, or of those only that came after the position ``after``."""
     condition, values = wanted.condition()
     since, table = "", "passages m"

@@ -13,11 +13,11 @@ from hashlib import blake2b
 
 from ledger.domain.events import AnyEvent
 from ledger.domain.matching import found_by
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import keyed_digest
 from projections.core.packed import look, waiting
-from projections.core.rows import Rows, Values, packed, parted
-from projections.core.subjects import Change
+from projections.core.rows import ProjectionRows, Values, packed, parted
+from projections.core.subjects import SubjectChange
 from projections.views.memories import EVERYWHERE, pool_condition
 
 RESTATABLE = packed("restatable")
@@ -30,7 +30,7 @@ class Restatable:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             old, new = _restated(change.old), _restated(change.new)
             if old != new:
@@ -45,7 +45,7 @@ class Restatable:
         return waiting(_number(key, ""), least, [_number(key, stem) for stem in stems])
 
 
-def _restated(state: Memory | None) -> tuple[str, str, str] | None:
+def _restated(state: MemoryState | None) -> tuple[str, str, str] | None:
     """Return (user, pool, text) of a memory that a response can restate, or None. A project is its own pool."""
     if state is None or state.status != "active" or state.quarantined or state.user is None or state.content is None:
         return None

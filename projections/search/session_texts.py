@@ -16,7 +16,7 @@ from projections.core.rows import checked
 from projections.search.passages import FIELD_BITS, NUMBER_BITS, PASSAGE_SEARCH, SEVERAL, TURN, WAITING, place_word
 from projections.views.sessions import SESSIONS
 from projections.views.summaries import INVALID, UNDER, WINDOW
-from projections.views.summaries import Summary as SummaryRow
+from projections.views.summaries import SummaryRow as SummaryRow
 from projections.views.summaries import summary as summary_of
 
 BITS = FIELD_BITS + NUMBER_BITS

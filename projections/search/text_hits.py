@@ -24,7 +24,7 @@ from projections.search.stems import stem
 T = TypeVar("T")
 
 
-class Source(Struct, frozen=True, eq=False):
+class IndexSource(Struct, frozen=True, eq=False):
     """A text index to search: its ``rank`` in SQL, and the table of its rows."""
 
     index: TextIndex
@@ -33,8 +33,8 @@ class Source(Struct, frozen=True, eq=False):
     columns: str  # of the table, which the SQL calls m
 
 
-def source_of(index: TextIndex, rank: str, table: Table) -> Source:
-    return Source(index, rank, table.name, ", ".join(f"m.{name}" for name in table.names))
+def source_of(index: TextIndex, rank: str, table: Table) -> IndexSource:
+    return IndexSource(index, rank, table.name, ", ".join(f"m.{name}" for name in table.names))
 
 
 BLOCK = 8  # hits whose rows are looked up together
@@ -42,7 +42,7 @@ BLOCK = 8  # hits whose rows are looked up together
 
 def hits(
     connection: sqlite3.Connection,
-    source: Source,
+    source: IndexSource,
     expression: str,
     condition: str,
     values: Sequence[object],
@@ -84,7 +84,7 @@ def hits(
 
 def matching(
     connection: sqlite3.Connection,
-    source: Source,
+    source: IndexSource,
     expression: str,
     condition: tuple[str, Sequence[object]],
     make: Callable[[Values], T],
@@ -100,7 +100,7 @@ def matching(
 
 def matching_then(
     connection: sqlite3.Connection,
-    source: Source,
+    source: IndexSource,
     expression: str,
     wanted_rows: tuple[str, Sequence[object]],
     make: Callable[[Values], T],
@@ -161,7 +161,7 @@ def more(score: float | None) -> float:
 
 
 def of_rows(
-    connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[object]
+    connection: sqlite3.Connection, source: IndexSource, rows: Iterable[int], condition: str, values: Sequence[object]
 ) -> list[Values]:
     """Return the rows of some row numbers that satisfy a condition."""
     numbers = list(rows)
@@ -174,7 +174,7 @@ def of_rows(
     return matches
 
 
-def aside(source: Source, rows: Sequence[Values], expression: str) -> dict[int, float]:
+def aside(source: IndexSource, rows: Sequence[Values], expression: str) -> dict[int, float]:
     """Return the BM25 of texts that are not in the index, from a small index of their own: an approximation."""
     if not rows:
         return {}
@@ -195,7 +195,7 @@ def _small(index: TextIndex, rows: Sequence[Values]) -> Iterator[sqlite3.Connect
         yield connection
 
 
-def waiting(connection: sqlite3.Connection, source: Source, expression: str, schema: str) -> dict[int, float]:
+def waiting(connection: sqlite3.Connection, source: IndexSource, expression: str, schema: str) -> dict[int, float]:
     """Return the BM25 of the texts that wait for the index."""
     rows = connection.execute(f"SELECT * FROM {schema}.{source.index.waiting.name}").fetchall()
     return aside(source, rows, expression)

@@ -94,7 +94,7 @@ class Text(Struct, frozen=True):
         return speaker(self.text)[1] if self.corpus == "p" else self.text
 
 
-class Entry(Struct, frozen=True):
+class VectorEntry(Struct, frozen=True):
     """A vector with the digest of the text that it was made of. An id of 0 is not in the file."""
 
     id: int
@@ -163,13 +163,13 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute(f"SELECT model, count(*) FROM main.{NAME} GROUP BY model ORDER BY model").fetchall())
 
 
-def entries(connection: sqlite3.Connection, model: str, after: int) -> Iterator[Entry]:
+def entries(connection: sqlite3.Connection, model: str, after: int) -> Iterator[VectorEntry]:
     """Yield the vectors of a model with a higher id than ``after``, in order."""
     sql = (  # NOT INDEXED: in the order of the ids, against the planner's choice of an index on the model
         f"SELECT id, corpus, row, owner, text, vector FROM main.{NAME} NOT INDEXED"
         " WHERE id > ? AND model = ? ORDER BY id"
     )
-    return (Entry(*row) for row in connection.execute(sql, (after, model)))
+    return (VectorEntry(*row) for row in connection.execute(sql, (after, model)))
 
 
 def ids(connection: sqlite3.Connection, model: str) -> set[int]:
@@ -198,7 +198,7 @@ def delete(connection: sqlite3.Connection, vector_ids: Iterable[int]) -> int:
     return connection.total_changes - before
 
 
-def write(connection: sqlite3.Connection, secret: bytes, model: str, made: Iterable[Entry]) -> int:
+def write(connection: sqlite3.Connection, secret: bytes, model: str, made: Iterable[VectorEntry]) -> int:
     """Write vectors in the place of older ones, if their texts are unchanged, and return their number."""
     written, by_key = 0, {entry.key: entry for entry in made}
     for corpus in dict.fromkeys(corpus for corpus, _ in by_key):

@@ -11,11 +11,11 @@ from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
-from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import EVERYTHING, Change
+from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.subjects import EVERYTHING, SubjectChange
 
 
-class Entry(Struct, frozen=True):
+class AuditRow(Struct, frozen=True):
     """An entry of the audit trail, with the columns of its row."""
 
     position: int
@@ -36,12 +36,12 @@ class Entry(Struct, frozen=True):
     correlation_id: str | None
 
 
-_entry = reader(Entry, "audit")
+_entry = reader(AuditRow, "audit")
 
 
 AUDIT = Table(
     "audit",
-    columns(Entry),
+    columns(AuditRow),
     ("position",),
     (
         ("causation_id", "causation_id IS NOT NULL"),
@@ -56,7 +56,7 @@ class Audit:
     name, version, follows = "audit", 1, EVERYTHING
     tables = (AUDIT,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         e = event.envelope
         values = (e.recorded_at, e.command, e.command_id, e.user, e.actor, e.client, e.channel, e.agent)
         links = (e.project, e.session, e.causation_id, e.correlation_id)
@@ -82,7 +82,7 @@ def trail(
     projects: Sequence[str | None] | None = None,
     limit: int,
     **filters: str | int | None,
-) -> list[Entry]:
+) -> list[AuditRow]:
     """Return the newest entries that pass every filter; with ``user=None`` the entries of all users."""
     where = Conditions("1")
     for name, value in filters.items():
@@ -95,12 +95,12 @@ def trail(
     return [_entry(row) for row in connection.execute(sql, (*where.values, limit))]
 
 
-def at(connection: sqlite3.Connection, position: int) -> Entry | None:
+def at(connection: sqlite3.Connection, position: int) -> AuditRow | None:
     row = connection.execute("SELECT * FROM audit WHERE position = ?", (position,)).fetchone()
     return _entry(row) if row else None
 
 
-def at_event(connection: sqlite3.Connection, position: int) -> Entry:
+def at_event(connection: sqlite3.Connection, position: int) -> AuditRow:
     """Return the entry of an event that is in the log, or raise ``DamagedError`` if the entry is missing."""
     entry = at(connection, position)
     if entry is None:
@@ -115,7 +115,7 @@ def last_upgrade(connection: sqlite3.Connection) -> int | None:
     return position
 
 
-def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
+def by_event(connection: sqlite3.Connection, event_id: str) -> AuditRow | None:
     """Return the entry of an event by its id, or None; the first event of a command has the command's id.
 
     Event ids begin with the time and are assigned under the writer's lock, so they grow with the position. A binary search
@@ -133,13 +133,13 @@ def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
     return _entry(row) if row else None
 
 
-def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
+def of_command(connection: sqlite3.Connection, command_id: str) -> list[AuditRow]:
     """Return all entries of a command, in order."""
     first = by_event(connection, command_id)
     return command_at(connection, first.position) if first is not None else []
 
 
-def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
+def command_at(connection: sqlite3.Connection, position: int) -> list[AuditRow]:
     """Return all entries of the command that recorded the event at a position, in order.
 
     The entries of a command stand side by side in the log.
@@ -151,7 +151,7 @@ def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
         "SELECT * FROM audit WHERE position >= (SELECT position FROM audit WHERE unlikely(position <= ?)"
         " AND event_id = command_id ORDER BY position DESC LIMIT 1) ORDER BY position"
     )
-    entries: list[Entry] = []
+    entries: list[AuditRow] = []
     for entry in map(_entry, connection.execute(sql, (position,))):
         if entries and entry.command_id != entries[0].command_id:
             break
@@ -163,11 +163,11 @@ def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
     return []
 
 
-def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:
+def caused_by(connection: sqlite3.Connection, event_id: str) -> list[AuditRow]:
     sql = "SELECT * FROM audit WHERE causation_id = ? ORDER BY position"
     return [_entry(row) for row in connection.execute(sql, (event_id,))]
 
 
-def of_correlation(connection: sqlite3.Connection, correlation_id: str) -> list[Entry]:
+def of_correlation(connection: sqlite3.Connection, correlation_id: str) -> list[AuditRow]:
     sql = "SELECT * FROM audit WHERE correlation_id = ? ORDER BY position"
     return [_entry(row) for row in connection.execute(sql, (correlation_id,))]

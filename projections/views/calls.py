@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns, reader
-from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import Change
+from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.subjects import SubjectChange
 from projections.views.control import since
 
 
-class Call(Struct, frozen=True):
+class ModelCallRow(Struct, frozen=True):
     """A call, with the columns of its row; a call without an ``error`` was answered."""
 
     position: int
@@ -37,12 +37,12 @@ class Call(Struct, frozen=True):
     undone_at: int | None
 
 
-_call = reader(Call, "model_calls")
+_call = reader(ModelCallRow, "model_calls")
 
 
 CALLS = Table(
     "model_calls",
-    columns(Call),
+    columns(ModelCallRow),
     ("position",),
     (("user, position", ""),),
     then=AsOf("position", undone="undone_at"),
@@ -54,7 +54,7 @@ class Calls:
     follows = frozenset(kind.__name__ for kind in (ModelCalled, ModelCallFailed, *WAYS_BACK))
     tables = (CALLS,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, WAYS_BACK):
             for row in rows.within(CALLS, "position", data.ranges):
@@ -79,7 +79,7 @@ class Calls:
 
 def listing(
     connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, before: int | None = None
-) -> list[Call]:
+) -> list[ModelCallRow]:
     """Return the calls for a user, newest first."""
     where = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
     sql = f"SELECT * FROM model_calls WHERE {where} ORDER BY position DESC LIMIT ?"

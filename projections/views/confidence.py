@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
-from projections.core.rows import AsOf, Rows, Table, Values, check
-from projections.core.subjects import Change
+from projections.core.rows import AsOf, ProjectionRows, Table, Values, check
+from projections.core.subjects import SubjectChange
 
 _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinforcement, with an interaction as evidence
 
 
-class Step(Struct, frozen=True):
+class ConfidenceRow(Struct, frozen=True):
     """A step of the timeline; ``undone_at`` is the position that made the step void."""
 
     memory: int
@@ -35,7 +35,7 @@ class Step(Struct, frozen=True):
 
 STEPS = Table(
     "confidence_steps",
-    columns(Step, rowid=False),
+    columns(ConfidenceRow, rowid=False),
     ("memory", "position"),
     (("interaction", _GIVEN),),
     rowid=False,
@@ -51,7 +51,7 @@ class Confidence:
     name, version, follows = "confidence", 2, frozenset("m")
     tables = (STEPS,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.refold:
                 _mark(change, rows)
@@ -62,7 +62,7 @@ class Confidence:
 _MOVING = (MemoryReinforced, ConfidenceAdjusted)
 
 
-def _step(change: Change, rows: Rows) -> None:
+def _step(change: SubjectChange, rows: ProjectionRows) -> None:
     event, data = change.event, change.event.data
     old = change.old.confidence if change.old is not None else 0
     new, count = (change.new.confidence, change.new.reference_count) if change.new is not None else (0, 0)
@@ -75,7 +75,7 @@ def _step(change: Change, rows: Rows) -> None:
     rows.put(STEPS, place, (*place, event.type, event.envelope.recorded_at, new - old, new, count, *evidence, None))
 
 
-def _mark(change: Change, rows: Rows) -> None:
+def _mark(change: SubjectChange, rows: ProjectionRows) -> None:
     """Mark the memory's steps as void or in effect after an undo or redo."""
     counting = {event.position for event in change.in_effect}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
@@ -89,24 +89,24 @@ def _mark(change: Change, rows: Rows) -> None:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
+def timeline(connection: sqlite3.Connection, memory: int) -> list[ConfidenceRow]:
     sql = "SELECT * FROM confidence_steps WHERE memory = ? ORDER BY position"
     return [_from_row(row) for row in connection.execute(sql, (memory,))]
 
 
-def _from_row(row: Values) -> Step:
+def _from_row(row: Values) -> ConfidenceRow:
     check(STEPS, row)
     echo, undone_at = row[_UNDONE - 1 :]
-    return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
+    return ConfidenceRow(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
 
 
-def step(connection: sqlite3.Connection, memory: int, position: int) -> Step | None:
+def step(connection: sqlite3.Connection, memory: int, position: int) -> ConfidenceRow | None:
     sql = "SELECT * FROM confidence_steps WHERE memory = ? AND position = ?"
     row = connection.execute(sql, (memory, position)).fetchone()
     return _from_row(row) if row else None
 
 
-def counted(rows: Rows, memory: int, interaction: str) -> bool:
+def counted(rows: ProjectionRows, memory: int, interaction: str) -> bool:
     """Return True if this interaction has reinforced this memory already and the step is in effect."""
     columns = ("memory", "interaction", "undone_at")
     return bool(rows.find(STEPS, columns, (memory, interaction, None)))

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from ledger.domain import conflict, slots
-from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
+from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
 from ledger.domain.events import AnyEvent
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.slots import Filled, Statement
-from projections.core.rows import Rows
-from projections.core.subjects import Change, family, keep
+from projections.core.rows import ProjectionRows
+from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories
 from projections.views.merges import Members
 
 FAMILY = family(
     "k",
-    Conflict,
+    ConflictState,
     conflict.evolve,
     conflict.admits,
     ("conflicts", "conflict_versions"),
@@ -32,11 +32,11 @@ MEMBERS = Members("conflict")
 about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
-class Conflicts:
+class ConflictsProjection:
     name, version, follows = "conflicts", 2, frozenset("k")
     tables = (CONFLICTS, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             before = () if change.old is None else change.old.members
@@ -53,7 +53,7 @@ def clash(left: tuple[Statement, Filled], right: tuple[Statement, Filled]) -> bo
     return differ and slots.overlap(slots.during(*left), slots.during(*right))
 
 
-def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
+def clashes(one: MemoryState, other: MemoryState, found: ConflictState) -> bool:
     """Return True if two members still say, at one time, what they said when the conflict was found.
 
     The rule of the conflict may be gone by now. If the values were erased, the members are compared anew in all their slots.
@@ -71,8 +71,8 @@ def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
 
 
 def status_of(
-    connection: sqlite3.Connection, found: Conflict, resolved: Sequence[Conflict] = ()
-) -> tuple[str, list[Memory]]:
+    connection: sqlite3.Connection, found: ConflictState, resolved: Sequence[ConflictState] = ()
+) -> tuple[str, list[MemoryState]]:
     """Return (status, members) of a conflict now.
 
     The status is "open" while two active members clash and nobody accepted both. Otherwise it is "resolved" if somebody
@@ -92,7 +92,7 @@ def status_of(
     return (OPEN if live else RESOLVED if found.action else LAPSED), members
 
 
-def member(connection: sqlite3.Connection, id: str) -> Memory | None:
+def member(connection: sqlite3.Connection, id: str) -> MemoryState | None:
     sql = "SELECT m.* FROM events e CROSS JOIN memories m ON m.row = e.position WHERE e.stream = ? AND e.version = 1"
     row = connection.execute(sql, (id,)).fetchone()
     return memories.from_row(row) if row is not None else None
@@ -116,13 +116,15 @@ def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Conflict]:
+def listing(
+    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
+) -> list[ConflictState]:
     """Return the conflicts of a user with any status, newest first."""
     sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
 
 
-def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
+def undone(connection: sqlite3.Connection, user: str) -> list[ConflictState]:
     """Return the conflicts of a user as they were found, if somebody undid the find. A distrust concerns only the finder."""
     sql = (
         "SELECT v.* FROM conflict_versions v CROSS JOIN voided d ON d.position = v.from_position"
@@ -131,9 +133,9 @@ def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
     return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
 
 
-def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conflict]:
+def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[ConflictState]:
     """Return the conflicts that one of these memories is a member of."""
-    by_row: dict[int, Conflict] = {}
+    by_row: dict[int, ConflictState] = {}
     sql = "SELECT k.* FROM conflict_members n CROSS JOIN conflicts k ON k.row = n.conflict WHERE n.memory = ?"
     for memory_id in memories:
         for row in connection.execute(sql, (memory_id,)):

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import Interaction
-from ledger.domain.observation import Observation
+from ledger.domain.interaction import InteractionState
+from ledger.domain.observation import ObservationState
 from projections.core.rows import Values, rows_among
 from projections.views import interactions, memories, observations
-from projections.views.observations import Proof
+from projections.views.observations import SourceStanding
 
 UNSTUCK = ("curated", "contradiction")  # reasons that mean a wrong observation, which its sources must not form again
 
@@ -30,12 +30,12 @@ class Scope(Struct, frozen=True):
 class Sourced(Struct, frozen=True):
     """An observation with the present state of its sources."""
 
-    state: Observation
-    proofs: tuple[Proof, ...]
+    state: ObservationState
+    proofs: tuple[SourceStanding, ...]
     alive: frozenset[str]  # the live ones of its sources and of the sources it was written from
 
     @property
-    def live(self) -> tuple[Proof, ...]:
+    def live(self) -> tuple[SourceStanding, ...]:
         return tuple(proof for proof in self.proofs if proof.live)
 
     @property
@@ -53,7 +53,7 @@ _MEMORY = "id, row, from_position, valid_from, content, entities, tags"
 _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
-class Material(Struct, frozen=True):
+class LiveMemory(Struct, frozen=True):
     """A live memory; ``position`` is the position of its last change, and its statement holds from the time ``at``."""
 
     id: str
@@ -65,9 +65,9 @@ class Material(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
-def _material(row: Values) -> Material:
+def _material(row: Values) -> LiveMemory:
     entities, tags = (_strings.decode(encoded) if encoded else () for encoded in row[5:])
-    return Material(row[0], row[1], row[2], row[3], row[4], entities, tags)
+    return LiveMemory(row[0], row[1], row[2], row[3], row[4], entities, tags)
 
 
 def encoded_tags(tags: Sequence[str]) -> str:
@@ -75,7 +75,7 @@ def encoded_tags(tags: Sequence[str]) -> str:
     return msgspec.json.encode(tuple(tags)).decode()
 
 
-def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 0) -> list[Material]:
+def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 0) -> list[LiveMemory]:
     """Return the live memories of a scope whose last change is after a position, in the order of these changes."""
     sql = (
         f"SELECT {_MEMORY} FROM memories WHERE user = ? AND project IS ? AND from_position > ? AND status = 'active'"
@@ -85,7 +85,7 @@ def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 
     return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
-def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int]) -> list[Material]:
+def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int]) -> list[LiveMemory]:
     """Return the memories in these rows that are live and in the scope."""
     sql = (
         f"SELECT {_MEMORY} FROM memories NOT INDEXED WHERE row IN {{}} AND user = ?"
@@ -95,7 +95,7 @@ def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int
     return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
-def was_the_same_before(connection: sqlite3.Connection, memory: Material, position: int) -> bool:
+def was_the_same_before(connection: sqlite3.Connection, memory: LiveMemory, position: int) -> bool:
     """Return True if a memory was live at a position with the same text and tags.
 
     Such a memory is no news for consolidation; only its confidence or the like has changed since.
@@ -106,7 +106,7 @@ def was_the_same_before(connection: sqlite3.Connection, memory: Material, positi
     return before.content == memory.content and before.tags == memory.tags
 
 
-def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit: int = -1) -> list[Interaction]:
+def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit: int = -1) -> list[InteractionState]:
     """Return the live interactions of a scope with news after a position, oldest first.
 
     An interaction has news if it was captured, redone or let out of quarantine after the position, or got its response then. With

@@ -21,12 +21,12 @@ from ledger.domain.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.domain.policy import Policy, policy_of
+from ledger.domain.policy import PolicyState, policy_of
 from ledger.domain.spans import joined
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
-from projections.core.rows import CURRENT, AsOf, Rows, Table, Values, checked
-from projections.core.subjects import EVERYTHING, Change, end, ended
+from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
+from projections.core.subjects import EVERYTHING, SubjectChange, end, ended
 
 KEYS = Table(
     "keys",
@@ -48,7 +48,7 @@ KEYS = Table(
 )
 
 
-class Refusal(Struct, frozen=True):
+class RefusalRow(Struct, frozen=True):
     """A write that a rule refused, with the columns of its row."""
 
     position: int
@@ -65,12 +65,12 @@ class Refusal(Struct, frozen=True):
     scanner: str
 
 
-_refusal = reader(Refusal, "refusals")
+_refusal = reader(RefusalRow, "refusals")
 
 
 REFUSALS = Table(
     "refusals",
-    columns(Refusal),
+    columns(RefusalRow),
     ("position",),
     (),
     then=AsOf("position"),
@@ -87,7 +87,7 @@ VOIDED = Table(
 WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
-class Distrusted(Struct, frozen=True):
+class DistrustedSource(Struct, frozen=True):
     """A distrusted source of events; ``act`` is the command, ``since`` and ``until`` bound the distrusted positions."""
 
     act: str
@@ -103,13 +103,13 @@ class Distrusted(Struct, frozen=True):
 
 DISTRUSTED = Table(
     "distrusted",
-    columns(Distrusted, rowid=False),
+    columns(DistrustedSource, rowid=False),
     ("act",),
     rowid=False,
     then=AsOf("from_position", closed="no_longer_distrusted"),
     among=(("kind", get_args(OriginKind)),),
 )
-_, _distrusted = codec(Distrusted, DISTRUSTED)
+_, _distrusted = codec(DistrustedSource, DISTRUSTED)
 NO_LONGER_DISTRUSTED = ended(DISTRUSTED, "no_longer_distrusted")
 POLICIES = Table(
     "policies",
@@ -131,7 +131,7 @@ DEPENDENTS = Table(
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
 
 
-class Answer(Struct, frozen=True):
+class KeyAnswer(Struct, frozen=True):
     """The use of an idempotency key: the command, a digest of its arguments, and the subject of its answer."""
 
     key: bytes
@@ -144,7 +144,7 @@ class Answer(Struct, frozen=True):
     released_at: int | None
 
 
-_answer = reader(Answer, "keys")
+_answer = reader(KeyAnswer, "keys")
 
 
 def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
@@ -160,7 +160,7 @@ class Keys:
     name, version, follows = "keys", 4, EVERYTHING
     tables = (KEYS,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         if event.key is not None:
             data, envelope = event.data, event.envelope
             answered = isinstance(data, CommandAnswered)
@@ -172,11 +172,11 @@ class Keys:
                 rows.put(KEYS, row[:2], (*row[:-1], since(rows, row[1])))
 
 
-class Refusals:
+class RefusalsProjection:
     name, version, follows = "refusals", 3, frozenset({WriteRefused.__name__})
     tables = (REFUSALS,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         if not isinstance(event.data, WriteRefused):
             return
         data, envelope = event.data, event.envelope
@@ -193,7 +193,7 @@ class InEffect:
     follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, PolicyAdopted))
     tables = (VOIDED, WERE_VOIDED, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data = event.data
         if isinstance(data, VOIDING):
             act = event.envelope.command_id
@@ -217,18 +217,18 @@ class InEffect:
             key = (event.envelope.user, event.position)
             rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
 
-    def _policies(self, rows: Rows, ranges: Sequence[tuple[int, int]]) -> None:
+    def _policies(self, rows: ProjectionRows, ranges: Sequence[tuple[int, int]]) -> None:
         for row in rows.within(POLICIES, "from_position", ranges):
             rows.put(POLICIES, row[:2], (*row[:3], since(rows, row[1])))
 
 
-def since(rows: Rows, position: int) -> int | None:
+def since(rows: ProjectionRows, position: int) -> int | None:
     """Return the position since which an event is void, or None if the event is in effect."""
     voiding = rows.find(VOIDED, ("position",), (position,))
     return min((row[1] for row in voiding), default=None)
 
 
-def acts_on(rows: Rows, positions: Sequence[int]) -> dict[int, set[str]]:
+def acts_on(rows: ProjectionRows, positions: Sequence[int]) -> dict[int, set[str]]:
     """Return the acts that keep each of these events void, by position."""
     voiding: dict[int, set[str]] = {}
     for row in rows.within(VOIDED, "position", [(position, position) for position in positions]):
@@ -236,25 +236,25 @@ def acts_on(rows: Rows, positions: Sequence[int]) -> dict[int, set[str]]:
     return voiding
 
 
-def is_of_distrusted(rows: Rows, event: AnyEvent, acts: Iterable[str]) -> bool:
+def is_of_distrusted(rows: ProjectionRows, event: AnyEvent, acts: Iterable[str]) -> bool:
     """Return True if one of these acts distrusts the writer of an event."""
     rows_of = (rows.get(DISTRUSTED, (act,)) for act in acts)
     return any(wrote(_distrusted(row), event) for row in rows_of if row is not None)
 
 
-def wrote(origin: Distrusted, event: AnyEvent) -> bool:
+def wrote(origin: DistrustedSource, event: AnyEvent) -> bool:
     """Return True if a distrusted source wrote an event within the distrusted positions."""
     within = origin.since <= event.position and (origin.until is None or event.position < origin.until)
     return within and origin.source is not None and getattr(event.envelope, origin.kind, None) == origin.source
 
 
-class Sources:
+class SourcesProjection:
     """The memories that cite each source (an interaction, chunk or memory), by a capture or an absorbed duplicate."""
 
     name, version, follows = "sources", 2, frozenset("m")
     tables = (DEPENDENTS, WAS_DEPENDENT)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.refold:
                 self._again(change, rows)
@@ -264,13 +264,13 @@ class Sources:
                 self._cite(change, rows, event.data.sources)
 
     @staticmethod
-    def _cite(change: Change, rows: Rows, sources: Iterable[str]) -> None:
+    def _cite(change: SubjectChange, rows: ProjectionRows, sources: Iterable[str]) -> None:
         for source in sources:
             key = (source, change.first)
             if rows.get(DEPENDENTS, key) is None:
                 rows.put(DEPENDENTS, key, (*key, change.event.position))
 
-    def _again(self, change: Change, rows: Rows) -> None:
+    def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
         cited = {source for event in change.in_effect for source in getattr(event.data, "sources", ())}
         cited = cited if change.new is not None else set()
         for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
@@ -282,14 +282,14 @@ class Sources:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def answer(rows: Rows, key: bytes) -> Answer | None:
+def answer(rows: ProjectionRows, key: bytes) -> KeyAnswer | None:
     """Return the use of a key by a command in effect, or None."""
     return next((_answer(row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
-def uses_of(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, list[Answer]]:
+def uses_of(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, list[KeyAnswer]]:
     """Return the uses of each of these keys, undone ones included."""
-    uses = dict[bytes, list[Answer]]()
+    uses = dict[bytes, list[KeyAnswer]]()
     for row in connection.execute(f"SELECT * FROM keys WHERE key IN ({', '.join('?' * len(keys))})", keys):
         uses.setdefault(row[0], []).append(_answer(row))
     return uses
@@ -304,7 +304,7 @@ def captures_of(connection: sqlite3.Connection, arguments: Sequence[str]) -> dic
     return dict(connection.execute(sql, arguments).fetchall())
 
 
-def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:
+def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[RefusalRow]:
     """Return the refusals of a user before the position ``after``, newest first."""
     sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
     return [_refusal(row) for row in connection.execute(sql, (user, after, limit))]
@@ -328,26 +328,26 @@ def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
     return dict(connection.execute(sql, (position,)).fetchall())
 
 
-def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
+def distrusted(connection: sqlite3.Connection) -> list[DistrustedSource]:
     """Return every distrusted source of every user."""
     return [_distrusted(row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
 def distrusted_of(
     connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
-) -> list[Distrusted]:
+) -> list[DistrustedSource]:
     """Return the distrusted sources of a user before a position, newest first."""
     sql = "SELECT * FROM distrusted WHERE user = ? AND from_position < ? ORDER BY from_position DESC LIMIT ?"
     rows = connection.execute(sql, (user, 2**62 if before is None else before, limit))
     return [_distrusted(row) for row in rows]
 
 
-def refused(connection: sqlite3.Connection) -> list[Distrusted]:
+def refused(connection: sqlite3.Connection) -> list[DistrustedSource]:
     """Return the distrusted sources that may not write, which are those whose distrust has no end."""
     return [origin for origin in distrusted(connection) if origin.until is None]
 
 
-def policy(connection: sqlite3.Connection, user: str) -> Policy:
+def policy(connection: sqlite3.Connection, user: str) -> PolicyState:
     """Return the policy in effect for a user: for each parameter the last adopted value, or the default."""
     return policy_of(explicit(connection, user))
 
@@ -361,7 +361,7 @@ def explicit(connection: sqlite3.Connection, user: str) -> dict[str, object]:
     return parameters
 
 
-def adopted(row: Values) -> Policy:
+def adopted(row: Values) -> PolicyState:
     """Return the policy that one row of ``POLICIES`` makes of the defaults."""
     return policy_of(msgspec.json.decode(row[POLICIES.names.index("parameters")], type=dict[str, object]))
 

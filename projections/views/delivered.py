@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from ledger.domain.events import AnyEvent, RecallDelivered, WindowAssembled
-from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import Change
+from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.subjects import SubjectChange
 
 WHOLE = 0  # stands for a subject shown whole; no event has this position
 
@@ -30,12 +30,12 @@ DELIVERED = Table(
 )
 
 
-class Delivered:
+class DeliveredProjection:
     name, version = "delivered", 3
     follows = frozenset((RecallDelivered.__name__, WindowAssembled.__name__))
     tables = (DELIVERED,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for subject, first, last in set(_shown(event)):
             values = (subject, first, event.position, last, event.envelope.user)
             rows.put(DELIVERED, (subject, first, event.position), values)

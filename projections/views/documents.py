@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain import document
-from ledger.domain.document import Document, moved
+from ledger.domain.document import DocumentState, moved
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
@@ -23,13 +23,13 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from projections.core.codec import codec, columns
 from projections.core.conditions import Conditions
-from projections.core.rows import AsOf, Rows, Table, Values, by_status, rows_among
-from projections.core.subjects import Change, end, ended, family, keep
+from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among
+from projections.core.subjects import SubjectChange, end, ended, family, keep
 from projections.views import control
 
 FAMILY = family(
     "d",
-    Document,
+    DocumentState,
     document.evolve,
     document.admits,
     ("documents", "document_versions"),
@@ -40,7 +40,7 @@ DOCUMENTS, DOCUMENT_VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
 
 
-class Chunk(Struct, frozen=True):
+class ChunkRow(Struct, frozen=True):
     """A row of ``chunks``, or of ``chunks_were`` with the position that ended it.
 
     ``heading_path``, ``size`` (in characters) and ``fingerprint`` (a number for the words and headings) are None after an
@@ -61,7 +61,7 @@ class Chunk(Struct, frozen=True):
 
 CHUNKS = Table(
     "chunks",
-    columns(Chunk)[:-1],  # only chunks_were has the last column
+    columns(ChunkRow)[:-1],  # only chunks_were has the last column
     ("row",),
     (("document, chunk_index", ""), ("id", "")),
     then=AsOf("from_position", closed="chunks_were"),
@@ -69,7 +69,7 @@ CHUNKS = Table(
 _CLOSED = ended(CHUNKS, "chunks_were")
 CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
 
-_, chunk_of = codec(Chunk, CHUNKS)
+_, chunk_of = codec(ChunkRow, CHUNKS)
 _INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_position")
 _strings = msgspec.json.Decoder(tuple[str, ...])
 
@@ -79,14 +79,14 @@ def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iter
     return fingerprint(secret, user, content, *heading_path)
 
 
-class Documents:
+class DocumentsProjection:
     name, version, follows = "documents", 3, frozenset("d")
     tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             if change.refold:
@@ -108,7 +108,7 @@ class Documents:
         numbers = (size, metadata if metadata != "null" else None, mark, since)
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
-    def _in_effect(self, change: Change) -> dict[int, Values]:
+    def _in_effect(self, change: SubjectChange) -> dict[int, Values]:
         """Return the chunks that result from the events in effect, by row."""
         chunks, at = dict[int, Values](), change.event.position
         for row, (event, index) in document.text_of(change.in_effect if change.new is not None else ()).items():
@@ -117,7 +117,7 @@ class Documents:
         return chunks
 
 
-def _place(rows: Rows, change: Change, chunks: dict[int, Values]) -> None:
+def _place(rows: ProjectionRows, change: SubjectChange, chunks: dict[int, Values]) -> None:
     """Make these the chunks of the document from this event on; an unchanged chunk keeps its row."""
     at = change.event.position
     for row in rows.find(CHUNKS, ("document",), (change.first,)):
@@ -143,7 +143,7 @@ def listing(
     metadata: Pairs = NO_PAIRS,
     before: int | None = None,
     limit: int,
-) -> list[Document]:
+) -> list[DocumentState]:
     """Return documents of one user, newest first, before the row ``before``; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
@@ -154,7 +154,7 @@ def listing(
     return FAMILY.listed(connection, where, limit)
 
 
-def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> Document | None:
+def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> DocumentState | None:
     """Return the document of a user with this path, or without a path the document with this text and no path."""
     named = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
     sql = f"SELECT * FROM documents WHERE user = ? AND {named} AND status != 'erased' ORDER BY row DESC LIMIT 1"
@@ -168,13 +168,13 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
-def chunks(connection: sqlite3.Connection, row: int) -> list[Chunk]:
+def chunks(connection: sqlite3.Connection, row: int) -> list[ChunkRow]:
     """Return the chunks of a document, in the order of its text."""
     sql = "SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index, row"
     return [chunk_of(values) for values in connection.execute(sql, (row,))]
 
 
-def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
+def lines_before(connection: sqlite3.Connection, chunk: ChunkRow) -> int:
     """Return the number of lines of the document that end before a chunk."""
     sql = (
         "SELECT coalesce(sum(coalesce(json_extract(metadata, '$.lines'), 0)), 0) FROM chunks"
@@ -183,12 +183,12 @@ def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
     return int(connection.execute(sql, (chunk.document, chunk.index)).fetchone()[0])
 
 
-def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chunk | None:
+def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> ChunkRow | None:
     """Return a chunk of a user by its id or an unambiguous prefix, as it is or last was, or None."""
     if not isinstance(given, str) or not is_prefix(given, "c") or len(given) < 3:
         return None
     where, values = ("t.id = ?", [given]) if len(given) == LENGTH else ("t.id >= ? AND t.id < ?", [given, given + "~"])
-    matches: dict[str, Chunk] = {}
+    matches: dict[str, ChunkRow] = {}
     for table in ("chunks_were", "chunks"):  # the current row comes last and replaces the ended ones
         order = "t.to_position" if table == "chunks_were" else "t.row"
         sql = f"SELECT t.* FROM {table} t CROSS JOIN audit a ON a.position = t.row WHERE {where} AND a.user = ?"

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ledger.domain.events import AnyEvent, DuplicateAbsorbed
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.text import fingerprint, normalise
 from ledger.domain.turned_down import NO, turned_down
-from projections.core.rows import CURRENT, Connection, Rows, Table
-from projections.core.subjects import Change
+from projections.core.rows import CURRENT, Connection, ProjectionRows, Table
+from projections.core.subjects import SubjectChange
 from projections.views import control
 
 DUPLICATES = Table(
@@ -65,7 +65,7 @@ class Duplicates:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.old is None or change.new is None or _key_parts(change.old) != _key_parts(change.new):
                 self._index(change, rows)
@@ -74,7 +74,7 @@ class Duplicates:
             if change.refold and any(isinstance(event.data, NO) for event, _ in change.stream):
                 self._turn_down(change, rows)
 
-    def _turn_down(self, change: Change, rows: Rows) -> None:
+    def _turn_down(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Record a person's refusal if the memory is gone; a memory that is there has the refusal in its status."""
         rows.remove(TURNED_DOWN, (change.first,))
         if change.new is not None:
@@ -89,7 +89,7 @@ class Duplicates:
         if refusal is not None and key is not None:
             rows.put(TURNED_DOWN, (change.first,), (change.first, key[0], refusal[1], key[1]))
 
-    def _index(self, change: Change, rows: Rows) -> None:
+    def _index(self, change: SubjectChange, rows: ProjectionRows) -> None:
         before, after = self._key(change.old), self._key(change.new)
         if before == after:
             return
@@ -98,13 +98,13 @@ class Duplicates:
         if after is not None:
             rows.put(DUPLICATES, (*after, change.first), (*after, change.first))
 
-    def _key(self, state: Memory | None) -> tuple[int, str] | None:
+    def _key(self, state: MemoryState | None) -> tuple[int, str] | None:
         if state is None:
             return None
         number = content_fingerprint(self._secret, state.user, state.kind, state.project, state.content)
         return None if number is None else (number, state.status)
 
-    def _attempts(self, change: Change, rows: Rows) -> None:
+    def _attempts(self, change: SubjectChange, rows: ProjectionRows) -> None:
         if change.refold:
             for row in rows.find(ATTEMPTS, ("memory",), (change.first,)):
                 rows.remove(ATTEMPTS, row[:2])
@@ -118,7 +118,7 @@ class Duplicates:
                 rows.put(ATTEMPTS, key, (*key, event.position))
 
 
-def _key_parts(state: Memory) -> tuple[str | None, ...]:
+def _key_parts(state: MemoryState) -> tuple[str | None, ...]:
     """Return the parts of the key, which are compared in less time than keys are made."""
     return state.user, state.kind, state.project, state.content, state.status
 
@@ -126,17 +126,17 @@ def _key_parts(state: Memory) -> tuple[str | None, ...]:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def same(rows: Rows, number: int, status: str) -> list[int]:
+def same(rows: ProjectionRows, number: int, status: str) -> list[int]:
     """Return the rows of the memories with this fingerprint and status, oldest first."""
     return [row[2] for row in rows.find(DUPLICATES, ("fingerprint", "status"), (number, status))]
 
 
-def stating(rows: Rows, number: int) -> list[int]:
+def stating(rows: ProjectionRows, number: int) -> list[int]:
     """Return the rows of the memories with this fingerprint, whatever their status."""
     return sorted(row[2] for row in rows.find(DUPLICATES, ("fingerprint",), (number,)))
 
 
-def no_to(rows: Rows, number: int) -> tuple[int, int, str] | None:
+def no_to(rows: ProjectionRows, number: int) -> tuple[int, int, str] | None:
     """Return the last refusal of a text whose memory is gone: the memory's row, the position, and the status it set."""
     refusals = sorted(rows.find(TURNED_DOWN, ("fingerprint",), (number,)), key=lambda row: row[2])
     return (refusals[-1][0], refusals[-1][2], refusals[-1][3]) if refusals else None
@@ -147,5 +147,5 @@ def outlives(connection: Connection, position: int) -> bool:
     return connection.execute("SELECT 1 FROM turned_down WHERE position = ?", (position,)).fetchone() is not None
 
 
-def attempted(rows: Rows, memory: int, attempt: int) -> bool:
+def attempted(rows: ProjectionRows, memory: int, attempt: int) -> bool:
     return rows.get(ATTEMPTS, (memory, attempt)) is not None

@@ -15,13 +15,13 @@ from ledger.domain.events import (
     LegalHoldReleased,
 )
 from projections.core.codec import columns, reader
-from projections.core.rows import CURRENT, Rows, Table
-from projections.core.subjects import Change
+from projections.core.rows import CURRENT, ProjectionRows, Table
+from projections.core.subjects import SubjectChange
 
 END = 2**62  # larger than every position
 
 
-class Held(Struct, frozen=True):
+class HoldRow(Struct, frozen=True):
     """A legal hold; a hold without a subject is on everything of the user."""
 
     act: str
@@ -30,12 +30,12 @@ class Held(Struct, frozen=True):
     subject: str | None
 
 
-_hold = reader(Held, "holds")
+_hold = reader(HoldRow, "holds")
 
 
 HOLDS = Table(
     "holds",
-    columns(Held, rowid=False),
+    columns(HoldRow, rowid=False),
     ("act",),
     rowid=False,
     then=CURRENT,
@@ -62,12 +62,12 @@ ERASURES = Table(
 )
 
 
-class Erasures:
+class ErasuresProjection:
     name, version = "erasures", 1
     follows = frozenset(kind.__name__ for kind in (ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased))
     tables = (HOLDS, ERASURES)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, ContentErased):
             act = envelope.command_id
@@ -86,11 +86,13 @@ class Erasures:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def holds(connection: sqlite3.Connection, user: str) -> list[Held]:
+def holds(connection: sqlite3.Connection, user: str) -> list[HoldRow]:
     return newest_holds(connection, user)[::-1]
 
 
-def newest_holds(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Held]:
+def newest_holds(
+    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
+) -> list[HoldRow]:
     """Return at most ``limit`` holds of a user before a position, newest first."""
     sql = "SELECT * FROM holds WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
     return [_hold(row) for row in connection.execute(sql, (user, END if before is None else before, limit))]

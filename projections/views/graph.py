@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from ledger.domain.entities import RUN_WORDS, found, name_form
 from ledger.domain.events import AnyEvent
-from ledger.domain.memory import CO_OCCURS, Memory
+from ledger.domain.memory import CO_OCCURS, MemoryState
 from projections.core.codec import reader
 from projections.core.conditions import Conditions
-from projections.core.rows import AsOf, Rows, Table, Values, checked, rows_among
-from projections.core.subjects import Change, end, ended
+from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among
+from projections.core.subjects import SubjectChange, end, ended
 
 MENTIONS = Table(
     "mentions",
@@ -59,13 +59,13 @@ EDGES_BEFORE = replace(
 )
 
 
-class Graph:
+class GraphProjection:
     """The projection of the graph, whose version follows ``ledger.domain.entities``: "entities/1" is version 1."""
 
     name, version, follows = "graph", 1, frozenset("m")
     tables = (MENTIONS, MENTIONS_BEFORE, EDGES, EDGES_BEFORE)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.old is None or change.new is None or not _is_same(change.old, change.new):
                 before, after = _mentions(change.old), _mentions(change.new)
@@ -75,19 +75,19 @@ class Graph:
                     _change(change, rows, EDGES, EDGES_BEFORE, _edges(change.old), _edges(change.new))
 
 
-def _is_same(old: Memory, new: Memory) -> bool:
+def _is_same(old: MemoryState, new: MemoryState) -> bool:
     texts = old.content == new.content and old.entities == new.entities
     return texts and old.edges == new.edges and old.user == new.user
 
 
-def _has_edges(state: Memory | None) -> bool:
+def _has_edges(state: MemoryState | None) -> bool:
     return state is not None and bool(state.edges)
 
 
 _Rows = dict[tuple[str, ...], Values]
 
 
-def _mentions(state: Memory | None) -> _Rows:
+def _mentions(state: MemoryState | None) -> _Rows:
     """Return the names of a memory, by normalised name.
 
     Supplied entities and the names of stated relations come before the names found in the text.
@@ -103,7 +103,7 @@ def _mentions(state: Memory | None) -> _Rows:
     return named
 
 
-def _edges(state: Memory | None) -> _Rows:
+def _edges(state: MemoryState | None) -> _Rows:
     if state is None or state.content is None or state.user is None:
         return {}
     stated: _Rows = {}
@@ -114,7 +114,9 @@ def _edges(state: Memory | None) -> _Rows:
     return stated
 
 
-def _change(change: Change, rows: Rows, live: Table, closed: Table, before: _Rows, after: _Rows) -> None:
+def _change(
+    change: SubjectChange, rows: ProjectionRows, live: Table, closed: Table, before: _Rows, after: _Rows
+) -> None:
     """End the rows that are gone or changed, and put the new rows; unchanged rows keep their position."""
     now = change.event.position
     for key, values in before.items():
@@ -168,7 +170,7 @@ _PLAIN_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 _OWNS = re.compile(r"['’]s$", re.IGNORECASE)
 
 
-class Asked(Struct, frozen=True):
+class GraphScope(Struct, frozen=True):
     """The user whose graph is read, and the memories that count.
 
     These are the memories with one of the ``statuses`` that hold at the time ``at``, in the ``projects`` (None for all).
@@ -181,7 +183,7 @@ class Asked(Struct, frozen=True):
     supplied_only: bool = False
 
 
-class Evidence(Struct, frozen=True):
+class GraphEvidence(Struct, frozen=True):
     """A believed memory, and the time from and until which it holds."""
 
     row: int
@@ -190,18 +192,18 @@ class Evidence(Struct, frozen=True):
     valid_to: str | None
 
 
-_evidence = reader(Evidence, "memories")
+_evidence = reader(GraphEvidence, "memories")
 
 
-class Named(Struct, frozen=True):
+class GraphSeed(Struct, frozen=True):
     """A seed: its normalised name, its first spelling, and the believed memories that mention it, newest first."""
 
     form: str
     name: str
-    memories: tuple[Evidence, ...]
+    memories: tuple[GraphEvidence, ...]
 
 
-class Joined(Struct, frozen=True):
+class GraphNeighbor(Struct, frozen=True):
     """A neighbor of a seed, with the memories that join them, newest first."""
 
     seed: int
@@ -209,7 +211,7 @@ class Joined(Struct, frozen=True):
     form: str
     relation: str
     direction: str
-    memories: tuple[Evidence, ...]
+    memories: tuple[GraphEvidence, ...]
 
 
 def seeds(connection: sqlite3.Connection, user: str, text: str) -> list[str]:
@@ -242,9 +244,9 @@ def windows(text: str) -> list[str]:
     return sorted(places, key=lambda form: (*places[form], form))
 
 
-def named(connection: sqlite3.Connection, text: str, query: Asked) -> tuple[list[Named], bool]:
+def named(connection: sqlite3.Connection, text: str, query: GraphScope) -> tuple[list[GraphSeed], bool]:
     """Return the seeds of a text that believed memories mention, and True if all of these memories were read."""
-    mentioned: list[Named] = []
+    mentioned: list[GraphSeed] = []
     complete = True
     for form in _known(connection, query.user, text, _supplied(query)):
         rows = _mentioning(connection, form, query, NEWEST + 1)
@@ -252,28 +254,30 @@ def named(connection: sqlite3.Connection, text: str, query: Asked) -> tuple[list
         held = _believed(connection, [row for row, _ in rows[:NEWEST]], query)
         if held:
             newest = _newest_first(held.values())
-            mentioned.append(Named(form, first_written(connection, form, query) or dict(rows)[newest[0].row], newest))
+            mentioned.append(
+                GraphSeed(form, first_written(connection, form, query) or dict(rows)[newest[0].row], newest)
+            )
         if len(mentioned) == SEEDS:
             break
     return mentioned, complete
 
 
-def around(connection: sqlite3.Connection, names: Sequence[Named], query: Asked) -> list[Joined]:
+def around(connection: sqlite3.Connection, names: Sequence[GraphSeed], query: GraphScope) -> list[GraphNeighbor]:
     """Return the neighbors one step from each seed: stated relations, then names in the same memories, by weight."""
-    links: dict[tuple[int, str, str, str], tuple[str, dict[int, Evidence]]] = {}
+    links: dict[tuple[int, str, str, str], tuple[str, dict[int, GraphEvidence]]] = {}
     for at, seed in enumerate(names):
         for relation, direction, form, name, evidence in _stated_of(connection, seed, query):
             links.setdefault((at, form, relation, direction), (name, {}))[1][evidence.row] = evidence
         for form, name, evidence in _together(connection, seed, query):
             links.setdefault((at, form, CO_OCCURS, "both"), (name, {}))[1][evidence.row] = evidence
     joined = [
-        Joined(at, name, form, relation, direction, _newest_first(held.values()))
+        GraphNeighbor(at, name, form, relation, direction, _newest_first(held.values()))
         for (at, form, relation, direction), (name, held) in links.items()
     ]
     return sorted(joined, key=_rank)
 
 
-def first_written(connection: sqlite3.Connection, form: str, query: Asked) -> str | None:
+def first_written(connection: sqlite3.Connection, form: str, query: GraphScope) -> str | None:
     """Return a name as the oldest believed memory spells it, if that memory is among the oldest few with the name."""
     sql = "SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? ORDER BY memory LIMIT ?"
     oldest = connection.execute(sql, (query.user, form, OLDEST))
@@ -282,7 +286,7 @@ def first_written(connection: sqlite3.Connection, form: str, query: Asked) -> st
     return next((name for row, name in rows if row in held), None)
 
 
-def _rank(neighbor: Joined) -> tuple[object, ...]:
+def _rank(neighbor: GraphNeighbor) -> tuple[object, ...]:
     newest = neighbor.memories[0].row
     return (
         neighbor.relation == CO_OCCURS,
@@ -296,8 +300,8 @@ def _rank(neighbor: Joined) -> tuple[object, ...]:
 
 
 def _stated_of(
-    connection: sqlite3.Connection, seed: Named, query: Asked
-) -> Iterator[tuple[str, str, str, str, Evidence]]:
+    connection: sqlite3.Connection, seed: GraphSeed, query: GraphScope
+) -> Iterator[tuple[str, str, str, str, GraphEvidence]]:
     """Yield (relation, direction, form, name, memory) of the neighbors in a seed's stated relations, oldest first."""
     held = {memory.row: memory for memory in seed.memories}
     for near, far, direction in (("source", "target", "out"), ("target", "source", "in")):
@@ -310,13 +314,15 @@ def _stated_of(
         for row, relation, form, name, start, until in checked(EDGES, shown, reversed(rows)):
             memory = held.get(row)
             if memory is not None and (start or "") <= query.at and (until is None or until > query.at):
-                evidence = Evidence(
+                evidence = GraphEvidence(
                     row, memory.id, max(start or "", memory.valid_from), _sooner(until, memory.valid_to)
                 )
                 yield relation, direction, form, name, evidence
 
 
-def _together(connection: sqlite3.Connection, seed: Named, query: Asked) -> Iterator[tuple[str, str, Evidence]]:
+def _together(
+    connection: sqlite3.Connection, seed: GraphSeed, query: GraphScope
+) -> Iterator[tuple[str, str, GraphEvidence]]:
     """Yield (form, name, memory) of the other names in the memories of a seed, oldest first."""
     held = {memory.row: memory for memory in seed.memories}
     columns = ("memory", "name_norm", "name")
@@ -340,7 +346,7 @@ def neighborhood(
     Memories that mention a seed (0 hops) come before those that mention a name beside a seed (1 hop), newest first in both
     groups. At most 6 × ``limit`` rows are read.
     """
-    query = Asked(user, at, projects=projects)
+    query = GraphScope(user, at, projects=projects)
     known = seeds(connection, user, text) if limit > 0 else []
     if not known:
         return []
@@ -355,7 +361,7 @@ def neighborhood(
     return list(islice(hops.items(), limit))
 
 
-def _newest(connection: sqlite3.Connection, forms: Sequence[str], query: Asked, scan: int) -> list[int]:
+def _newest(connection: sqlite3.Connection, forms: Sequence[str], query: GraphScope, scan: int) -> list[int]:
     """Return the rows of believed memories that mention one of these names, newest first.
 
     Each name has an equal share of the ``scan`` rows that are read.
@@ -368,14 +374,14 @@ def _newest(connection: sqlite3.Connection, forms: Sequence[str], query: Asked, 
 # --- for both searches -----------------------------------------------------------------------------------------------
 
 
-def _mentioning(connection: sqlite3.Connection, form: str, query: Asked, limit: int) -> list[tuple[int, str]]:
+def _mentioning(connection: sqlite3.Connection, form: str, query: GraphScope, limit: int) -> list[tuple[int, str]]:
     """Return (row, spelling of the name) of the user's memories with this name, newest first, believed or not."""
     sql = f"SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? {_supplied(query)}ORDER BY memory DESC LIMIT ?"
     rows = connection.execute(sql, (query.user, form, limit))
     return [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), rows)]
 
 
-def _believed(connection: sqlite3.Connection, rows: Iterable[int], query: Asked) -> dict[int, Evidence]:
+def _believed(connection: sqlite3.Connection, rows: Iterable[int], query: GraphScope) -> dict[int, GraphEvidence]:
     """Return the memories in these rows that are believed and hold at the time, by row."""
     where = Conditions("user = ? AND quarantined = 0", query.user)
     where.among("status", query.statuses)
@@ -385,7 +391,7 @@ def _believed(connection: sqlite3.Connection, rows: Iterable[int], query: Asked)
     return {values[0]: _evidence(values) for values in rows_among(connection, sql, sorted(rows), *where.values)}
 
 
-def _newest_first(memories: Iterable[Evidence]) -> tuple[Evidence, ...]:
+def _newest_first(memories: Iterable[GraphEvidence]) -> tuple[GraphEvidence, ...]:
     return tuple(sorted(memories, key=lambda memory: -memory.row))
 
 
@@ -393,5 +399,5 @@ def _sooner(first: str | None, second: str | None) -> str | None:
     return min((time for time in (first, second) if time is not None), default=None)
 
 
-def _supplied(query: Asked) -> str:
+def _supplied(query: GraphScope) -> str:
     return "AND supplied = 1 " if query.supplied_only else ""

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import InteractionState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from projections.core.conditions import Conditions
-from projections.core.rows import Rows
-from projections.core.subjects import Change, family, keep
+from projections.core.rows import ProjectionRows
+from projections.core.subjects import SubjectChange, family, keep
 
 FAMILY = family(
     "i",
-    Interaction,
+    InteractionState,
     interaction.evolve,
     interaction.admits,
     ("interactions", "interaction_versions"),
@@ -36,11 +36,11 @@ INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
 
 
-class Interactions:
+class InteractionsProjection:
     name, version, follows = "interactions", 5, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
 
@@ -60,7 +60,7 @@ def listing(
     until: str | None = None,
     before: int | None = None,
     limit: int,
-) -> list[Interaction]:
+) -> list[InteractionState]:
     """Return interactions of one user, newest first, before the row ``before``.
 
     ``since`` is inclusive, ``until`` is exclusive. None in ``projects`` means no project.
@@ -76,13 +76,13 @@ def listing(
     return FAMILY.listed(connection, where, limit)
 
 
-def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:
+def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[InteractionState]:
     """Return the interactions that a policy ("reinforcement", "extraction") has not looked at, oldest first."""
     sql = f"SELECT * FROM interactions WHERE {_WORK[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (after, limit))]
 
 
-def pending_in(connection: sqlite3.Connection, session: str) -> list[Interaction]:
+def pending_in(connection: sqlite3.Connection, session: str) -> list[InteractionState]:
     """Return the interactions of a session that have not been looked at for reinforcement, oldest first."""
     sql = "SELECT * FROM interactions WHERE reinforcement = 'pending' AND session = ? ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (session,))]
@@ -91,7 +91,7 @@ def pending_in(connection: sqlite3.Connection, session: str) -> list[Interaction
 _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
 
 
-def denying(connection: sqlite3.Connection, user: str, memory: str = "") -> list[Interaction]:
+def denying(connection: sqlite3.Connection, user: str, memory: str = "") -> list[InteractionState]:
     """Return the interactions of a user that deny this memory, or any memory for "", oldest first."""
     sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' AND instr(denials, ?) ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (user, memory))]

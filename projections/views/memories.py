@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 
 from ledger.domain import memory
 from ledger.domain.events import AnyEvent
-from ledger.domain.memory import Memory
+from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
 from projections.core.conditions import Conditions
-from projections.core.rows import Rows, Values, by_status, rows_among
-from projections.core.subjects import Change, family, keep
+from projections.core.rows import ProjectionRows, Values, by_status, rows_among
+from projections.core.subjects import SubjectChange, family, keep
 
 FAMILY = family(
     "m",
-    Memory,
+    MemoryState,
     memory.evolve,
     memory.admits,
     ("memories", "memory_versions"),
@@ -35,11 +35,11 @@ MEMORIES, VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
 
 
-class Memories:
+class MemoriesProjection:
     name, version, follows = "memories", 12, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
 
@@ -52,7 +52,7 @@ def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
     return [id for (id,) in connection.execute("SELECT id FROM memories WHERE superseded_by = ?", (memory,))]
 
 
-def get_at(connection: sqlite3.Connection, row: int, position: int) -> Memory | None:
+def get_at(connection: sqlite3.Connection, row: int, position: int) -> MemoryState | None:
     """Return the memory as it was at a position, or None."""
     current = get(connection, row)
     if current is not None and current.position <= position:
@@ -77,7 +77,7 @@ def listing(
     behind: int | None = None,
     valid: str | None = None,
     admitted: bool = False,
-) -> list[Memory]:
+) -> list[MemoryState]:
     """Return current memories of one user, newest first.
 
     Args:
@@ -113,7 +113,7 @@ def listing(
 
 def newest(
     connection: sqlite3.Connection, condition: str, values: Sequence[object], kinds: Sequence[str], limit: int
-) -> list[Memory]:
+) -> list[MemoryState]:
     """Return the newest memories of these kinds that meet a condition on ``m``; each kind is read by its own index."""
     sql = f"SELECT m.* FROM memories m WHERE {condition} AND m.kind = ? ORDER BY m.row DESC LIMIT ?"
     rows = [row for kind in kinds for row in connection.execute(sql, (*values, kind, limit))]
@@ -122,7 +122,7 @@ def newest(
 
 def citing(
     connection: sqlite3.Connection, sources: Sequence[str], messages: Sequence[int]
-) -> Iterator[tuple[str, Memory]]:
+) -> Iterator[tuple[str, MemoryState]]:
     """Yield (source, memory) for each memory that cites one of these sources.
 
     Of the memories that cite a session, only those that cite one of these messages are yielded.
@@ -148,7 +148,7 @@ HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
 BELIEVED = ("active", "superseded")  # a superseded memory holds up to the time at which another fact took its place
 
 
-def believed(state: Memory, valid: str) -> bool:
+def believed(state: MemoryState, valid: str) -> bool:
     """Return True if a memory says what was true in the world at a time."""
     holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
     return holds and state.status in BELIEVED and not state.quarantined
@@ -168,7 +168,7 @@ def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
     return f"{where}({'m.project = ? OR ' * len(named)}{everywhere})", tuple(named)
 
 
-def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> Iterator[Memory]:
+def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> Iterator[MemoryState]:
     where, values = pool_condition(projects)
     for row in connection.execute(f"SELECT m.* FROM memories m WHERE {where} ORDER BY m.row", (user, *values)):
         yield from_row(row)
@@ -183,7 +183,7 @@ def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
     return [row for (row,) in connection.execute(sql, (user, after, user, after))]
 
 
-def statement_of(state: Memory) -> tuple[str, str | None, str]:
+def statement_of(state: MemoryState) -> tuple[str, str | None, str]:
     """Return the parts that make two memories of a user and a status equal: kind, project, normalised content."""
     return (state.kind, state.project, normalise(state.content or ""))
 
@@ -199,7 +199,7 @@ def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: boo
     return int(chars)
 
 
-def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
+def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[MemoryState]:
     """Return active memories, never referenced and last active before a time, which decay may have touched."""
     sql = (
         "SELECT * FROM memories WHERE row > ? AND status = 'active' AND reference_count = 0 AND active_at < ?"

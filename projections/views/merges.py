@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from ledger.domain import merge
 from ledger.domain.events import AnyEvent
-from ledger.domain.merge import Merge
-from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import Change, end, ended, family, keep, newest
+from ledger.domain.merge import MergeState
+from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.subjects import SubjectChange, end, ended, family, keep, newest
 
 FAMILY = family(
     "g",
-    Merge,
+    MergeState,
     merge.evolve,
     merge.admits,
     ("merges", "merge_versions"),
@@ -44,7 +44,7 @@ class Members:
             f"SELECT {kind} FROM {table.name} WHERE memory = ?" for table in (self.live, self.closed)
         )
 
-    def renew(self, change: Change, rows: Rows, before: Sequence[str], after: Sequence[str]) -> None:
+    def renew(self, change: SubjectChange, rows: ProjectionRows, before: Sequence[str], after: Sequence[str]) -> None:
         """End the rows of memories that left a subject, and put rows for memories that joined it."""
         for memory in before:
             if memory not in after and (row := rows.get(self.live, (memory, change.first))) is not None:
@@ -53,7 +53,7 @@ class Members:
             if memory not in before:
                 rows.put(self.live, (memory, change.first), (memory, change.first, change.event.position))
 
-    def about(self, rows: Rows, memory: str) -> list[int]:
+    def about(self, rows: ProjectionRows, memory: str) -> list[int]:
         """Return the rows of the subjects that a memory is a member of; called under the writer's lock."""
         return [row[1] for row in rows.find(self.live, ("memory",), (memory,))]
 
@@ -66,11 +66,11 @@ MEMBERS = Members("merge")
 about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
-class Merges:
+class MergesProjection:
     name, version, follows = "merges", 1, frozenset("g")
     tables = (MERGES, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             before = () if change.old is None else change.old.memories
@@ -87,12 +87,12 @@ def listing(
     statuses: Sequence[str] = merge.STATUSES,
     before: int | None = None,
     limit: int = -1,
-) -> list[Merge]:
+) -> list[MergeState]:
     """Return the merges of a user with these statuses, newest first."""
     return [from_row(row) for row in newest(connection, "merges", ("user", user), statuses, before, limit)]
 
 
-def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
+def undone(connection: sqlite3.Connection, user: str) -> list[MergeState]:
     """Return the user's proposals that were undone, as they were proposed.
 
     Proposals that a distrust made void are left out: a distrust rejects the proposer and not the merge.
@@ -104,9 +104,9 @@ def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
     return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
 
 
-def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merge]:
+def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[MergeState]:
     """Return the merges with one of these memories as a member or as the result."""
-    merges: dict[int, Merge] = {}
+    merges: dict[int, MergeState] = {}
     sql = (
         "SELECT g.* FROM merges g WHERE g.row IN (SELECT merge FROM merge_members WHERE memory = ?)"
         " UNION SELECT g.* FROM merges g WHERE g.memory = ?"

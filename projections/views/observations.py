@@ -20,12 +20,22 @@ from ledger.domain.events import (
     ConsolidationCompleted,
     ConsolidationFailed,
 )
-from ledger.domain.observation import NO_EVIDENCE, Observation, Support
+from ledger.domain.observation import NO_EVIDENCE, ObservationState, Support
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections.core.conditions import Conditions
-from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values, by_status, checked, rows_among
-from projections.core.subjects import Change, end, ended, family, keep
+from projections.core.rows import (
+    CURRENT,
+    AsOf,
+    ProjectionRows,
+    Table,
+    TextIndex,
+    Values,
+    by_status,
+    checked,
+    rows_among,
+)
+from projections.core.subjects import SubjectChange, end, ended, family, keep
 from projections.search.text_hits import source_of
 from projections.views import control, documents
 from projections.views.quarantine import free
@@ -33,7 +43,7 @@ from projections.views.sessions import hides
 
 FAMILY = family(
     "o",
-    Observation,
+    ObservationState,
     observation.evolve,
     observation.admits,
     ("observations", "observation_versions"),
@@ -93,14 +103,14 @@ CONSOLIDATIONS = Table(
 )
 
 
-class Observations:
+class ObservationsProjection:
     name, version, follows = "observations", 3, frozenset("o")
     tables = (OBSERVATIONS, VERSIONS, EVIDENCE, EVIDENCE_WAS, STATEMENTS, SEARCH, WAITING)
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             if _indexed(change.old) != _indexed(change.new):
@@ -111,7 +121,7 @@ class Observations:
             elif change.new is not None:
                 self._evidence(change, rows)
 
-    def _statements(self, change: Change, rows: Rows) -> None:
+    def _statements(self, change: SubjectChange, rows: ProjectionRows) -> None:
         before, after = self._statement(change.old), self._statement(change.new)
         if before != after:
             if before is not None:
@@ -119,13 +129,13 @@ class Observations:
             if after is not None:
                 rows.put(STATEMENTS, (after, change.first), (after, change.first))
 
-    def _statement(self, state: Observation | None) -> int | None:
+    def _statement(self, state: ObservationState | None) -> int | None:
         if state is None or state.status != "active":
             return None
         return statement(self._secret, state.user, state.project, state.tags, state.text)
 
     @staticmethod
-    def _evidence(change: Change, rows: Rows) -> None:
+    def _evidence(change: SubjectChange, rows: ProjectionRows) -> None:
         if not isinstance(change.event.data, observation.BEARING):
             return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
@@ -134,7 +144,7 @@ class Observations:
             _put(rows, change, known.get(support.source), support, change.event.position)
 
     @staticmethod
-    def _again(change: Change, rows: Rows) -> None:
+    def _again(change: SubjectChange, rows: ProjectionRows) -> None:
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         supports_now = observation.supports(change.in_effect) if change.new is not None else {}
         for source, row in known.items():
@@ -144,7 +154,7 @@ class Observations:
             _put(rows, change, known.get(source), support, change.event.position)
 
 
-def _put(rows: Rows, change: Change, before: Values | None, now: Support, position: int) -> None:
+def _put(rows: ProjectionRows, change: SubjectChange, before: Values | None, now: Support, position: int) -> None:
     if before is not None:
         if _support(before) == now:
             return
@@ -157,7 +167,7 @@ def _support(row: Values) -> Support:
     return Support(row[1], row[2], row[3])
 
 
-def _indexed(state: Observation | None) -> Values | None:
+def _indexed(state: ObservationState | None) -> Values | None:
     return None if state is None or state.text is None else (state.text.replace("\0", " "),)
 
 
@@ -175,7 +185,7 @@ class Consolidations:
     follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, ConsolidationCompleted, ConsolidationFailed))
     tables = (CONSOLIDATIONS,)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, ConsolidationCompleted | ConsolidationFailed):
             tags = msgspec.json.encode(data.tags).decode() if data.tags is not None else None
@@ -190,7 +200,7 @@ class Consolidations:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-class Proof(Struct, frozen=True):
+class SourceStanding(Struct, frozen=True):
     """A source of an observation in its present state.
 
     ``withdrawn`` is the reason why the source was withdrawn ("asked", "contradicted"), or "". ``live`` is False for a withdrawn
@@ -211,7 +221,7 @@ def listing(
     projects: Sequence[str | None] | None = None,
     before: int | None = None,
     limit: int,
-) -> list[Observation]:
+) -> list[ObservationState]:
     """Return observations of one user, newest first; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
@@ -220,7 +230,7 @@ def listing(
     return FAMILY.listed(connection, where, limit)
 
 
-def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Proof]]:
+def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[SourceStanding]]:
     """Return the sources of these observations, oldest first, by the observation's row."""
     sources: dict[int, list[tuple[str, str, str]]] = {row: [] for row in rows}
     columns = ("observation", "source", "at", "withdrawn")
@@ -229,7 +239,7 @@ def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, l
         sources[row].append((source, at, withdrawn))
     alive = live(connection, {source for cited in sources.values() for source, _, _ in cited})
     return {
-        row: [Proof(source, at, gone, not gone and source in alive) for source, at, gone in cited]
+        row: [SourceStanding(source, at, gone, not gone and source in alive) for source, at, gone in cited]
         for row, cited in sources.items()
     }
 
@@ -411,7 +421,7 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
     return sorted(documents.chunk_ids(connection, streams[0])) if given[0] == "d" else streams
 
 
-def with_statement(rows: Rows, number: int) -> list[int]:
+def with_statement(rows: ProjectionRows, number: int) -> list[int]:
     """Return the rows of the active observations with this fingerprint, oldest first; called under the lock."""
     return [row[1] for row in rows.find(STATEMENTS, ("fingerprint",), (number,))]
 
@@ -429,7 +439,7 @@ def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
     return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]
 
 
-def support_of(rows: Rows, row: int) -> list[Support]:
+def support_of(rows: ProjectionRows, row: int) -> list[Support]:
     """Return the evidence of an observation; called under the writer's lock."""
     return [_support(values) for values in rows.find(EVIDENCE, ("observation",), (row,))]
 

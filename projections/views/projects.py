@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from ledger.domain import project
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, MessageAppended
-from ledger.domain.project import Entry, Project, name_form
-from ledger.domain.session import Session
-from projections.core.rows import AsOf, Rows, Table, Values, checked
-from projections.core.subjects import Change, end, ended, family, keep
+from ledger.domain.project import ProjectState, TrustedEntry, name_form
+from ledger.domain.session import SessionState
+from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
+from projections.core.subjects import SubjectChange, end, ended, family, keep
 
 FAMILY = family(
     "p",
-    Project,
+    ProjectState,
     project.evolve,
     project.admits,
     ("projects", "project_versions"),
@@ -72,11 +72,11 @@ STATE = Table(
 )
 
 
-class Projects:
+class ProjectsProjection:
     name, version, follows = "projects", 5, frozenset("ps")
     tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, STATE)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.kind == "p":
                 keep(change, rows, FAMILY)
@@ -87,18 +87,18 @@ class Projects:
                 _rename(change, rows)
 
 
-def _names(state: Project | Session | None) -> set[tuple[str, str]]:
+def _names(state: ProjectState | SessionState | None) -> set[tuple[str, str]]:
     """Return (user, form) of every name of a project or session; an erased user or name has none."""
     if state is None or state.user is None:
         return set()
-    if isinstance(state, Session):
+    if isinstance(state, SessionState):
         if state.moved_to is not None:
             return set()
         return {(state.user, name) for name in (state.name, *state.aliases) if name is not None}
     return {(state.user, name_form(name)) for name in (state.name, *state.aliases) if name is not None}
 
 
-def _rename(change: Change, rows: Rows) -> None:
+def _rename(change: SubjectChange, rows: ProjectionRows) -> None:
     if not change.refold and isinstance(change.event.data, MessageAppended):
         return  # skips the most frequent event, which never changes a name
     before, after = _names(change.old), _names(change.new)
@@ -113,11 +113,11 @@ def _rename(change: Change, rows: Rows) -> None:
         rows.put(NAMES, key, (*key, change.new.id, change.first, change.event.position))
 
 
-def _joins(state: Project | None) -> set[tuple[str, str, int]]:
+def _joins(state: ProjectState | None) -> set[tuple[str, str, int]]:
     return {(state.id, join.id, join.position) for join in state.joined} if state is not None else set()
 
 
-def _rejoin(change: Change, rows: Rows) -> None:
+def _rejoin(change: SubjectChange, rows: ProjectionRows) -> None:
     before, after = _joins(change.old), _joins(change.new)
     for key in sorted(before - after):
         if (row := rows.get(JOINS, key)) is not None:
@@ -126,11 +126,11 @@ def _rejoin(change: Change, rows: Rows) -> None:
         rows.put(JOINS, key, (*key, change.event.position))
 
 
-def _entries(state: Project | None) -> dict[tuple[str, str | None], Entry]:
+def _entries(state: ProjectState | None) -> dict[tuple[str, str | None], TrustedEntry]:
     return {(entry.category, entry.key): entry for entry in state.state} if state is not None else {}
 
 
-def _restate(change: Change, rows: Rows) -> None:
+def _restate(change: SubjectChange, rows: ProjectionRows) -> None:
     before, after, now = _entries(change.old), _entries(change.new), change.event.position
     for (category, key), entry in before.items():
         if after.get((category, key)) != entry:
@@ -143,7 +143,7 @@ def _restate(change: Change, rows: Rows) -> None:
             rows.put(STATE, place, (*place, None, *_values(entry)))
 
 
-def _values(entry: Entry) -> Values:
+def _values(entry: TrustedEntry) -> Values:
     return (entry.value, entry.source, entry.actor, entry.recorded_at, entry.position)
 
 
@@ -192,18 +192,18 @@ def main(connection: sqlite3.Connection, project: str | None) -> str | None:
     return together(connection, project)[0]
 
 
-def by_id(connection: sqlite3.Connection, id: str | None) -> Project | None:
+def by_id(connection: sqlite3.Connection, id: str | None) -> ProjectState | None:
     sql = "SELECT t.* FROM events e CROSS JOIN projects t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
     row = connection.execute(sql, (id,)).fetchone()
     return from_row(row) if row else None
 
 
-def members(connection: sqlite3.Connection, project: str) -> list[Project]:
+def members(connection: sqlite3.Connection, project: str) -> list[ProjectState]:
     """Return the states of a project and of the projects joined to it, in the order of ``together``."""
     return [state for id in together(connection, project) if (state := by_id(connection, id)) is not None]
 
 
-def whole(connection: sqlite3.Connection, state: Project) -> Project:
+def whole(connection: sqlite3.Connection, state: ProjectState) -> ProjectState:
     """Return a project together with the projects joined to it.
 
     The names of the others become aliases. For each key of the state the value set last is taken. The description is the first
@@ -225,7 +225,7 @@ def whole(connection: sqlite3.Connection, state: Project) -> Project:
 
 def listing(
     connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int | None = None
-) -> list[Project]:
+) -> list[ProjectState]:
     """Return projects of one user, newest first, before a row; projects that were joined into another are left out."""
     sql = "SELECT * FROM projects WHERE user = ? AND row < ? ORDER BY row DESC"
     with closing(connection.execute(sql, (user, 2**62 if before is None else before))) as cursor:

@@ -13,12 +13,12 @@ from msgspec import Struct
 from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.domain.memory import ERASED
 from projections.core.codec import columns, reader
-from projections.core.rows import CURRENT, AsOf, Rows, Table, rows_among
-from projections.core.subjects import Change, end, ended
+from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among
+from projections.core.subjects import SubjectChange, end, ended
 from projections.views.control import since
 
 
-class Held(Struct, frozen=True):
+class QuarantinedSubject(Struct, frozen=True):
     """A memory or text in quarantine; ``at`` is the first position of the memory, or the position of the text's event.
 
     ``subject`` is the id of a memory, and "" for a text. ``finding`` is the finding of a ``scanner``; without a scanner, a person
@@ -34,12 +34,12 @@ class Held(Struct, frozen=True):
     recorded_at: str
 
 
-_held = reader(Held, "quarantine")
+_held = reader(QuarantinedSubject, "quarantine")
 
 
 QUARANTINE = Table(
     "quarantine",
-    columns(Held),
+    columns(QuarantinedSubject),
     ("at",),
     (("user, from_position", ""),),
     grouped=("at",),
@@ -64,12 +64,12 @@ DECISIONS = Table(
 _ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple, because a union type would be created for each event
 
 
-class Quarantine:
+class QuarantineProjection:
     name, version = "quarantine", 2
     follows = frozenset({"m", *(kind.__name__ for kind in (TextQuarantined, TextReleased, *WAYS_BACK))})
     tables = (QUARANTINE, WAS_IN_QUARANTINE, DECISIONS)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, _ON_TEXTS):
             held = isinstance(data, TextQuarantined)
@@ -86,7 +86,7 @@ class Quarantine:
                 self._memory(change, rows)
 
     @staticmethod
-    def _stand(at: int, position: int, rows: Rows) -> None:
+    def _stand(at: int, position: int, rows: ProjectionRows) -> None:
         """Apply the last decision in effect to a text."""
         decisions = [decision for decision in rows.find(DECISIONS, ("at",), (at,)) if since(rows, decision[1]) is None]
         last = max(decisions, key=lambda decision: int(decision[1]), default=None)
@@ -94,7 +94,7 @@ class Quarantine:
         _replace(at, row, position, rows)
 
     @staticmethod
-    def _memory(change: Change, rows: Rows) -> None:
+    def _memory(change: SubjectChange, rows: ProjectionRows) -> None:
         state, event = change.new, change.event
         held = state is not None and state.quarantined and state.status != ERASED
         was = change.old is not None and change.old.quarantined
@@ -111,7 +111,7 @@ class Quarantine:
         _replace(change.first, row, event.position, rows)
 
 
-def _replace(at: int, row: tuple[object, ...] | None, position: int, rows: Rows) -> None:
+def _replace(at: int, row: tuple[object, ...] | None, position: int, rows: ProjectionRows) -> None:
     current = rows.get(QUARANTINE, (at,))
     if current is not None and (row is None or current[2:] != row[2:]):
         end(rows, QUARANTINE, WAS_IN_QUARANTINE, current, position)
@@ -128,25 +128,27 @@ def free(position: str) -> str:
     return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
 
 
-def held(rows: Rows, position: int | None) -> bool:
+def held(rows: ProjectionRows, position: int | None) -> bool:
     """Return True if the text of an event is in quarantine; called under the writer's lock."""
     return position is not None and rows.get(QUARANTINE, (position,)) is not None
 
 
-def was_released(rows: Rows, position: int) -> bool:
+def was_released(rows: ProjectionRows, position: int) -> bool:
     """Return True if a person released the text of an event last; called under the writer's lock."""
     decisions = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
     last = max(decisions, key=lambda row: int(row[1]), default=None)
     return last is not None and not last[2] and not last[5]
 
 
-def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:
+def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, QuarantinedSubject]:
     """Return the memories and texts in quarantine at these positions, by position."""
     rows = rows_among(connection, "SELECT * FROM quarantine WHERE at IN {}", sorted(set(positions)))
     return {row[0]: _held(row) for row in rows}
 
 
-def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:
+def listing(
+    connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None
+) -> list[QuarantinedSubject]:
     """Return the user's memories and texts in quarantine, newest first, behind ``after`` (from_position, at).
 
     Void memories and texts are left out, because they cannot be recalled anyway.

@@ -20,17 +20,17 @@ from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
 from ledger.domain.events.base import NOTHING
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.session import Session
+from ledger.domain.session import SessionState
 from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import Conditions
-from projections.core.rows import CURRENT, AsOf, Rows, Table, Values, rows_among
-from projections.core.subjects import Change, end, ended, family, keep
+from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
+from projections.core.subjects import SubjectChange, end, ended, family, keep
 
 FAMILY = family(
     "s",
-    Session,
+    SessionState,
     session.evolve,
     session.admits,
     ("sessions", "session_versions"),
@@ -48,7 +48,7 @@ LOOKED = Table(
 )
 
 
-class Message(Struct, frozen=True):
+class MessageRow(Struct, frozen=True):
     """A message; ``row`` is the position of its event."""
 
     row: int
@@ -74,7 +74,7 @@ class Message(Struct, frozen=True):
 
 MESSAGES = Table(
     "messages",
-    columns(Message),
+    columns(MessageRow),
     ("row",),
     (("session, row", ""), ("interaction", "interaction IS NOT NULL")),
     then=AsOf("from_position", closed="messages_were"),
@@ -94,18 +94,18 @@ HIDDEN = Table(
 )
 HIDDEN_WERE = ended(HIDDEN, "hidden_messages_were")
 
-_, message_of = codec(Message, MESSAGES)
+_, message_of = codec(MessageRow, MESSAGES)
 _TOKENS, _FROM = MESSAGES.names.index("tokens"), MESSAGES.names.index("from_position")
 _REPAIRS, _TIME, _METADATA = (MESSAGES.names.index(name) for name in ("repairs", "time", "metadata"))
 _numbers = msgspec.json.Decoder(tuple[int, ...])
 _NO_PARTS = (b"[]", b"null")
 
 
-class Sessions:
+class SessionsProjection:
     name, version, follows = "sessions", 4, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             if change.refold:
@@ -127,7 +127,7 @@ class Sessions:
                 _look(rows, change.first, event.data)
 
 
-def _look(rows: Rows, session: int, data: ExtractionCursorMoved) -> None:
+def _look(rows: ProjectionRows, session: int, data: ExtractionCursorMoved) -> None:
     """Move the mark of a session to the end of an extraction.
 
     A request to look again ("asked") moves the mark back. Skipped messages were not looked at, so "skipped" leaves the mark.
@@ -170,7 +170,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
         yield (event.position, part, event.first, first, last, data.why, *numbers, since)
 
 
-def _again(change: Change, rows: Rows) -> None:
+def _again(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
     at, appended, hidden, visible = (
         change.event.position,
@@ -194,7 +194,7 @@ def _again(change: Change, rows: Rows) -> None:
 
 
 def _place(
-    rows: Rows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
+    rows: ProjectionRows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
 ) -> None:
     """Replace rows from this event on; an unchanged row stays."""
     width = len(live.key)
@@ -219,7 +219,7 @@ def listing(
     user: str,
     projects: Sequence[str | None] | None = None,
     before: int | None = None,
-) -> Iterator[Iterator[Session]]:
+) -> Iterator[Iterator[SessionState]]:
     """Yield the sessions of a user that were not merged into another, newest first, read as they are iterated."""
     where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
     where.of_projects(projects)
@@ -235,7 +235,7 @@ UNMINED = (
 )
 
 
-def unmined(connection: sqlite3.Connection, *, after: int) -> list[Session]:
+def unmined(connection: sqlite3.Connection, *, after: int) -> list[SessionState]:
     """Return the sessions of all users with messages that extraction has not looked at, oldest first."""
     names = ", ".join(f"s.{name}" for name in SESSIONS.names)
     sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT 100"
@@ -261,7 +261,7 @@ def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
     return count, number, connection.execute(sql, (user,)).fetchone()[0]
 
 
-def at_position(connection: sqlite3.Connection, position: int) -> Message | None:
+def at_position(connection: sqlite3.Connection, position: int) -> MessageRow | None:
     """Return the message whose event is at a position, of any user, or None."""
     row = connection.execute("SELECT * FROM messages WHERE row = ?", (position,)).fetchone()
     return message_of(row) if row else None
@@ -328,7 +328,7 @@ def backwards(
     batch: int = 64,
     role: str | None = None,
     pairs: Pairs = NO_PAIRS,
-) -> Iterator[Message]:
+) -> Iterator[MessageRow]:
     """Yield the messages of a session outside of these ranges, the last first, read as far as the caller iterates.
 
     With ``role`` only messages of this role, with ``pairs`` only messages with this metadata.
@@ -346,7 +346,7 @@ def backwards(
                 break
 
 
-def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> Iterator[Message]:
+def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> Iterator[MessageRow]:
     """Yield the messages of a session in these ranges, oldest first, read as far as the caller iterates."""
     sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT 512"
     for first, last in sorted(ranges):
@@ -355,7 +355,7 @@ def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[in
             first = rows[-1][0] + 1
 
 
-def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[MessageRow]:
     """Return the messages of a session in these ranges, oldest first."""
     return [*forwards(connection, row, ranges)]
 

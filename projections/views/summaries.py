@@ -14,13 +14,13 @@ from ledger.domain.events import AnyEvent, SummaryCreated
 from ledger.domain.statuses import MOVING, Known, WindowFold, first_status, moved
 from ledger.domain.window import LEVELS, SUMMARY_KINDS
 from projections.core.codec import codec, columns
-from projections.core.rows import AsOf, Rows, Table, Values
-from projections.core.subjects import Change, end, ended, newest
+from projections.core.rows import AsOf, ProjectionRows, Table, Values
+from projections.core.subjects import SubjectChange, end, ended, newest
 
 WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 
 
-class Summary(Struct, frozen=True):
+class SummaryRow(Struct, frozen=True):
     """A summary; ``row`` is the position of the event with its text.
 
     ``summaries`` are the summaries that it was written from; without any it was written from the messages themselves.
@@ -53,7 +53,7 @@ class Summary(Struct, frozen=True):
 
 SUMMARIES = Table(
     "summaries",
-    columns(Summary, always=("ranges", "summaries")),
+    columns(SummaryRow, always=("ranges", "summaries")),
     ("row",),
     (("session, status", ""), ("id", "")),
     then=AsOf("from_position", closed="summaries_were"),
@@ -62,17 +62,17 @@ SUMMARIES = Table(
 _CLOSED = ended(SUMMARIES, "summaries_were")
 SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))
 
-_, summary = codec(Summary, SUMMARIES)
+_, summary = codec(SummaryRow, SUMMARIES)
 _STATUS, _FROM = SUMMARIES.names.index("status"), SUMMARIES.names.index("from_position")
 _UNDERLYING = SUMMARIES.names.index("summaries")
 _ids = msgspec.json.Decoder(tuple[str, ...])
 
 
-class Summaries:
+class SummariesProjection:
     name, version, follows = "summaries", 1, frozenset("s")
     tables = (SUMMARIES, SUMMARIES_WERE)
 
-    def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
+    def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.refold:
                 _again(change, rows)
@@ -92,7 +92,7 @@ def _created(event: AnyEvent, data: SummaryCreated) -> Values:
     )
 
 
-def _move(event: AnyEvent, rows: Rows) -> None:
+def _move(event: AnyEvent, rows: ProjectionRows) -> None:
     known: dict[str, Values | None] = {}
 
     def find(id: str) -> Known | None:
@@ -108,7 +108,7 @@ def _move(event: AnyEvent, rows: Rows) -> None:
             rows.put(SUMMARIES, row[:1], (*row[:_STATUS], status, *row[_STATUS + 1 : _FROM], event.position))
 
 
-def _again(change: Change, rows: Rows) -> None:
+def _again(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
     at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_effect if change.new is not None else ():
@@ -136,13 +136,13 @@ def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def in_window(connection: sqlite3.Connection, row: int) -> list[Summary]:
+def in_window(connection: sqlite3.Connection, row: int) -> list[SummaryRow]:
     """Return the summaries in a session's window, by their place."""
     sql = "SELECT * FROM summaries WHERE session = ? AND status = 'window' ORDER BY first, row"
     return [summary(values) for values in connection.execute(sql, (row,))]
 
 
-def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
+def of_session(connection: sqlite3.Connection, row: int) -> list[SummaryRow]:
     """Return every summary of a session, whatever its status, in the order of writing."""
     sql = "SELECT * FROM summaries WHERE session = ? ORDER BY row"
     return [summary(values) for values in connection.execute(sql, (row,))]
@@ -150,19 +150,19 @@ def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
 
 def listing(
     connection: sqlite3.Connection, row: int, statuses: Sequence[str], before: int | None, limit: int
-) -> list[Summary]:
+) -> list[SummaryRow]:
     """Return the summaries of a session with these statuses, newest first."""
     rows = newest(connection, "summaries", ("session", row), statuses, before, limit)
     return [summary(values) for values in rows]
 
 
-def at_position(connection: sqlite3.Connection, position: int) -> Summary | None:
+def at_position(connection: sqlite3.Connection, position: int) -> SummaryRow | None:
     """Return the summary whose text is in the event at a position, or None."""
     row = connection.execute("SELECT * FROM summaries WHERE row = ?", (position,)).fetchone()
     return summary(row) if row else None
 
 
-def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None:
+def find(connection: sqlite3.Connection, row: int, given: str) -> SummaryRow | None:
     """Return a summary of a session by its id or an unambiguous beginning of the id, or None."""
     sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"
     matches = connection.execute(sql, (row, given, given + "~")).fetchall()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger.domain import chunking
-from ledger.domain.chunking import MAX_CHUNKS, TARGET_CHARS, Piece, chunks, first_words, title
+from ledger.domain.chunking import MAX_CHUNKS, TARGET_CHARS, ChunkPiece, chunks, first_words, title
 
 MARKDOWN = st.lists(
     st.sampled_from(
@@ -50,7 +50,7 @@ def test_headings_are_told_outermost_first() -> None:
     assert [each.heading_path for each in chunks(text)] == [
         (), ("A",), ("A", "B"), ("A", "B", "C"), ("A", "D"), ("E",)
     ]  # fmt: skip
-    assert chunks(text)[3] == Piece("#### C\nthree\n", ("A", "B", "C"), 2)
+    assert chunks(text)[3] == ChunkPiece("#### C\nthree\n", ("A", "B", "C"), 2)
 
 
 def test_underlined_headings_are_headings_and_rules_are_not() -> None:

@@ -17,7 +17,7 @@ from ledger.domain.compaction import (
     LEAF_CHUNK_TOKENS,
     MIN_TOKENS,
     SKIPS,
-    Run,
+    CompactionRun,
     Skip,
     condensed_run,
     condensed_runs,
@@ -34,12 +34,12 @@ from ledger.domain.window import FALLBACK, LEAF, WindowItem
 TAIL = [user(1), *[said(1) for _ in range(FRESH_TAIL - 1)]]
 
 
-def places(found: Run | Skip) -> list[int]:
-    assert isinstance(found, Run), found
+def places(found: CompactionRun | Skip) -> list[int]:
+    assert isinstance(found, CompactionRun), found
     return [item.place for item in found.items]
 
 
-def why(found: Run | Skip) -> str:
+def why(found: CompactionRun | Skip) -> str:
     assert isinstance(found, Skip), found
     return found.why
 
@@ -50,7 +50,7 @@ def why(found: Run | Skip) -> str:
 def test_eight_old_messages_make_a_leaf_and_seven_do_not() -> None:
     found = leaf_run(window(*[user() for _ in range(8)], *TAIL))
     assert places(found) == list(range(1, 9))
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert (found.kind, found.depth, found.tokens, found.messages, found.source_tokens) == (LEAF, 0, 800, 8, 800)
     assert (found.ranges, found.summaries, found.context) == (((1, 8),), (), ())
     short = leaf_run(window(*[user() for _ in range(7)], *TAIL))
@@ -88,7 +88,7 @@ def test_a_shorter_stretch_before_a_summary_is_passed_over() -> None:
 def test_up_to_two_summaries_before_a_run_are_its_context_and_a_fallback_is_not() -> None:
     items = window(summary(1), summary(), cut(), summary(), user(), cut(), *[user() for _ in range(8)], *TAIL)
     found = leaf_run(items)
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert found.context == (items[1], items[3])
 
 
@@ -193,7 +193,7 @@ def test_a_run_never_cuts_between_a_call_and_its_results(items: list[WindowItem]
 def test_the_summaries_that_begin_the_window_are_condensed_once_they_have_two_thousand_tokens() -> None:
     found = condensed_run(window(summary(), summary(), summary(1), *TAIL))
     assert places(found) == [1, 11]
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert (found.kind, found.depth, found.tokens, found.messages, found.source_tokens) == (
         ("condensed", 1, 2_000, 20, 40_000)
     )
@@ -258,7 +258,7 @@ def test_what_is_not_compacted_has_a_reason_that_is_known(items: list[WindowItem
         leaf_run(items, protect=protect, force=yes),
         condensed_run(items, protect=protect, hard=yes),
     ):
-        assert isinstance(found, Run) or found.why in SKIPS
+        assert isinstance(found, CompactionRun) or found.why in SKIPS
 
 
 # --- fallbacks -------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_fallbacks_side_by_side_whose_messages_can_be_read_at_once_become_one_le
     items = window(cut(), cut(source_tokens=9_000), cut(source_tokens=9_000), cut(), *TAIL)
     found = next(widened_runs(items))
     assert places(found) == [11, 21]
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert (found.kind, found.depth, found.readable, found.ranges) == (LEAF, 0, True, ((11, 30),))
     assert (found.summaries, found.tokens, found.input_tokens) == (("m_11", "m_21"), 1_000, 18_000)
     assert all(each.target_tokens < 1_000 for each in found.attempts()), "shorter than what it replaces"
@@ -277,7 +277,7 @@ def test_fallbacks_side_by_side_whose_messages_can_be_read_at_once_become_one_le
 def test_else_those_that_stand_for_least_become_another_fallback_that_no_model_is_asked_for() -> None:
     items = window(cut(500), *[cut() for _ in range(9)], *TAIL)
     found = next(widened_runs(items))
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert (len(found.items), found.items[0], found.readable, found.attempts()) == (8, items[1], False, ())
     assert places(next(widened_runs(window(cut(), cut(), *TAIL)))) == [1, 11]
 
@@ -289,7 +289,7 @@ def test_a_fallback_alone_or_apart_from_others_is_not_widened() -> None:
 
 def test_asked_for_again_a_fallback_alone_is_read_anew() -> None:
     found = next(widened_runs(window(cut(), *TAIL), again=True))
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert (len(found.items), found.readable, found.attempts()[0].target_tokens) == (
         1,
         True,
@@ -302,7 +302,7 @@ def test_fallbacks_are_widened_only_after_all_else() -> None:
     assert [(run.kind, run.readable) for run in runs(items)] == [(LEAF, True), ("condensed", True), (LEAF, False)]
 
 
-def shrunk(items: list[WindowItem], run: Run, tokens: int) -> list[WindowItem]:
+def shrunk(items: list[WindowItem], run: CompactionRun, tokens: int) -> list[WindowItem]:
     """The window once a fallback of so many tokens stands for the run."""
     made = WindowItem(
         "summary",
@@ -398,7 +398,7 @@ def test_what_is_accepted_for_a_target_is_below_what_it_replaces(kind: str, toke
 
 def test_nothing_is_replaced_by_what_is_not_smaller() -> None:
     found = leaf_run(window(*[user(10) for _ in range(8)], *TAIL))
-    assert isinstance(found, Run)
+    assert isinstance(found, CompactionRun)
     assert improves(found, 79)
     assert not improves(found, 80)
     assert not improves(found, 0)

@@ -11,14 +11,24 @@ from msgspec.structs import replace
 from ledger import RejectedError
 from ledger.domain import document as domain
 from ledger.domain import events as e
-from ledger.domain.chunking import Piece
-from ledger.domain.document import Document, Remove, Restore, TextAdded, admits, decide, evolve, matched, moved
+from ledger.domain.chunking import ChunkPiece
+from ledger.domain.document import (
+    DocumentState,
+    Remove,
+    RestoreDocument,
+    TextAdded,
+    admits,
+    decide,
+    evolve,
+    matched,
+    moved,
+)
 from projections.views import documents
 
 
 def ingest(*said: str, **changed: object) -> TextAdded:
     """A text of these pieces, each known by the hash of what it says."""
-    pieces = tuple(Piece(each, ("H",), 1) for each in said)
+    pieces = tuple(ChunkPiece(each, ("H",), 1) for each in said)
     told: dict[str, object] = {"digest": "new", "size": 9, "pieces": pieces, "fresh": [f"c_{each}" for each in said]}
     return TextAdded(**(told | {"prints": [hash(each) for each in said], "called": "Called"} | changed))  # type: ignore[arg-type]
 
@@ -70,11 +80,11 @@ def test_a_removed_document_comes_back_and_is_replaced_where_it_changed() -> Non
 def test_removing_and_restoring_and_what_is_already_so() -> None:
     active, removed = document(), document(status="removed")
     assert decide(Remove("old"), active) == [e.DocumentRemoved("old")]
-    assert decide(Restore("no"), removed) == [e.DocumentRestored("no")]
-    assert decide(Remove(), removed) == decide(Restore(), active) == []
+    assert decide(RestoreDocument("no"), removed) == [e.DocumentRestored("no")]
+    assert decide(Remove(), removed) == decide(RestoreDocument(), active) == []
 
 
-@pytest.mark.parametrize("command", [ingest("a"), Remove(), Restore()])
+@pytest.mark.parametrize("command", [ingest("a"), Remove(), RestoreDocument()])
 def test_nothing_is_decided_about_what_was_erased(command: domain.Command) -> None:
     with pytest.raises(RejectedError, match="erased"):
         decide(command, document(status="erased", title=None, underlying="active"))
@@ -144,5 +154,5 @@ def test_what_still_makes_sense_without_what_came_before() -> None:
 
 
 @pytest.mark.parametrize("state", [document(), document(user=None, path=None, title=None, tags=(), digest=None)])
-def test_a_state_survives_its_row(state: Document) -> None:
+def test_a_state_survives_its_row(state: DocumentState) -> None:
     assert documents.FAMILY.from_row(documents.FAMILY.to_row(state)) == state

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.domain.entities import MAX_FOUND, SEARCHED_CHARS, found, name_form
-from projections.views.graph import Graph
+from projections.views.graph import GraphProjection
 
 # --- the form of a name ----------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def test_a_name_is_found_once_and_never_more_than_twelve() -> None:
 
 def test_what_is_found_changes_with_the_version_of_the_projection() -> None:
     """Whoever changes what is found here changes ``Graph.version``."""
-    assert Graph.version == 1
+    assert GraphProjection.version == 1
     texts = "Ana met Bob at Acme Inc. in New York; see user_id, API docs and O'Brien's iPhone. Then Kim-Lee left."
     assert found(texts) == ("Ana", "Bob", "Acme Inc", "New York", "user_id", "API", "O'Brien", "iPhone", "Kim-Lee")
 

@@ -104,7 +104,7 @@ def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> No
         events.Delivered,
         events.LeftOut,
         events.Acted,
-        events.Evidence,
+        events.EvidenceSource,
         events.Redacted,
         events.Envelope,
     ],

@@ -7,7 +7,7 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.extraction import EXTRACTOR, Dropped, Extracted, Extraction, extract_all
+from ledger.domain.extraction import EXTRACTOR, DroppedFinding, Extracted, Extraction, extract_all
 
 HEADING, SENTENCE = 700_000, 600_000
 
@@ -172,7 +172,7 @@ def test_length_is_counted_after_collapsing_whitespace_and_stripping_punctuation
 
 def test_a_value_too_long_is_shown_by_its_beginning_and_spanned_whole() -> None:
     (item,) = extract("Fact: " + "v" * 1_000).dropped
-    assert item == Dropped("knowledge", "v" * 280, "fact_heading", 0, 1_006, "too_long")
+    assert item == DroppedFinding("knowledge", "v" * 280, "fact_heading", 0, 1_006, "too_long")
 
 
 def test_the_same_value_under_the_same_rule_is_proposed_once() -> None:
@@ -236,7 +236,7 @@ PIECES = [
 @example("I prefer İİİİİİİİ")
 def test_spans_lie_inside_the_text_in_order_and_hold_the_value(text: str) -> None:
     extraction = extract(text)
-    items: list[Extracted | Dropped] = [*extraction.kept, *extraction.dropped]
+    items: list[Extracted | DroppedFinding] = [*extraction.kept, *extraction.dropped]
     assert all(0 <= item.start < item.end <= len(text) for item in items)
     assert [item.start for item in extraction.kept] == sorted(item.start for item in extraction.kept)
     for item in extraction.kept:

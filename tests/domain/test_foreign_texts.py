@@ -10,7 +10,7 @@ from places import TESTS
 from ledger.domain import admitting
 from ledger.domain.foreign import LONG_CHARS, foreign, marked
 from ledger.domain.text import words
-from ledger.domain.turns import Line
+from ledger.domain.turns import ConversationLine
 from ledger.policies.rule_findings import by_rules, rule_row
 
 CORPUS = TESTS / "corpus"
@@ -21,9 +21,9 @@ def rows(name: str, half: str) -> list[dict[str, object]]:
     return [each for each in found if each["half"] == half]
 
 
-def admitted_by(text: str) -> list[tuple[str, admitting.Row]]:
+def admitted_by(text: str) -> list[tuple[str, admitting.AdmissionRow]]:
     """What the rules find in a user's message, each with the line of the table by which it is admitted."""
-    line = Line(position=1, text_at=1, role="user", text=text, time="")
+    line = ConversationLine(position=1, text_at=1, role="user", text=text, time="")
     return [(each.content, rule_row(each, line)) for each in by_rules([line]).kept]
 
 

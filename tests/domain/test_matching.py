@@ -19,7 +19,7 @@ from ledger.domain.matching import (
     MATCHERS,
     Match,
     Response,
-    Verdict,
+    Restatement,
     found_by,
     judge,
     match,
@@ -254,7 +254,7 @@ LISTED = {
     ("memory", "response"), [pytest.param(*pair, id=f"{name}: {pair[1]}") for name in LISTED for pair in LISTED[name]]
 )
 def test_what_is_not_said_of_the_same_subject_now_and_as_so_decides_nothing(memory: str, response: str) -> None:
-    assert judge("stems/5", Response(response), memory) == Verdict()
+    assert judge("stems/5", Response(response), memory) == Restatement()
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def _memory_and_response(draw: Random, text: list[str]) -> tuple[str, str]:
     return " ".join(draw.choices(text, k=draw.randint(3, 14))), " ".join(draw.choices(text, k=draw.randint(3, 40)))
 
 
-def _assert_as_worded(content: str, text: str) -> Verdict:
+def _assert_as_worded(content: str, text: str) -> Restatement:
     found = judge("stems/5", Response(text), content)
     with plainly():
         assert judge("stems/5", Response(text), content) == found
@@ -372,7 +372,7 @@ def test_nor_does_it_in_thousands_of_texts_of_few_words() -> None:
 def test_a_memory_whose_words_stand_in_more_clauses_than_it_has_is_not_cut() -> None:
     response = Response("You have a black car. Cats like milk, but dogs do not.")
     with patch.object(matching, "_clauses_of_memory", side_effect=AssertionError):
-        assert judge("stems/5", response, "The user likes black cats.") == Verdict()
+        assert judge("stems/5", response, "The user likes black cats.") == Restatement()
     found = judge("stems/5", response, "The user has a black car.")
     assert found.match == Match(3, 3, 1_000_000)
 

@@ -15,20 +15,20 @@ from ledger.domain.memory import (
     HIDDEN,
     STATUSES,
     Adjust,
-    Describe,
+    DescribeMemory,
     Edge,
     Invalidate,
-    Memory,
+    MemoryState,
     Promote,
-    Quarantine,
+    QuarantineMemory,
     Reinforce,
-    Reject,
+    RejectMemory,
     Relate,
     Release,
-    Restore,
+    RestoreMemory,
     Retag,
     Retract,
-    Revise,
+    ReviseMemory,
     SetValidity,
     Supersede,
     Unrelate,
@@ -40,23 +40,23 @@ from ledger.domain.memory import (
 from projections.views import memories
 
 REINFORCED = e.MemoryReinforced("linear/1", 20_000, INTERACTION, "stems/3", 750_000, True)
-COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
+COMMANDS: dict[str, tuple[Any, list[e.EventData]]] = {
     "promote": (Promote("yes"), [e.MemoryPromoted("yes")]),
-    "reject": (Reject("no"), [e.MemoryRejected("no")]),
+    "reject": (RejectMemory("no"), [e.MemoryRejected("no")]),
     "reinforce": (Reinforce(20_000, INTERACTION, "stems/3", 750_000, True), [REINFORCED]),
     "set_confidence": (Adjust(250_000, "hearsay"), [e.ConfidenceAdjusted("set/1", 250_000, "hearsay")]),
-    "revise": (Revise("The user prefers tea.", "typo"), [e.MemoryRevised("The user prefers tea.", "typo")]),
+    "revise": (ReviseMemory("The user prefers tea.", "typo"), [e.MemoryRevised("The user prefers tea.", "typo")]),
     "tag": (Retag(("roast", "drinks"), ("morning", "unknown")), [e.MemoryRetagged(("roast",), ("morning",))]),
     "set_metadata": (
-        Describe({"ticket": 4711, "vip": True}, ("source", "unknown")),
+        DescribeMemory({"ticket": 4711, "vip": True}, ("source", "unknown")),
         [e.MemoryRetagged(metadata=Raw(b'{"vip":true}'), unset=("source",))],
     ),
     "set_validity": (SetValidity(NOW, None, "since June"), [e.ValidityChanged(NOW, None, "since June")]),
     "supersede": (Supersede(OTHER_MEMORY, NOW, "tea now"), [e.MemorySuperseded(OTHER_MEMORY, NOW, "tea now")]),
     "invalidate": (Invalidate("wrong"), [e.MemoryInvalidated("wrong")]),
     "retract": (Retract("private"), [e.MemoryRetracted("private")]),
-    "restore": (Restore("right"), [e.MemoryRestored("right")]),
-    "quarantine": (Quarantine("odd"), [e.MemoryQuarantined("odd")]),
+    "restore": (RestoreMemory("right"), [e.MemoryRestored("right")]),
+    "quarantine": (QuarantineMemory("odd"), [e.MemoryQuarantined("odd")]),
     "release": (Release("fine"), []),
     "relate": (Relate("Ana", "Likes", "tea"), [e.RelationAdded("Ana", "likes", "tea")]),
     "unrelate": (
@@ -117,12 +117,12 @@ def test_asking_for_what_is_already_so_comes_to_nothing(status: str) -> None:
     given = memory(status=status, quarantined=True)
     for command in (
         Adjust(given.confidence),
-        Revise("The user prefers dark roast coffee."),
+        ReviseMemory("The user prefers dark roast coffee."),
         Retag(("drinks",), ("unknown",)),
         Retag(),
         SetValidity(None, LATER),
         SetValidity(EARLIER, LATER),
-        Quarantine(),
+        QuarantineMemory(),
         Relate(" Ana ", "Works_At", "Acme"),
         Unrelate("Ana", "likes", "tea"),
     ):
@@ -173,7 +173,7 @@ def test_a_supersession_before_the_memory_began_ends_it_where_it_began() -> None
 
 def test_a_rejected_candidate_is_restored_as_a_candidate() -> None:
     given = memory(status="invalid", before="candidate")
-    assert decide(Restore(), given) == [e.MemoryRestored()]
+    assert decide(RestoreMemory(), given) == [e.MemoryRestored()]
 
 
 # --- evolve assigns --------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_release_ends_the_quarantine() -> None:
 
 
 @pytest.mark.parametrize("data", [EVENTS["MemoryCaptured"], EVENTS["DuplicateAbsorbed"]])
-def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_in(data: e.Event) -> None:
+def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_in(data: e.EventData) -> None:
     assert evolve(None, recorded(data, position=9, version=1)) == memory(
         confidence=1_000_000,
         reference_count=4,
@@ -259,7 +259,7 @@ def test_restoring_goes_back_to_the_status_before(name: str, status: str) -> Non
     given = memory(status=status)
     hidden = evolve(given, recorded(EVENTS[name]))
     assert hidden is not None and hidden.before == status and hidden.valid_to == LATER
-    (event,) = decide(Restore(), hidden)
+    (event,) = decide(RestoreMemory(), hidden)
     restored = evolve(hidden, recorded(event))
     assert restored == replace(given, active_at=NOW, decided_at=9, version=2, position=9)
 
@@ -267,7 +267,7 @@ def test_restoring_goes_back_to_the_status_before(name: str, status: str) -> Non
 def test_what_decide_says_evolve_can_fold() -> None:
     for name, status, outcome in PAIRS:
         if outcome == "do":
-            state: Memory | None = memory(status=status, before="active" if status in HIDDEN else None)
+            state: MemoryState | None = memory(status=status, before="active" if status in HIDDEN else None)
             assert state is not None
             for event in decide(COMMANDS[name][0], state):
                 assert admits(state, event)
@@ -312,7 +312,7 @@ def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
         *(memory(status=status) for status in STATUSES),
     ],
 )
-def test_a_state_survives_its_row(state: Memory) -> None:
+def test_a_state_survives_its_row(state: MemoryState) -> None:
     row = memories.FAMILY.to_row(state)
     assert memories.from_row(row) == state
     assert memories.from_row((*row, "what stands beside it")) == state

@@ -51,7 +51,7 @@ def test_the_pairs_found_are_those_that_comparing_all_finds(
 def test_new_texts_are_looked_up_among_many_whatever_words_they_have(
     known: list[frozenset[str]], new: list[frozenset[str]], threshold: int, few: int
 ) -> None:
-    index = near.Index(threshold, near.rarest_first(known[::2]))
+    index = near.NearIndex(threshold, near.rarest_first(known[::2]))
     with mock.patch.object(near, "FEW", few):
         for each in known:
             index.add(each)
@@ -145,9 +145,9 @@ def test_ten_times_the_notes_take_at_most_fourteen_times_the_comparisons(
     shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = [0]
-    compare, would_be = near.Index._compare, near._Growing.would_be
+    compare, would_be = near.NearIndex._compare, near._Growing.would_be
 
-    def one_more(self: near.Index, one: near.WordSet, other: near.WordSet) -> int | None:
+    def one_more(self: near.NearIndex, one: near.WordSet, other: near.WordSet) -> int | None:
         counted[0] += 1
         return compare(self, one, other)
 
@@ -155,7 +155,7 @@ def test_ten_times_the_notes_take_at_most_fourteen_times_the_comparisons(
         counted[0] += len(self.sets)
         return would_be(self, own, threshold)
 
-    monkeypatch.setattr(near.Index, "_compare", one_more)
+    monkeypatch.setattr(near.NearIndex, "_compare", one_more)
     monkeypatch.setattr(near._Growing, "would_be", some_more)
 
     def comparisons(count: int) -> int:

@@ -10,8 +10,8 @@ from examples import EARLIER, INTERACTION, MEMORY, NOW, OBSERVATION, OTHER_MEMOR
 from ledger.domain import observation as domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
-    Evidence,
     EvidenceAdded,
+    EvidenceSource,
     EvidenceWithdrawn,
     ObservationFormed,
     ObservationMarkedStale,
@@ -20,20 +20,20 @@ from ledger.domain.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.domain.observation import Observation, Support
+from ledger.domain.observation import ObservationState, Support
 
 FORMED = ObservationFormed(
     content="The user drinks dark roast coffee.",
     confidence=700_000,
     rule="proof/1",
     consolidator="grouping/1",
-    evidence=(Evidence(MEMORY, EARLIER), Evidence(INTERACTION, NOW)),
+    evidence=(EvidenceSource(MEMORY, EARLIER), EvidenceSource(INTERACTION, NOW)),
     written_from=(MEMORY,),
 )
 BORNE = [Support(MEMORY, EARLIER), Support(INTERACTION, NOW)]
 
 
-def folded(*events: Any) -> Observation:
+def folded(*events: Any) -> ObservationState:
     state = None
     for version, data in enumerate(events, 1):
         state = domain.evolve(state, recorded(data, stream=OBSERVATION, version=version, position=8 + version))
@@ -41,15 +41,15 @@ def folded(*events: Any) -> Observation:
     return state
 
 
-REVISE = domain.Revise("Another wording.", "redundant", 700_000, "proof/1", "grouping/1", (MEMORY,))
+REVISE = domain.ReviseObservation("Another wording.", "redundant", 700_000, "proof/1", "grouping/1", (MEMORY,))
 COMMANDS = {
     "revise": REVISE,
-    "add": domain.Add((Evidence(OTHER_MEMORY, NOW),), "grouping/1"),
+    "add": domain.Add((EvidenceSource(OTHER_MEMORY, NOW),), "grouping/1"),
     "withdraw": domain.Withdraw((MEMORY,)),
     "mark stale": domain.MarkStale("withdrawn"),
     "refresh": domain.Refresh("confirmed", "grouping/1"),
     "retract": domain.Retire(),
-    "restore": domain.Restore(),
+    "restore": domain.RestoreObservation(),
 }
 BY_RULE = ("mark stale", "refresh")  # no call asks for them, so no refusal names them
 STATES = {
@@ -95,13 +95,15 @@ def _told() -> dict[str, Any]:
 
 
 def test_the_same_source_bears_out_once() -> None:
-    twice = domain.Add((Evidence(MEMORY, NOW), Evidence(OTHER_MEMORY, NOW), Evidence(OTHER_MEMORY, EARLIER)), "x/1")
-    assert domain.decide(twice, STATES["active"], BORNE) == [EvidenceAdded((Evidence(OTHER_MEMORY, NOW),), "x/1")]
+    twice = domain.Add(
+        (EvidenceSource(MEMORY, NOW), EvidenceSource(OTHER_MEMORY, NOW), EvidenceSource(OTHER_MEMORY, EARLIER)), "x/1"
+    )
+    assert domain.decide(twice, STATES["active"], BORNE) == [EvidenceAdded((EvidenceSource(OTHER_MEMORY, NOW),), "x/1")]
 
 
 def test_what_was_withdrawn_comes_back_only_when_somebody_puts_it_back() -> None:
     borne = [Support(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
-    again = (Evidence(MEMORY, EARLIER),)
+    again = (EvidenceSource(MEMORY, EARLIER),)
     assert domain.decide(domain.Add(again, "grouping/1"), STATES["active"], borne) == []
     assert domain.decide(domain.Add(again, "grouping/1", restores=True), STATES["active"], borne)
 
@@ -113,7 +115,7 @@ def test_only_what_bears_it_out_can_be_withdrawn() -> None:
 
 
 def test_its_evidence_is_bounded() -> None:
-    many = tuple(Evidence(f"m_{number:016d}", NOW) for number in range(domain.EVIDENCE))
+    many = tuple(EvidenceSource(f"m_{number:016d}", NOW) for number in range(domain.EVIDENCE))
     (added,) = domain.decide(domain.Add(many, "x/1"), STATES["active"], BORNE)
     assert isinstance(added, EvidenceAdded)
     assert len(added.evidence) == domain.EVIDENCE - len(BORNE)
@@ -158,7 +160,7 @@ def test_its_scope_is_its_tags_sorted() -> None:
 
 
 def test_a_revision_by_hand_changes_neither_confidence_nor_rule() -> None:
-    by_hand = domain.Revise("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
+    by_hand = domain.ReviseObservation("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
     (event,) = domain.decide(by_hand, STATES["active"], BORNE)
     assert isinstance(event, ObservationRevised) and (event.confidence, event.rule) == (None, None)
     rated = ObservationRevised("Rated.", "redundant", "x/1", 900_000, "given/1")

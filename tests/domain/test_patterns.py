@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.patterns import MAX_PATTERNS, Patterns, fits
+from ledger.domain.patterns import MAX_PATTERNS, NamePatterns, fits
 
 NAMES = st.text(alphabet="ab:*.\n", max_size=12)
 
@@ -55,34 +55,34 @@ def test_a_pattern_is_gone_through_once_however_long_the_name(pattern: str, name
 
 
 def test_ignored_is_stronger_than_stateless() -> None:
-    patterns = Patterns(ignored=("cron:*",), stateless=("cron:**", "sub:*"))
+    patterns = NamePatterns(ignored=("cron:*",), stateless=("cron:**", "sub:*"))
     assert [patterns.kind(name) for name in ("cron:a", "cron:a:b", "sub:x", "main")] == [
         *("ignored", "stateless", "stateless", "")
     ]
 
 
 def test_the_heartbeat_is_always_ignored() -> None:
-    assert Patterns().kind("heartbeat") == Patterns(stateless=("**",)).kind("heartbeat") == "ignored"
-    assert Patterns().kind("heartbeat:a") == Patterns().kind("Heartbeat") == ""
+    assert NamePatterns().kind("heartbeat") == NamePatterns(stateless=("**",)).kind("heartbeat") == "ignored"
+    assert NamePatterns().kind("heartbeat:a") == NamePatterns().kind("Heartbeat") == ""
 
 
 def test_a_list_of_patterns_is_kept_as_it_was() -> None:
     given = ["a*"]
-    patterns = Patterns(given)  # type: ignore[arg-type]
+    patterns = NamePatterns(given)  # type: ignore[arg-type]
     given.append("b*")
-    assert patterns == Patterns(("a*",)) and hash(patterns) == hash(Patterns(("a*",)))
+    assert patterns == NamePatterns(("a*",)) and hash(patterns) == hash(NamePatterns(("a*",)))
 
 
 @pytest.mark.parametrize("wrong", ["a*", None, ("",), (" \n",), (1,), (None,), {"a": 1}, (b"a",)])
 def test_what_is_no_list_of_patterns_is_refused(wrong: object) -> None:
     for kind in ("ignored", "stateless"):
         with pytest.raises(RejectedError):
-            Patterns(**{kind: wrong})  # type: ignore[arg-type]
+            NamePatterns(**{kind: wrong})  # type: ignore[arg-type]
 
 
 def test_there_are_at_most_so_many_patterns() -> None:
     half = tuple(f"s{n}:*" for n in range(MAX_PATTERNS // 2))
-    assert Patterns(half, half).kind("s9:x") == "ignored"
+    assert NamePatterns(half, half).kind("s9:x") == "ignored"
     with pytest.raises(RejectedError) as caught:
-        Patterns(half, (*half, "one"))
+        NamePatterns(half, (*half, "one"))
     assert caught.value.rule == "size" and caught.value.limit == MAX_PATTERNS

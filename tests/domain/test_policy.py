@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from ledger import answers
 from ledger.domain import confidence
-from ledger.domain.policy import CHECKS, OneOf, Policy, SwitchOr, checked, policy_of
+from ledger.domain.policy import CHECKS, OneOf, PolicyState, SwitchOr, checked, policy_of
 from ledger.types import PolicyChanges, WriteOptions
 
 
@@ -16,7 +16,7 @@ def test_a_caller_can_change_every_parameter_and_gives_it_as_it_is_kept() -> Non
     public = {
         name: hint for name, hint in get_type_hints(PolicyChanges).items() if name not in get_type_hints(WriteOptions)
     }
-    kept = get_type_hints(Policy, include_extras=True)
+    kept = get_type_hints(PolicyState, include_extras=True)
     assert list(public) == list(kept) == [name for name in answers.Policy.__struct_fields__ if name != "explicit"]
     for name, hint in kept.items():
         assert get_origin(hint) is Annotated, name
@@ -30,6 +30,6 @@ def test_a_caller_can_change_every_parameter_and_gives_it_as_it_is_kept() -> Non
 
 
 def test_every_default_is_allowed_and_comes_back_from_what_an_event_holds() -> None:
-    stored = checked(asdict(Policy()))
-    assert policy_of(stored) == policy_of({}) == Policy()
+    stored = checked(asdict(PolicyState()))
+    assert policy_of(stored) == policy_of({}) == PolicyState()
     assert stored["gain"] == confidence.REINFORCEMENT_DELTA

@@ -16,9 +16,9 @@ from ledger.domain.events import (
     VOIDING,
     WAYS_BACK,
     Effect,
-    Event,
-    Evidence,
+    EventData,
     EvidenceAdded,
+    EvidenceSource,
     Id,
     MemoriesMerged,
     MemoryCaptured,
@@ -44,7 +44,7 @@ from projections.core.projector import FAMILIES
 GOVERNED = get_args(get_type_hints(Traits)["governs"])
 
 
-def without_traits(kinds: list[type[Event]]) -> list[str]:
+def without_traits(kinds: list[type[EventData]]) -> list[str]:
     return [kind.__name__ for kind in kinds if not isinstance(vars(kind).get("traits"), Traits)]
 
 
@@ -66,7 +66,7 @@ def test_every_event_has_traits_of_its_own() -> None:
 
 
 def test_an_event_without_traits_is_noticed() -> None:
-    class Careless(Event, frozen=True):
+    class Careless(EventData, frozen=True):
         """It says nothing."""
 
     class Heir(MemoryCaptured, frozen=True):
@@ -76,7 +76,7 @@ def test_an_event_without_traits_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES.values(), ids=TYPES)
-def test_every_id_has_a_role(kind: type[Event]) -> None:
+def test_every_id_has_a_role(kind: type[EventData]) -> None:
     assert without_role(kind) == []
 
 
@@ -84,7 +84,7 @@ def test_an_id_without_a_role_is_noticed_wherever_it_lies() -> None:
     class Part(msgspec.Struct):
         what: Id
 
-    class Careless(Event, frozen=True):
+    class Careless(EventData, frozen=True):
         one: Id | None
         named: Annotated[Id, Ref("about")]
         several: tuple[Id, ...] = ()
@@ -109,7 +109,9 @@ def test_the_ids_of_an_event_are_found_by_their_role() -> None:
     merged = MemoriesMerged("m_1", ("m_2", "m_3"), "near/1")
     assert list(ids_in(merged, "rests_on")) == ["m_1", "m_2", "m_3"]
     assert not list(ids_in(merged, "cites"))
-    formed = ObservationFormed("Tea", 1, "proof/1", "rule", (Evidence("m_1", ""), Evidence("i_1", "")), ("m_1",))
+    formed = ObservationFormed(
+        "Tea", 1, "proof/1", "rule", (EvidenceSource("m_1", ""), EvidenceSource("i_1", "")), ("m_1",)
+    )
     assert list(ids_in(formed, "cites", needs="any")) == ["m_1", "i_1"]
     assert list(ids_in(formed, "cites", needs="all")) == ["m_1"]
     assert list(ids_in(MemoryCaptured("Tea", "fact", "active", 1), "replaces")) == []
@@ -176,7 +178,7 @@ def test_the_sources_of_which_any_is_enough() -> None:
     any_of = [kind for kind in TYPES.values() if any(each.ref and each.ref.needs == "any" for each in id_fields(kind))]
     expected = {"MemoryCaptured", "DuplicateAbsorbed", "ObservationFormed", "EvidenceAdded"}
     assert set(type_names(any_of)) == expected
-    assert list(ids_in(EvidenceAdded((Evidence("m_1", ""),), "rule"), "cites", needs="any")) == ["m_1"]
+    assert list(ids_in(EvidenceAdded((EvidenceSource("m_1", ""),), "rule"), "cites", needs="any")) == ["m_1"]
 
 
 EDGE = ("subject", "relation", "object")
@@ -260,7 +262,7 @@ def test_what_recall_gives_is_quarantined_by_its_position_unless_it_is_a_memory(
     assert given == set(quarantining.TEXTS)
 
 
-def unclaimed(kinds: Iterable[type[Event]], quotes: Mapping[type[Event], tuple[str, ...]]) -> list[str]:
+def unclaimed(kinds: Iterable[type[EventData]], quotes: Mapping[type[EventData], tuple[str, ...]]) -> list[str]:
     """The texts in these events that are neither a reason nor a name, and quote nothing."""
     own = ("reason", "origin", "model")
     texts = [(kind, field) for kind in kinds for field, what in string_fields(kind).items() if what == "text"]

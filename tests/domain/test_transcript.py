@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.transcript import Known, Line, Plan, Repair, reconcile, same
+from ledger.domain.transcript import KnownMessage, Repair, TranscriptMessage, TranscriptPlan, reconcile, same
 
 NOON = "2026-01-01T12:00:00.000000Z"
 
 
-def line(content: str = "hi", role: str = "user", **told: Any) -> Line:
-    return Line(role, content, **told)
+def line(content: str = "hi", role: str = "user", **told: Any) -> TranscriptMessage:
+    return TranscriptMessage(role, content, **told)
 
 
-def known(*lines: Line) -> list[Known]:
-    return [Known(10 + 3 * number, each) for number, each in enumerate(lines)]
+def known(*lines: TranscriptMessage) -> list[KnownMessage]:
+    return [KnownMessage(10 + 3 * number, each) for number, each in enumerate(lines)]
 
 
 A, B, C = line("a"), line("b", "assistant"), line("c")
 
 LINES = st.builds(
-    Line,
+    TranscriptMessage,
     st.sampled_from(["user", "assistant"]),
     st.sampled_from(["a", "b"]),
     parts=st.sampled_from([(), ("x",)]),
@@ -44,27 +44,27 @@ LINES = st.builds(
 @pytest.mark.parametrize(
     ("ours", "theirs", "plan"),
     [
-        ([], [], Plan("unchanged", 0)),
-        ([A, B], [A, B], Plan("unchanged", 2)),
-        ([], [A, B], Plan("append", 0, 2)),
-        ([A], [A, B, C], Plan("append", 1, 2)),
-        ([A, B, C], [A, C, C], Plan("replace", 1, 2, (13, 16))),
-        ([A, B], [C, B], Plan("replace", 0, 2, (10, 13))),
-        ([A, B, C], [A, B], Plan("replace", 2, 0, (16,))),
-        ([A, B], [], Plan("replace", 0, 0, (10, 13))),
-        ([A, A, A], [A, A], Plan("replace", 2, 0, (16,))),
-        ([A, A], [A, A, A], Plan("append", 2, 1)),
-        ([A, B, A, C], [A, C, A, C], Plan("replace", 1, 3, (13, 16, 19))),
+        ([], [], TranscriptPlan("unchanged", 0)),
+        ([A, B], [A, B], TranscriptPlan("unchanged", 2)),
+        ([], [A, B], TranscriptPlan("append", 0, 2)),
+        ([A], [A, B, C], TranscriptPlan("append", 1, 2)),
+        ([A, B, C], [A, C, C], TranscriptPlan("replace", 1, 2, (13, 16))),
+        ([A, B], [C, B], TranscriptPlan("replace", 0, 2, (10, 13))),
+        ([A, B, C], [A, B], TranscriptPlan("replace", 2, 0, (16,))),
+        ([A, B], [], TranscriptPlan("replace", 0, 0, (10, 13))),
+        ([A, A, A], [A, A], TranscriptPlan("replace", 2, 0, (16,))),
+        ([A, A], [A, A, A], TranscriptPlan("append", 2, 1)),
+        ([A, B, A, C], [A, C, A, C], TranscriptPlan("replace", 1, 3, (13, 16, 19))),
     ],
 )
 def test_what_is_equal_by_place_stays_and_the_rest_becomes_the_transcript(
-    ours: list[Line], theirs: list[Line], plan: Plan
+    ours: list[TranscriptMessage], theirs: list[TranscriptMessage], plan: TranscriptPlan
 ) -> None:
     assert reconcile(known(*ours), theirs) == plan
 
 
 def test_another_count_of_tokens_rebuilds_nothing() -> None:
-    assert reconcile(known(line(tokens=3)), [line(tokens=9)]) == Plan("unchanged", 1)
+    assert reconcile(known(line(tokens=3)), [line(tokens=9)]) == TranscriptPlan("unchanged", 1)
 
 
 @pytest.mark.parametrize("change", [{"role": "tool"}, {"content": "Hi"}, {"content": "hi "}, {"parts": ("x",)}])
@@ -99,7 +99,7 @@ def test_other_reasoning_is_another_message_and_a_missing_one_fits_any() -> None
 
 
 def test_another_model_is_the_same_message() -> None:
-    assert reconcile(known(line(model="m")), [line(model="m-2026")]) == Plan("unchanged", 1)
+    assert reconcile(known(line(model="m")), [line(model="m-2026")]) == TranscriptPlan("unchanged", 1)
 
 
 # --- repairs ---------------------------------------------------------------------------------------------------------
@@ -107,25 +107,25 @@ def test_another_model_is_the_same_message() -> None:
 
 def test_what_ours_had_not_been_told_is_mended_in_place() -> None:
     theirs = line(reasoning="r", model="m", created_at=NOON)
-    assert reconcile(known(line()), [theirs]) == Plan("unchanged", 1, repairs=(Repair(10, "r", "m", NOON),))
+    assert reconcile(known(line()), [theirs]) == TranscriptPlan("unchanged", 1, repairs=(Repair(10, "r", "m", NOON),))
     some = reconcile(known(line(model="m", reasoning="")), [theirs, C])
-    assert some == Plan("append", 1, 1, repairs=(Repair(10, "r", None, NOON),))
+    assert some == TranscriptPlan("append", 1, 1, repairs=(Repair(10, "r", None, NOON),))
 
 
 def test_nothing_told_is_overwritten_or_forgotten() -> None:
     ours = line(reasoning="r", model="m", created_at=NOON)
-    assert reconcile(known(ours), [line(model="other")]) == Plan("unchanged", 1)
+    assert reconcile(known(ours), [line(model="other")]) == TranscriptPlan("unchanged", 1)
 
 
 def test_messages_that_leave_are_not_mended() -> None:
     plan = reconcile(known(A, B), [replace(A, model="m"), replace(C, model="m")])
-    assert plan == Plan("replace", 1, 1, (13,), (Repair(10, model="m"),))
+    assert plan == TranscriptPlan("replace", 1, 1, (13,), (Repair(10, model="m"),))
 
 
 # --- for all transcripts ---------------------------------------------------------------------------------------------
 
 
-def carried_out(plan: Plan, ours: list[Known], theirs: list[Line]) -> list[Known]:
+def carried_out(plan: TranscriptPlan, ours: list[KnownMessage], theirs: list[TranscriptMessage]) -> list[KnownMessage]:
     mended = {
         each.position: {
             name: value
@@ -135,23 +135,23 @@ def carried_out(plan: Plan, ours: list[Known], theirs: list[Line]) -> list[Known
         for each in plan.repairs
     }
     stay = [
-        Known(each.position, replace(each.line, **mended.get(each.position, {})))
+        KnownMessage(each.position, replace(each.line, **mended.get(each.position, {})))
         for each in ours
         if each.position not in plan.hidden
     ]
-    return stay + [Known(1000 + number, each) for number, each in enumerate(theirs[plan.kept :])]
+    return stay + [KnownMessage(1000 + number, each) for number, each in enumerate(theirs[plan.kept :])]
 
 
 @given(st.lists(LINES, max_size=6), st.lists(LINES, max_size=6), st.integers(0, 6))
 def test_carried_out_the_session_says_what_the_transcript_says(
-    first: list[Line], theirs: list[Line], common: int
+    first: list[TranscriptMessage], theirs: list[TranscriptMessage], common: int
 ) -> None:
     ours = known(*theirs[:common], *first)
     plan = reconcile(ours, theirs)
     after = carried_out(plan, ours, theirs)
     assert len(after) == len(theirs) and all(same(each.line, other) for each, other in zip(after, theirs, strict=True))
     assert plan.kept + plan.appended == len(theirs) and plan.kept + len(plan.hidden) == len(ours)
-    assert reconcile(after, theirs) == Plan("unchanged", len(theirs))
+    assert reconcile(after, theirs) == TranscriptPlan("unchanged", len(theirs))
 
 
 @pytest.mark.slow

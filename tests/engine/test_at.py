@@ -538,7 +538,7 @@ def test_projections_of_another_version_are_folded_up_to_the_moment(tmp_path, mo
         ids = {row.stream for row in probe.store(ledger).rows() if row.stream != "ledger"}
         expected = [answers_of(past(ledger, position), ids) for position in range(1, ledger.position + 1)]
         changes = ledger.history.diff(2)
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     with Ledger.open(tmp_path / "memory.db", readonly=True, clock=clock) as reader:
         assert probe.store(reader).folded_privately
         for position, told in reversed(list(enumerate(expected, 1))):
@@ -555,7 +555,7 @@ def test_a_projection_that_was_parked_later_answers_for_the_time_before(ledger, 
     fact = ledger.remember("one")
     suspended = ledger.position + 1
     with monkeypatch.context() as patch:
-        patch.setattr(memories.Memories, "fold", lambda *_: 1 / 0)
+        patch.setattr(memories.MemoriesProjection, "fold", lambda *_: 1 / 0)
         with suppress(LedgerError):
             ledger.remember("two")
     with pytest.raises(SuspendedError, match="suspended"):

@@ -18,7 +18,7 @@ from ledger.guards import guarding
 from ledger.store import mapper
 
 
-class Brewed(events.Event, frozen=True):
+class Brewed(events.EventData, frozen=True):
     """A type that a later release brings."""
 
     traits = Traits("inert", since=2)

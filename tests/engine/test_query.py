@@ -468,7 +468,7 @@ def test_a_file_of_another_version_that_is_only_read_answers_too(path, monkeypat
         ledger.revise(fact.id, "The mast is down.")
     with closing(sqlite3.connect(path)) as other:
         other.execute("DROP VIEW beliefs")
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     with Ledger.open(path, readonly=True) as ledger:
         sql = "SELECT content, project FROM beliefs"
         assert ledger.query(sql, every_user=True) == ledger.query(sql)

@@ -56,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["now", "then", "folded"])
 def asked(place: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[LedgerRead]:
     if request.param == "folded":
-        monkeypatch.setattr(memories.Memories, "version", 99)
+        monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     with Ledger.open(place, user=USER, projections=[Counts], readonly=request.param == "folded") as ledger:
         yield ledger.at(ledger.position) if request.param == "then" else ledger
 

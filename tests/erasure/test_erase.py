@@ -554,11 +554,11 @@ def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch
 
 
 def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from projections.search.memory_hits import Search
+    from projections.search.memory_hits import MemorySearchProjection
 
     ledger.remember("The kettle is blue.")
     with monkeypatch.context() as broken:
-        broken.setattr(Search, "fold", lambda *_: 1 / 0)
+        broken.setattr(MemorySearchProjection, "fold", lambda *_: 1 / 0)
         fact = ledger.remember(RARE)
     assert ledger.erase(fact.id).state == "completed"
     with probe.store(ledger).snapshot() as connection:

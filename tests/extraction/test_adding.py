@@ -18,7 +18,7 @@ from soundness import problems
 from turns import NOTHING, Scripted, adds, replaces
 
 from ledger import ConflictError, KeyReusedError, Ledger, ModelError, RejectedError
-from ledger.domain.continuing import Known, Newest, known
+from ledger.domain.continuing import KnownPrefix, Newest, known
 from ledger.sessions import continuing
 from ledger.types import SessionPatterns
 
@@ -349,7 +349,7 @@ def test_any_split_of_a_conversation_into_growing_calls_is_one_call(
         assert contents(many) == contents(one)
 
 
-def known_of(session: Sequence[str], listed: Sequence[str]) -> Known:
+def known_of(session: Sequence[str], listed: Sequence[str]) -> KnownPrefix:
     """Capitals are answers."""
     newest = Newest(iter(reversed(session)))
     return known(
@@ -388,7 +388,7 @@ def test_what_a_session_has_of_a_list_is_its_beginning(session: list[str], data:
     more = data.draw(st.lists(st.sampled_from("abcd"), max_size=6))
     start = data.draw(st.integers(0, len(session) - 1))
 
-    def of(listed: Sequence[str]) -> Known:
+    def of(listed: Sequence[str]) -> KnownPrefix:
         return known_of(session, listed)
 
     assert of(session).count == len(session)  # the same again

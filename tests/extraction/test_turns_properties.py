@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from turns import Scripted, adds, contents, say
 
 from ledger import Ledger, LedgerError
-from ledger.domain.turns import Line, piece, turns
+from ledger.domain.turns import ConversationLine, piece, turns
 
 FACTS = (
     "The user prefers green tea.",
@@ -89,7 +89,10 @@ lines = st.lists(
 def test_a_piece_is_a_beginning_of_whole_turns_and_always_goes_on(
     given: list[tuple[str, str]], whole: bool, model: bool, gate: bool
 ) -> None:
-    told = [Line(position=at, text_at=at, role=role, text=text, time="") for at, (role, text) in enumerate(given, 1)]
+    told = [
+        ConversationLine(position=at, text_at=at, role=role, text=text, time="")
+        for at, (role, text) in enumerate(given, 1)
+    ]
     found = piece(told, 100, whole=whole, model=model, gate=gate)
     assert list(found.lines) == told[: len(found.lines)]
     assert found.to > 0 and (not told or found.lines)

@@ -105,7 +105,7 @@ def test_a_trail_goes_on_from_a_position(ledger: Ledger) -> None:
 
 
 def test_the_command_of_an_event_is_read_in_steps_that_do_not_grow_with_the_log(ledger: Ledger) -> None:
-    def read(connection: Any, position: int) -> tuple[list[audit.Entry], int]:
+    def read(connection: Any, position: int) -> tuple[list[audit.AuditRow], int]:
         taken: list[None] = []
         connection.set_progress_handler(lambda: taken.append(None), 1)
         try:

@@ -16,7 +16,7 @@ from ledger.domain import events as e
 from ledger.domain.interaction import (
     Attach,
     Denial,
-    Interaction,
+    InteractionState,
     RecordExtraction,
     RecordFailure,
     RecordReinforcement,
@@ -31,7 +31,7 @@ EVALUATED = EVENTS["ReinforcementEvaluated"]
 EXTRACTED = EVENTS["CandidatesExtracted"]
 
 
-def waiting() -> Interaction:
+def waiting() -> InteractionState:
     return interaction(
         response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=(), denials=()
     )
@@ -98,7 +98,9 @@ def test_a_response_stays() -> None:
         (interaction(), EVENTS["InteractionCaptured"], {}),
     ],
 )
-def test_each_event_assigns_what_it_says_and_no_more(before: Interaction, data: Any, changed: dict[str, Any]) -> None:
+def test_each_event_assigns_what_it_says_and_no_more(
+    before: InteractionState, data: Any, changed: dict[str, Any]
+) -> None:
     assert evolve(before, recorded(data)) == replace(before, version=2, position=9, **changed)
 
 
@@ -148,7 +150,7 @@ def test_an_interaction_without_a_time_of_its_own_happened_when_it_was_recorded(
         interaction(reinforcement="failed", extraction="off", reinforcement_attempts=3, extraction_attempts=1),
     ],
 )
-def test_a_state_survives_its_row(state: Interaction) -> None:
+def test_a_state_survives_its_row(state: InteractionState) -> None:
     assert interactions.from_row(interactions.FAMILY.to_row(state)) == state
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import Ledger, ModelError, RejectedError, Settings
-from ledger.language.asking import Asked, ask, check_outside, failure_of, seconds_of
+from ledger.language.asking import ModelReply, ask, check_outside, failure_of, seconds_of
 from ledger.language.naming import as_model
 from ledger.language.port import ModelAnswer, ModelRequest
 
@@ -96,7 +96,9 @@ def test_what_cannot_pass_is_asked_once(error: Exception) -> None:
 def test_an_answer_after_failures_says_how_many_calls_it_took() -> None:
     model, waits = Model(http(503), TimeoutError(), ModelAnswer(text="[]", input_tokens=7)), Waits()
     asked = ask(model, REQUEST, **waits.told)
-    assert asked == Asked(answer=ModelAnswer(text="[]", input_tokens=7), model="small", attempts=3, milliseconds=1_500)
+    assert asked == ModelReply(
+        answer=ModelAnswer(text="[]", input_tokens=7), model="small", attempts=3, milliseconds=1_500
+    )
 
 
 def test_a_failure_says_its_kind_and_status_and_never_what_the_provider_said() -> None:

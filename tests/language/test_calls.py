@@ -11,14 +11,14 @@ from full import full
 
 from ledger import Ledger, ModelError
 from ledger.engine.work import Work
-from ledger.language.asking import Asked
-from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
+from ledger.language.asking import ModelReply
+from ledger.language.calls import ITEMS, LISTED, ActionOutcome, emit_call, emit_failure, joined
 from ledger.language.port import ModelAnswer, ModelRequest
-from ledger.language.reading import Dropped
+from ledger.language.reading import DroppedAction
 from ledger.types import EVERYTHING
 
 REQUEST = ModelRequest(purpose="extraction", prompt="extract/1", instructions="", content="")
-ASKED = Asked(
+ASKED = ModelReply(
     answer=ModelAnswer(text="[]", input_tokens=9, output_tokens=4), model="small", attempts=2, milliseconds=30
 )
 
@@ -47,10 +47,10 @@ def failed(ledger: Ledger, error: ModelError, who: Any, **told: Any) -> None:
 def test_a_call_says_what_it_was_shown_what_it_took_and_what_became_of_each_action(ledger: Ledger) -> None:
     fact = ledger.remember("The user likes tea.")
     actions = [
-        Taken("add", subject=fact.id, text="lies with its subject"),
-        Taken("add", "known", target=fact.id, text="The user likes tea!"),
-        Dropped("supersede", "missing", "no target"),
-        Taken("add", "foreign", target="m_not an id of ours"),
+        ActionOutcome("add", subject=fact.id, text="lies with its subject"),
+        ActionOutcome("add", "known", target=fact.id, text="The user likes tea!"),
+        DroppedAction("supersede", "missing", "no target"),
+        ActionOutcome("add", "foreign", target="m_not an id of ours"),
     ]
     position = called(ledger, ranges=[(5, 6), (2, 3), (4, 4)], shown=[fact.id], actions=actions, left_over=2)
     (call,) = ledger.history.model_calls()
@@ -67,7 +67,7 @@ def test_a_call_says_what_it_was_shown_what_it_took_and_what_became_of_each_acti
 
 
 def test_a_hundred_actions_are_listed_and_the_others_counted(ledger: Ledger) -> None:
-    called(ledger, actions=[Taken("add", "known", text="x" * 10_000)] * (LISTED + 7), left_over=9_000)
+    called(ledger, actions=[ActionOutcome("add", "known", text="x" * 10_000)] * (LISTED + 7), left_over=9_000)
     assert (ledger.history.model_calls()[0].dropped, ledger.history.model_calls()[0].left_over) == (LISTED, 9_007)
 
 
@@ -120,10 +120,10 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
     turn = ledger.capture("I take lithium for it.", "Noted.", reinforce=False)
     other = ledger.capture("And tea?", "With milk.", reinforce=False)
     mine = called(
-        ledger, ranges=[(turn.position, turn.position)], actions=[Taken("add", "known", text="On medication.")]
+        ledger, ranges=[(turn.position, turn.position)], actions=[ActionOutcome("add", "known", text="On medication.")]
     )
     hers = called(
-        ledger, ranges=[(other.position, other.position)], actions=[Taken("add", "known", text="Likes milk.")]
+        ledger, ranges=[(other.position, other.position)], actions=[ActionOutcome("add", "known", text="Likes milk.")]
     )
     plan = ledger.erase(turn.id, dry_run=True)
     assert [(each.position, each.excerpt) for each in plan.derived] == [(mine, "On medication.")]
@@ -135,7 +135,7 @@ def test_with_a_turn_goes_what_a_model_made_of_it_and_did_not_keep(ledger: Ledge
 
 
 def test_with_a_user_goes_the_name_of_the_model_from_every_table(ledger: Ledger) -> None:
-    called(ledger, user="ann", actions=[Taken("add", "known", text="Likes milk.")])
+    called(ledger, user="ann", actions=[ActionOutcome("add", "known", text="Likes milk.")])
     failed(ledger, ModelError("x"), probe.who(user="ann"))
     assert len(ledger.bind(user="ann").history.model_calls()) == 2
     ledger.bind(user="ann").erase(EVERYTHING)
@@ -152,7 +152,7 @@ def test_with_a_session_or_project_go_the_calls_made_for_it(ledger: Ledger, kind
 
     def body(work: Work) -> str:
         work.session, work.project = session.id, work.project_named("shop")
-        emit_call(work, ASKED, REQUEST, actions=[Taken("add", "known", text="On medication.")])
+        emit_call(work, ASKED, REQUEST, actions=[ActionOutcome("add", "known", text="On medication.")])
         return "ledger"
 
     probe.writer(ledger).run("ask", probe.who(), body)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from ledger import ModelError
-from ledger.language.asking import Asked
+from ledger.language.asking import ModelReply
 from ledger.language.port import ModelAnswer
 from ledger.language.reading import ACTIONS, READ_CHARS, Parsed, answered, read_actions, read_json
 
@@ -192,7 +192,7 @@ def test_what_says_something_comes_before_what_is_empty() -> None:
 
 
 def test_an_answer_that_says_nothing_is_a_failure_with_what_it_took() -> None:
-    asked = Asked(answer=ModelAnswer(text="No."), model="small", attempts=2, milliseconds=30)
+    asked = ModelReply(answer=ModelAnswer(text="No."), model="small", attempts=2, milliseconds=30)
     with pytest.raises(ModelError) as told:
         answered(asked, KINDS)
     assert (told.value.kind, told.value.attempts, told.value.milliseconds) == ("NotUnderstood", 2, 30)

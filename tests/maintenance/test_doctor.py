@@ -542,7 +542,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
     filled(path, 5)
     with Ledger.open(path) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr(search.Search, "fold", lambda *each: 1 / 0)
+            patch.setattr(search.MemorySearchProjection, "fold", lambda *each: 1 / 0)
             ledger.remember("poison")
         with probe.store(ledger).transact() as transaction:
             transaction.connection.execute(

@@ -85,7 +85,7 @@ def test_they_survive_a_change_of_version_and_what_is_nobodys_does_not(path, mon
     by_hand(path, "CREATE TABLE notes (text)")
     before = own(path)
     monkeypatch.setattr(rebuild, "TAIL", tail)
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     sound(path)
     assert own(path) == before
     with closing(sqlite3.connect(path)) as other:

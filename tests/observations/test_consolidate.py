@@ -474,21 +474,21 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looked at again under the lock: a source that is gone, an observation that was worded anew."""
-    from ledger.observations.rounds import Planner
+    from ledger.observations.rounds import ConsolidationPlanner
 
     gone = ledger.remember(COFFEE[0])
     ledger.remember(COFFEE[1])
     for text in ROME:
         ledger.remember(text)
-    honest, done = Planner.page, []
+    honest, done = ConsolidationPlanner.page, []
 
-    def page(planner: Planner, new: Any) -> Any:
+    def page(planner: ConsolidationPlanner, new: Any) -> Any:
         steps = honest(planner, new)
         if not done:
             done.append(ledger.retract(gone.id))
         return steps
 
-    monkeypatch.setattr(Planner, "page", page)
+    monkeypatch.setattr(ConsolidationPlanner, "page", page)
     report = ledger.consolidate()
     assert (report.formed, report.skipped) == (1, {"changed": 1})
     assert told(ledger) == [(ROME[0], 2)]
@@ -499,22 +499,22 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
 def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger.observations.rounds import Planner
+    from ledger.observations.rounds import ConsolidationPlanner
 
     for text in COFFEE[:2]:
         ledger.remember(text)
     ledger.consolidate()
     (found,) = ledger.observations.list()
     ledger.remember(COFFEE[2])
-    honest, done = Planner.page, []
+    honest, done = ConsolidationPlanner.page, []
 
-    def page(planner: Planner, new: Any) -> Any:
+    def page(planner: ConsolidationPlanner, new: Any) -> Any:
         steps = honest(planner, new)
         if not done:
             done.append(ledger.revise(found.id, "The user likes dark roast coffee."))
         return steps
 
-    monkeypatch.setattr(Planner, "page", page)
+    monkeypatch.setattr(ConsolidationPlanner, "page", page)
     report = ledger.consolidate()
     assert report.skipped == {"changed": 1} and report.revised == 1
     assert told(ledger) == [("The user likes dark roast coffee.", 3)]
@@ -590,7 +590,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
     for text in COFFEE[:2]:
         ledger.remember(text)
     with monkeypatch.context() as patch:
-        patch.setattr(rounds, "Planner", broken)
+        patch.setattr(rounds, "ConsolidationPlanner", broken)
         assert [ledger.jobs.run().failures for _ in range(5)] == [1, 1, 1, 0, 0]
         ledger.remember(ROME[0])
         assert [ledger.jobs.run().failures for _ in range(2)] == [1, 0]

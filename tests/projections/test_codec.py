@@ -9,15 +9,15 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.conflict import Conflict
-from ledger.domain.document import Document
+from ledger.domain.conflict import ConflictState
+from ledger.domain.document import DocumentState
 from ledger.domain.errors import DamagedError
-from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
-from ledger.domain.merge import Merge
-from ledger.domain.observation import Observation
-from ledger.domain.project import Project
-from ledger.domain.session import Session
+from ledger.domain.interaction import InteractionState
+from ledger.domain.memory import MemoryState
+from ledger.domain.merge import MergeState
+from ledger.domain.observation import ObservationState
+from ledger.domain.project import ProjectState
+from ledger.domain.session import SessionState
 from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES
 from projections.core.rows import Table
@@ -97,8 +97,8 @@ def test_a_row_that_no_fold_wrote_is_told(value: Any) -> None:
 
 # --- the families ----------------------------------------------------------------------------------------------------
 
-STATES: dict[str, type[Struct]] = {"m": Memory, "i": Interaction, "p": Project, "s": Session}
-STATES |= {"d": Document, "g": Merge, "k": Conflict, "o": Observation}
+STATES: dict[str, type[Struct]] = {"m": MemoryState, "i": InteractionState, "p": ProjectState, "s": SessionState}
+STATES |= {"d": DocumentState, "g": MergeState, "k": ConflictState, "o": ObservationState}
 TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER"}
 NAMES = {"position": "from_position", "values": "values_"}
 
@@ -120,12 +120,14 @@ def test_the_columns_of_a_family_are_the_fields_of_its_state(kind: str) -> None:
     assert on_the_page(family.closed.name) == [*fields, "to_position INTEGER"]
 
 
-MERGE = Merge(1, "g", "ada", None, ("m_1", "m_2"), "merged", 900_000, "n/1", None, None, "m_3", None, 0, "now", 1, 4)
-CONFLICT = Conflict(
+MERGE = MergeState(
+    1, "g", "ada", None, ("m_1", "m_2"), "merged", 900_000, "n/1", None, None, "m_3", None, 0, "now", 1, 4
+)
+CONFLICT = ConflictState(
     1, "k", "ada", None, "ana: lives_in", ("m_1", "m_2"), ("a", "b"), "r/1", "", None, None, "now", 1, 4
 )
 OBSERVED = ("o", "ada", None, None, ("a",), "It rains.", 0, "p/1", "c/1", ("m_1",), "active", "", "", None, None)
-OBSERVATION = replace(Observation(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1")
+OBSERVATION = replace(ObservationState(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1")
 EXAMPLES = [
     *(("m", examples.memory()), ("i", examples.interaction()), ("p", examples.project()), ("s", examples.session())),
     *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", OBSERVATION)),

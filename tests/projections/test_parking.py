@@ -32,15 +32,15 @@ CLASSES = {
     "confidence": confidence.Confidence,
     "duplicates": duplicates.Duplicates,
     "in_effect": control.InEffect,
-    "interactions": interactions.Interactions,
+    "interactions": interactions.InteractionsProjection,
     "keys": control.Keys,
-    "memories": memories.Memories,
-    "projects": projects.Projects,
-    "refusals": control.Refusals,
-    "search": search.Search,
-    "sources": control.Sources,
-    "sessions": sessions.Sessions,
-    "summaries": summaries.Summaries,
+    "memories": memories.MemoriesProjection,
+    "projects": projects.ProjectsProjection,
+    "refusals": control.RefusalsProjection,
+    "search": search.MemorySearchProjection,
+    "sources": control.SourcesProjection,
+    "sessions": sessions.SessionsProjection,
+    "summaries": summaries.SummariesProjection,
 }
 SECRET = "the patient's name is Zebulon"
 
@@ -267,7 +267,7 @@ def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeyp
     """A reader of tables of another version folds the log into its own."""
     fact = ledger.remember("fact")
     poison(monkeypatch, "confidence", fact.position)
-    monkeypatch.setattr(memories.Memories, "version", memories.Memories.version + 1)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", memories.MemoriesProjection.version + 1)
     with Ledger.open(ledger.path, readonly=True) as reader:
         assert probe.store(reader).folded_privately
         assert reader.memories.get(fact.id).content == "fact"
@@ -378,7 +378,7 @@ def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp
 def test_another_process_that_was_open_sees_what_is_parked_and_what_is_resumed(ledger, monkeypatch):
     with Ledger.open(ledger.path) as other:
         other.remember("before")
-        original = search.Search.fold
+        original = search.MemorySearchProjection.fold
         poison(monkeypatch, "search", ledger.position + 1)
         ledger.remember("poison")
         with pytest.raises(SuspendedError, match="search"):
@@ -464,13 +464,13 @@ def test_what_an_undo_that_was_broken_off_had_read_is_not_kept(ledger: Ledger, m
     ledger.bind(actor="x").remember("The user prefers milk.")
     projector = probe.writer(ledger).projector
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        fold = memories.Memories.fold
+        fold = memories.MemoriesProjection.fold
 
         def broken(self, event, changes, rows):
             if any(change.refold for change in changes):
                 raise KeyboardInterrupt
             fold(self, event, changes, rows)
 
-        patched.setattr(memories.Memories, "fold", broken)
+        patched.setattr(memories.MemoriesProjection, "fold", broken)
         ledger.history.undo_all(by="x")
     assert projector._ahead == {} and projector.states == {}

@@ -19,7 +19,7 @@ from soundness import assert_sound, contents, problems, tables, types
 from tampering import TABLES, raw
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.store.alone import APPLICATION_ID
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import FORMAT, SCHEMA, no_tables
@@ -68,7 +68,7 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
         ledger.undo(ledger.position, cascade=True)
         with probe.store(ledger).snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
             projector.create_all(copy, probe.writer(ledger).secret, ledger.id)
-            log = Reading(lambda: connection)
+            log = FoldReading(lambda: connection)
             fold = projector.Projector(probe.writer(ledger).secret, log)
             fold.all = tuple(Watched(each, seen) for each in fold.all)
             rows = SQLiteRows(copy)
@@ -542,7 +542,7 @@ def test_a_changed_version_rebuilds_by_itself_on_open(path, monkeypatch):
         before, rows = ledger.proof.digest(), contents(ledger, statuses=())
     with raw(path) as connection:
         connection.execute("DELETE FROM memories")
-    monkeypatch.setattr(memories.Memories, "version", 2)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 2)
     with Ledger.open(path) as ledger:
         assert contents(ledger, statuses=()) == rows
         assert ledger.proof.digest() != before, "the digest names the version"
@@ -554,7 +554,7 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
     with Ledger.open(path) as old:
         fact = old.remember("fact")
         with monkeypatch.context() as patch:
-            patch.setattr(memories.Memories, "version", 2)
+            patch.setattr(memories.MemoriesProjection, "version", 2)
             with Ledger.open(path) as new:
                 new.remember("of the new version")
         position = old.position
@@ -578,7 +578,7 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
 def test_processes_that_open_with_a_changed_version_at_once_all_succeed(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-    monkeypatch.setattr(memories.Memories, "version", 3)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 3)
     monkeypatch.setattr(rebuild, "BATCH", 3)
     monkeypatch.setattr(rebuild, "TAIL", 1)
     children = []

@@ -11,14 +11,14 @@ from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,
-    AddAlias,
-    Describe,
-    Entry,
+    AddProjectAlias,
+    DescribeProject,
     InvalidateState,
     Join,
-    Joined,
-    Project,
+    JoinedProject,
+    ProjectState,
     SetState,
+    TrustedEntry,
     admits,
     decide,
     evolve,
@@ -31,8 +31,8 @@ from projections.views import projects, sessions
 
 def test_each_command_and_what_is_already_so() -> None:
     given = project()
-    assert decide(AddAlias("abroad"), given) == [e.ProjectAliasAdded("abroad")]
-    assert decide(AddAlias(" OVERSEAS"), given) == decide(AddAlias("übersee"), given) == []
+    assert decide(AddProjectAlias("abroad"), given) == [e.ProjectAliasAdded("abroad")]
+    assert decide(AddProjectAlias(" OVERSEAS"), given) == decide(AddProjectAlias("übersee"), given) == []
     assert decide(SetState("status", "phase", "three", "ada"), given) == [
         e.ProjectStateSet("status", "phase", "three", "ada")
     ]
@@ -45,8 +45,8 @@ def test_each_command_and_what_is_already_so() -> None:
         e.ProjectStateInvalidated("status", "phase", "over")
     ]
     assert decide(InvalidateState("status", "other"), given) == []
-    assert decide(Describe("ships"), given) == []
-    assert decide(Describe("ships"), replace(given, description="")) == [e.ProjectDescribed("ships")]
+    assert decide(DescribeProject("ships"), given) == []
+    assert decide(DescribeProject("ships"), replace(given, description="")) == [e.ProjectDescribed("ships")]
     assert decide(Join("p_fedcba9876543210"), given) == decide(Join(PROJECT), given) == []
     assert decide(Join("p_0000000000000000", "one"), given) == [e.ProjectJoined("p_0000000000000000", "one")]
     for command in (SetState("mood", "k", "v"), InvalidateState("mood", "k")):
@@ -58,14 +58,14 @@ def test_each_event_assigns_what_it_says() -> None:
     now = replace(project(), version=4, position=12)
     fold = lambda data: evolve(project(), recorded(data, stream=PROJECT, version=4, position=12))  # noqa: E731
     assert fold(e.ProjectAliasAdded("abroad")) == replace(now, aliases=("overseas", "abroad"))
-    three = Entry("status", "phase", "three", "x", "ada", NOW, 12)
+    three = TrustedEntry("status", "phase", "three", "x", "ada", NOW, 12)
     assert fold(e.ProjectStateSet("status", "phase", "three", "x")) == replace(now, state=(three,))
-    fact = Entry("fact", "phase", "three", "", "ada", NOW, 12)
+    fact = TrustedEntry("fact", "phase", "three", "", "ada", NOW, 12)
     assert fold(e.ProjectStateSet("fact", "phase", "three")) == replace(now, state=(ENTRY, fact))
     assert fold(e.ProjectStateInvalidated("status", "phase")) == replace(now, state=())
     assert fold(e.ProjectRegistered("another")) == now
     assert fold(e.ProjectDescribed("ships")) == replace(now, description="ships")
-    other = Joined("p_0000000000000000", 12)
+    other = JoinedProject("p_0000000000000000", 12)
     assert fold(e.ProjectJoined(other.id)) == replace(now, joined=(*now.joined, other))
 
 
@@ -87,7 +87,7 @@ def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
         ),
     ],
 )
-def test_a_state_survives_its_row(state: Project) -> None:
+def test_a_state_survives_its_row(state: ProjectState) -> None:
     assert projects.FAMILY.from_row(projects.FAMILY.to_row(state)) == state
     for each in (
         session(),

@@ -384,7 +384,7 @@ def test_a_projection_that_cannot_fold_an_event_any_more_is_a_problem(path, monk
 
 
 def test_projections_of_another_version_are_not_compared(path, monkeypatch):
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     report = check(path)
     assert report.ok and "memories" not in report.projections and "memories is of version" in report.warnings[0]
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from ledger import Ledger
-from ledger.recall.finding import Found
+from ledger.recall.finding import RecallHit
 from ledger.recall.ordering import PART, newer_first
 from ledger.recall.packs import Pack
-from projections.search.ranking import Candidate
+from projections.search.ranking import RankingCandidate
 
 LINES = (ROOT / "tests/corpus/update_pairs.jsonl").read_text(encoding="utf-8").splitlines()
 PAIRS = [pair for pair in map(json.loads, LINES) if pair["half"] == "seen"]
@@ -209,11 +209,13 @@ MEMORIES = st.lists(
 )
 
 
-def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[Found]:
+def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[RecallHit]:
     order = sorted(enumerate(rows), key=lambda row: -row[1][1])
     return [
-        Found(
-            Candidate(key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}),
+        RecallHit(
+            RankingCandidate(
+                key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}
+            ),
             memory=SimpleNamespace(
                 row=at,
                 content=text,

@@ -559,7 +559,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
         raise ValueError("a poisoned event")
 
     with monkeypatch.context() as patched:
-        patched.setattr(observations.Observations, "fold", failing)
+        patched.setattr(observations.ObservationsProjection, "fold", failing)
         id = formed(ledger, COFFEE, [source])
     pack = ledger.recall("roast")
     assert [item.id for item in pack.items] == [source] and pack.observations == () and "suspended" in pack.warnings[0]

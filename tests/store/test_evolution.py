@@ -160,7 +160,7 @@ def test_the_pages_name_every_released_log() -> None:
 # --- upcasters -------------------------------------------------------------------------------------------------------
 
 
-class Brewed(events.Event, frozen=True):
+class Brewed(events.EventData, frozen=True):
     """A type that exists in this test alone: its third schema counts grams, the second had ounces, the first a word."""
 
     schema = 3
@@ -533,7 +533,7 @@ def play(path: str) -> None:
             ledger.bind(actor="trudy").remember(f"Trudy says {number}.")
         ledger.history.distrust("trudy", kind="actor")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(search.Search, "fold", lambda *_: 1 / 0)
+            patch.setattr(search.MemorySearchProjection, "fold", lambda *_: 1 / 0)
             ledger.remember("The poisoned one.")
         ledger.maintenance.rebuild()
         ledger.bind(user="ada").remember("Their own fact.", session="tuesday")

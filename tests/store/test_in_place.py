@@ -316,15 +316,15 @@ def test_a_checkpoint_that_was_killed_stops_nobody(path, older):
     program = """
 import os, signal, sys
 from ledger import Ledger
-from ledger.store.place import Place
-noted = Place._note
+from ledger.store.place import OpenFiles
+noted = OpenFiles._note
 def note(place, note, *, durable=False):
     noted(place, note, durable=durable)
     if note.begun:
-        Place._note = lambda *given, **named: os.kill(os.getpid(), signal.SIGKILL)
+        OpenFiles._note = lambda *given, **named: os.kill(os.getpid(), signal.SIGKILL)
 ledger = Ledger.open(sys.argv[1])
 ledger.remember("A fact of the other process.")
-Place._note = note
+OpenFiles._note = note
 ledger._engine.store.checkpoint()
 """
     with Ledger.open(path) as ledger:

@@ -128,7 +128,7 @@ def test_commits_in_a_wal_that_cannot_be_read_are_refused_and_not_missed(media):
     copy.chmod(0o755)
 
 
-@pytest.mark.parametrize("changed", [memories.Memories, search.Search, audit.Audit])
+@pytest.mark.parametrize("changed", [memories.MemoriesProjection, search.MemorySearchProjection, audit.Audit])
 def test_projections_of_another_version_are_folded_privately(media, monkeypatch, changed):
     path, (coffee, tea, turn, _) = sealed(media)
     with sqlite3.connect(f"file:{path}?immutable=1", uri=True) as probe:
@@ -161,7 +161,7 @@ def test_a_private_fold_really_hides_the_rows_of_the_file(media, monkeypatch):
     forger.close()
     with Ledger.open(path, readonly=True) as ledger:
         assert contents(ledger) == {"forged"}
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     with Ledger.open(path, readonly=True) as ledger:
         check_reads(ledger, coffee, tea, turn)
 
@@ -170,7 +170,7 @@ def test_a_private_fold_really_hides_the_rows_of_the_file(media, monkeypatch):
 def test_threads_share_a_private_fold(media, monkeypatch):
     path = media / "memory.db"
     coffee, tea, turn, _ = filled(path)
-    monkeypatch.setattr(memories.Memories, "version", 99)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 99)
     errors = []
     with Ledger.open(path, readonly=True) as ledger:
 
@@ -194,7 +194,7 @@ def test_a_private_fold_follows_what_others_commit_and_can_be_closed(media, monk
     filled(path)
     with Ledger.open(path) as writer:
         with monkeypatch.context() as patch:
-            patch.setattr(memories.Memories, "version", 99)
+            patch.setattr(memories.MemoriesProjection, "version", 99)
             with Ledger.open(path, readonly=True) as ledger:
                 assert probe.store(ledger).folded_privately
                 for number in range(3):
@@ -204,7 +204,7 @@ def test_a_private_fold_follows_what_others_commit_and_can_be_closed(media, monk
                     writer.erase(turn.id)
                     if number:
                         writer.retract(writer.remember(f"the radiator rattles {number}").id)
-                    patch.setattr(memories.Memories, "version", 99)
+                    patch.setattr(memories.MemoriesProjection, "version", 99)
                     assert (
                         f"later {number}" in contents(ledger) and ledger.position == ledger.maintenance.stats().position
                     )
@@ -225,7 +225,7 @@ def test_a_private_fold_pins_no_moment_of_the_file_between_two_reads(media, monk
     path = media / "memory.db"
     filled(path)
     with Ledger.open(path) as writer, monkeypatch.context() as patch:
-        patch.setattr(memories.Memories, "version", 99)
+        patch.setattr(memories.MemoriesProjection, "version", 99)
         with Ledger.open(path, readonly=True) as ledger:
             contents(ledger)
             patch.undo()
@@ -240,11 +240,11 @@ def test_a_fold_that_fails_on_the_way_is_done_again_by_the_next_read(media, monk
     path = media / "memory.db"
     filled(path)
     with Ledger.open(path) as writer, monkeypatch.context() as patch:
-        patch.setattr(memories.Memories, "version", 99)
+        patch.setattr(memories.MemoriesProjection, "version", 99)
         with Ledger.open(path, readonly=True) as ledger:
             patch.undo()
             writer.remember("later")
-            patch.setattr(memories.Memories, "version", 99)
+            patch.setattr(memories.MemoriesProjection, "version", 99)
             with monkeypatch.context() as broken:
                 broken.setattr("projections.core.shadow.checkpoint", lambda *_: 1 / 0)
                 with pytest.raises(ZeroDivisionError):

@@ -227,7 +227,7 @@ def test_a_version_that_changes_the_tables_back_all_the_time_is_named(
             transaction.connection.execute("UPDATE projections SET version = 99 WHERE name = 'memories'")
 
     monkeypatch.setattr(rebuilding, "rebuild", changed_back)
-    monkeypatch.setattr(memories.Memories, "version", 98)
+    monkeypatch.setattr(memories.MemoriesProjection, "version", 98)
     with pytest.raises(ConflictError, match="another version of the product has this ledger open"):
         Ledger.open(path)
     monkeypatch.undo()

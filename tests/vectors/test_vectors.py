@@ -23,7 +23,7 @@ from places import TESTS
 from ledger import ConflictError, Ledger, ModelError, NotFoundError, RejectedError
 from ledger.erasure.scanning import Scan
 from ledger.types import EVERYTHING, Event
-from ledger.vectors.embedding import Asked, VectorSearch
+from ledger.vectors.embedding import QueryVector, VectorSearch
 from projections.search import nearest
 
 SEARCH = pytest.mark.usefixtures("can_search")
@@ -204,7 +204,7 @@ def test_the_cosines_of_given_texts_are_those_of_the_ranking(told: Ledger) -> No
         hits = search(told).hits(connection, asked, "").hits
         rows = [*(row for _, row, _ in hits), 10**6]
         assert search(told).cosines(connection, asked, "", "m", rows) == {row: score for _, row, score in hits}
-        assert search(told).cosines(connection, Asked(), "", "m", rows) == {}
+        assert search(told).cosines(connection, QueryVector(), "", "m", rows) == {}
 
 
 # --- which texts ------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from ledger.domain.events import TYPES, Envelope
 from ledger.engine.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
-from ledger.store.integrity import Erasures, check_chain
+from ledger.store.integrity import ErasedContents, check_chain
 from ledger.store.writing import COLUMNS, Writing
 from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
@@ -584,7 +584,7 @@ def measure_verify(paths: dict[int, Path]) -> list[Figure]:
                 head, bounds = head_at(connection, start) or b"", (start, start + step)
                 for leaf_to, taken in ((None, ours), (Tree().add, grown)):
                     rows = rows_after(connection, *bounds)
-                    walk = check_chain(rows, position=start, head=head, erasures=Erasures(), leaf_to=leaf_to)
+                    walk = check_chain(rows, position=start, head=head, erasures=ErasedContents(), leaf_to=leaf_to)
                     taken.append(timed(walk) / step)
                 limit.append(timed(bare_digests(connection, *bounds)) / step)
         figures.append(compared("chain part of verify(), each event", size, ours, limit, 0.30))

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, LedgerError, NotFoundError
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.store import sqlite_files
 from ledger.store.integrity import check_chain
 from projections.core import shadow
@@ -410,7 +410,7 @@ def fold_once() -> None:
     """
     fold_into, known = shadow.fold_into, dict[tuple[Any, ...], tuple[sqlite3.Connection, Projector]]()
 
-    def remembered(beside: sqlite3.Connection, log: Reading, *what: Any, **how: Any) -> Projector:
+    def remembered(beside: sqlite3.Connection, log: FoldReading, *what: Any, **how: Any) -> Projector:
         live = log._connect()
         try:
             said = tuple(tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs"))

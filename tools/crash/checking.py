@@ -11,7 +11,7 @@ from typing import Any
 
 from ledger import Ledger
 from ledger.domain.events import AnyEvent, Blob
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import FoldReading
 from ledger.store.integrity import check_chain
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_all
@@ -192,7 +192,7 @@ class Folds:
             self._copy.execute(table)
         self._secret = inside.secret(ledger)
         create_all(self._copy, self._secret, ledger.id)
-        self._log, self._rows = Reading(lambda: self._copy), SQLiteRows(self._copy)
+        self._log, self._rows = FoldReading(lambda: self._copy), SQLiteRows(self._copy)
         self._projector = Projector(self._secret, self._log)
 
     def _note(self, event: AnyEvent, rows: Sequence[Any], *, last: bool) -> None:

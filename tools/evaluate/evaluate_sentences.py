@@ -50,7 +50,7 @@ def main() -> int:
 def measure(half: str, rows: list[dict[str, Any]], *, shown: bool) -> None:
     right, wrong, missed, facts = Counter[str](), Counter[str](), 0, 0
     for row in rows:
-        line = turns.Line(position=0, text_at=0, role="user", text=row["text"], time="")
+        line = turns.ConversationLine(position=0, text_at=0, role="user", text=row["text"], time="")
         says = [fact["says"] for fact in row["facts"]]
         found = by_rules([line]).kept
         for statement in found:

@@ -68,7 +68,7 @@ SECTIONS = (
 )
 STRUCTS: tuple[type[Any], ...] = (
     *(events.Blob, events.Redaction, events.Acted, events.Delivered, events.Dropped, events.LeftOut, events.Shortened),
-    *(events.Matched, events.Denied, events.Origin, events.Evidence, events.Redacted),
+    *(events.Matched, events.Denied, events.Origin, events.EvidenceSource, events.Redacted),
 )
 
 

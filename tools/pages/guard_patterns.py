@@ -33,7 +33,7 @@ if str(ROOT) not in sys.path:
 
 from ledger.guards.folding import fold  # noqa: E402
 from ledger.guards.letters import HEAD  # noqa: E402
-from ledger.guards.patterns import PATH, Pattern, Patterns  # noqa: E402
+from ledger.guards.patterns import PATH, ScannerPattern, ScannerPatterns  # noqa: E402
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _BREAK = re.compile(r"\s*\n\s*")
@@ -47,10 +47,10 @@ def derived() -> bytes:
     return msgspec.json.format(msgspec.json.encode(of), indent=1) + b"\n"
 
 
-def _read(name: str, flags: int, fold: Callable[[str], str]) -> Patterns:
+def _read(name: str, flags: int, fold: Callable[[str], str]) -> ScannerPatterns:
     text = (ROOT / "tools" / "pages" / "patterns" / f"{name}.txt").read_text(encoding="utf-8")
     named = set(_NAME.findall(text))
-    parts, patterns = dict[str, str](), list[Pattern]()
+    parts, patterns = dict[str, str](), list[ScannerPattern]()
     for block in _blocks(text):
         values = {key: _BREAK.sub("", value) for key, value in block}
         expression, known = values["expression"], parts | values
@@ -66,8 +66,8 @@ def _read(name: str, flags: int, fold: Callable[[str], str]) -> Patterns:
                 texts[key].append(tuple(fold(each).replace("␣", " ") for each in value.split()))
         heads = sorted({f"{each}{end}"[:HEAD] for each in chain(*texts["begins"]) for end in ("", "s")})
         signs = tuple(chain(*texts["signs"]))
-        patterns.append(Pattern(values["label"], expression, flags, tuple(heads), signs, tuple(texts["has"])))
-    return Patterns(tuple(patterns), {name: each for name, each in parts.items() if name not in named})
+        patterns.append(ScannerPattern(values["label"], expression, flags, tuple(heads), signs, tuple(texts["has"])))
+    return ScannerPatterns(tuple(patterns), {name: each for name, each in parts.items() if name not in named})
 
 
 def _blocks(text: str) -> Iterator[list[tuple[str, str]]]:

@@ -79,7 +79,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
         if isinstance(answer[0], str):
             return "".join(f"{one_line(text) or repr(text)}\n" for text in answer)
         if isinstance(answer[0], dict):
-            return _view("tables.Rows")(answer)
+            return _view("tables.SqlRows")(answer)
         many = MANY.get(type(answer[0]).__name__)
         return tables.table(answer) if many is None else _view(many)(answer)
     if isinstance(answer, str):

@@ -228,7 +228,7 @@ def table(listed: Sequence[object]) -> RenderableType:
     return listing(*heads, rows=rows, right=[NAMES.get(name, name) for name in RIGHT])
 
 
-class Rows:
+class SqlRows:
     """The rows of an SQL query: a table, or, if a word would be broken, each row with a field a line."""
 
     def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:

@@ -71,7 +71,7 @@ class Use(Struct, frozen=True):
     use: Literal["name", "repeats", "belief", "material", "quotes", "coined"]
 
 
-class Event(Struct, frozen=True, omit_defaults=True, gc=False):
+class EventData(Struct, frozen=True, omit_defaults=True, gc=False):
     """The base of every event's data; ``schema`` is the version of its fields, counted per type from 1."""
 
     schema: ClassVar[int] = 1

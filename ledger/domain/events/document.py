@@ -5,10 +5,10 @@ from typing import Annotated
 import msgspec
 from msgspec import UnsetType
 
-from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
+from ledger.domain.events.base import NOTHING, Code, EventData, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
 
 
-class DocumentAdded(Event, frozen=True):
+class DocumentAdded(EventData, frozen=True):
     """A document begins; its chunks are the ChunkAdded events next to it. ``size`` is in characters.
 
     ``path`` identifies the document within its user ("" for a text without a path). ``digest`` is that of the whole text.
@@ -26,7 +26,7 @@ class DocumentAdded(Event, frozen=True):
     metadata: Json = NOTHING
 
 
-class ChunkAdded(Event, frozen=True):
+class ChunkAdded(EventData, frozen=True):
     """A piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above the piece, outermost first."""
 
     traits = Traits("reversible", quarantined_as="chunk")
@@ -41,7 +41,7 @@ class ChunkAdded(Event, frozen=True):
 Moved = tuple[int, int, int]
 
 
-class DocumentReplaced(Event, frozen=True):
+class DocumentReplaced(EventData, frozen=True):
     """The document has another text from here; new pieces are the ChunkAdded events next to this event.
 
     ``previous`` is the position of the DocumentAdded or DocumentReplaced event whose chunks the ranges count. ``kept`` holds
@@ -63,7 +63,7 @@ class DocumentReplaced(Event, frozen=True):
     metadata: Json | UnsetType = msgspec.UNSET
 
 
-class DocumentRemoved(Event, frozen=True):
+class DocumentRemoved(EventData, frozen=True):
     """The document and its chunks are no longer found."""
 
     traits = Traits("reversible")
@@ -71,7 +71,7 @@ class DocumentRemoved(Event, frozen=True):
     reason: Text | None = ""
 
 
-class DocumentRestored(Event, frozen=True):
+class DocumentRestored(EventData, frozen=True):
     """A removed document is found again, as it was."""
 
     traits = Traits("reversible")

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import NOTHING, Body, Code, Dropped, Event, Id, Json, Ref, Traits, Use
+from ledger.domain.events.base import NOTHING, Body, Code, Dropped, EventData, Id, Json, Ref, Traits, Use
 
 
-class InteractionCaptured(Event, frozen=True):
+class InteractionCaptured(EventData, frozen=True):
     """A prompt and, if already known, its response.
 
     ``memories_used`` and ``chunks_used`` are what the model had been shown, and ``context`` is everything it was given.
@@ -26,7 +26,7 @@ class InteractionCaptured(Event, frozen=True):
     metadata: Annotated[Json, Use("material")] = NOTHING
 
 
-class ResponseAttached(Event, frozen=True):
+class ResponseAttached(EventData, frozen=True):
     """The response of a turn that was captured without a response; its ``metadata`` is added to that of the turn."""
 
     traits = Traits("reversible", quarantined_as="response")
@@ -55,7 +55,7 @@ class Denied(Struct, frozen=True, omit_defaults=True):
     how: Code
 
 
-class ReinforcementEvaluated(Event, frozen=True):
+class ReinforcementEvaluated(EventData, frozen=True):
     """The memories that a response restates, and those that it ``denied``, by a ``matcher`` among ``pool_size`` active memories.
 
     ``left_over`` counts the matches beyond the number that a policy allows.
@@ -70,7 +70,7 @@ class ReinforcementEvaluated(Event, frozen=True):
     denied: tuple[Denied, ...] = ()
 
 
-class ReinforcementFailed(Event, frozen=True):
+class ReinforcementFailed(EventData, frozen=True):
     """A reinforcement that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
 
     traits = Traits("reversible")
@@ -78,7 +78,7 @@ class ReinforcementFailed(Event, frozen=True):
     error: Code
 
 
-class CandidatesExtracted(Event, frozen=True):
+class CandidatesExtracted(EventData, frozen=True):
     """The result of an extractor on a turn: the memories it ``kept``, and what it ``dropped`` and why."""
 
     traits = Traits("reversible")
@@ -88,7 +88,7 @@ class CandidatesExtracted(Event, frozen=True):
     dropped: tuple[Dropped, ...] = ()
 
 
-class ExtractionFailed(Event, frozen=True):
+class ExtractionFailed(EventData, frozen=True):
     """An extraction that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
 
     traits = Traits("reversible")

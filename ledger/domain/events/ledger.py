@@ -4,13 +4,13 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from ledger.domain.events.base import Body, Code, Digest, Event, Id, Ranges, Ref, Secret, Text, Traits, Use
+from ledger.domain.events.base import Body, Code, Digest, EventData, Id, Ranges, Ref, Secret, Text, Traits, Use
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
 
 
-class LedgerCreated(Event, frozen=True):
+class LedgerCreated(EventData, frozen=True):
     """The first event: the id of the ledger, its format, and the least formats that read and write it.
 
     ``secret`` is the key of all keyed digests; no read shows it.
@@ -25,7 +25,7 @@ class LedgerCreated(Event, frozen=True):
     secret: Secret
 
 
-class LedgerUpgraded(Event, frozen=True):
+class LedgerUpgraded(EventData, frozen=True):
     """From here the log may hold events that readers and writers of older formats do not know."""
 
     traits = Traits("lasting")
@@ -35,7 +35,7 @@ class LedgerUpgraded(Event, frozen=True):
     least_writer: int
 
 
-class PolicyAdopted(Event, frozen=True):
+class PolicyAdopted(EventData, frozen=True):
     """These parameters hold from here for one user; other parameters stay as they are."""
 
     traits = Traits("reversible", governs="policy")
@@ -44,7 +44,7 @@ class PolicyAdopted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class CommandAnswered(Event, frozen=True):
+class CommandAnswered(EventData, frozen=True):
     """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
 
     traits = Traits("inert")
@@ -53,7 +53,7 @@ class CommandAnswered(Event, frozen=True):
     seen: int
 
 
-class CommandUndone(Event, frozen=True):
+class CommandUndone(EventData, frozen=True):
     """The events at these positions (inclusive ranges) are void from here."""
 
     traits = Traits("act")
@@ -63,7 +63,7 @@ class CommandUndone(Event, frozen=True):
     reason: Text | None = ""
 
 
-class CommandRedone(Event, frozen=True):
+class CommandRedone(EventData, frozen=True):
     """The events at these positions count again; ``undone`` is the command that made them void."""
 
     traits = Traits("act")
@@ -73,7 +73,7 @@ class CommandRedone(Event, frozen=True):
     reason: Text | None = ""
 
 
-class OriginDistrusted(Event, frozen=True):
+class OriginDistrusted(EventData, frozen=True):
     """Everything that an origin recorded from the position ``since`` on, with its effects, is void from here.
 
     With ``until``, only what the origin recorded before that position is void, and what it writes later counts. ``kind`` is the
@@ -90,7 +90,7 @@ class OriginDistrusted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class OriginTrusted(Event, frozen=True):
+class OriginTrusted(EventData, frozen=True):
     """The events at these positions count again; ``distrusted`` is the command that made them void."""
 
     traits = Traits("act")
@@ -118,7 +118,7 @@ class Redaction(Struct, frozen=True, omit_defaults=True):
     spans: tuple[tuple[Code, int, int], ...] = ()
 
 
-class ContentErased(Event, frozen=True):
+class ContentErased(EventData, frozen=True):
     """Texts that are gone: from these rows of the log, and whole blobs. ``kind`` and ``subject`` are the request."""
 
     traits = Traits("lasting")
@@ -131,7 +131,7 @@ class ContentErased(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ErasureCompleted(Event, frozen=True):
+class ErasureCompleted(EventData, frozen=True):
     """Projections, indexes and files no longer hold what the command ``erasure`` erased, with the search that showed it.
 
     ``replica`` names the copy of the projections that was searched, where there are several; "" is the copy in the ledger's file.
@@ -146,7 +146,7 @@ class ErasureCompleted(Event, frozen=True):
     replica: Code = ""
 
 
-class LegalHoldPlaced(Event, frozen=True):
+class LegalHoldPlaced(EventData, frozen=True):
     """Nothing of the subject may be erased; without a subject, nothing of the user."""
 
     traits = Traits("lasting")
@@ -155,7 +155,7 @@ class LegalHoldPlaced(Event, frozen=True):
     reason: Text | None = ""
 
 
-class LegalHoldReleased(Event, frozen=True):
+class LegalHoldReleased(EventData, frozen=True):
     """The end of a legal hold; ``hold`` is the command that placed it."""
 
     traits = Traits("lasting")
@@ -164,7 +164,7 @@ class LegalHoldReleased(Event, frozen=True):
     reason: Text | None = ""
 
 
-class CheckpointSealed(Event, frozen=True):
+class CheckpointSealed(EventData, frozen=True):
     """The log up to ``size`` events, as one Merkle root (RFC 6962) and the head of the chain.
 
     ``peaks`` are the roots of the full subtrees of the tree, so that the next checkpoint begins where this one ended.
@@ -178,7 +178,7 @@ class CheckpointSealed(Event, frozen=True):
     peaks: tuple[Digest, ...]
 
 
-class WriteRefused(Event, frozen=True):
+class WriteRefused(EventData, frozen=True):
     """A write that a rule refused, in labels and numbers, never with the text. A scanner's ``finding`` is a label too."""
 
     traits = Traits("lasting")
@@ -192,7 +192,7 @@ class WriteRefused(Event, frozen=True):
     scanner: Code = ""
 
 
-class TextQuarantined(Event, frozen=True):
+class TextQuarantined(EventData, frozen=True):
     """A finding of a scanner in the text of the event at ``position``: recall gives nothing of the text until it is released.
 
     Memories have a quarantine of their own (MemoryQuarantined); this event is for captured, added and summarized texts.
@@ -206,7 +206,7 @@ class TextQuarantined(Event, frozen=True):
     reason: Text | None = ""
 
 
-class TextReleased(Event, frozen=True):
+class TextReleased(EventData, frozen=True):
     """The end of a text's quarantine: by a person, or because a later ``scanner`` finds nothing."""
 
     traits = Traits("reversible")
@@ -230,7 +230,7 @@ class Acted(Struct, frozen=True, omit_defaults=True):
     target: Annotated[Id | None, Ref("about")] = None
 
 
-class ModelCalled(Event, frozen=True):
+class ModelCalled(EventData, frozen=True):
     """An answer of a model.
 
     ``ranges`` are the positions of the texts that the model was given. ``shown`` are the subjects that the numbers in its prompt
@@ -255,7 +255,7 @@ class ModelCalled(Event, frozen=True):
     left_over: int = 0
 
 
-class ModelCallFailed(Event, frozen=True):
+class ModelCallFailed(EventData, frozen=True):
     """A model did not answer, or its answer was not valid. ``error`` is the kind of failure, ``status`` that of HTTP."""
 
     traits = Traits("inert")
@@ -270,7 +270,7 @@ class ModelCallFailed(Event, frozen=True):
     status: int | None = None
 
 
-class ConsolidationCompleted(Event, frozen=True):
+class ConsolidationCompleted(EventData, frozen=True):
     """A search of new sources, up to the log position ``to``, for what they have in common.
 
     ``over`` is their kind: "memories", "interactions", "messages", or "asked" if the caller named the sources. ``tags`` are
@@ -291,7 +291,7 @@ class ConsolidationCompleted(Event, frozen=True):
     tags: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
 
 
-class ConsolidationFailed(Event, frozen=True):
+class ConsolidationFailed(EventData, frozen=True):
     """A consolidation that failed on the sources up to the log position ``to``; ``error`` is the kind of failure."""
 
     traits = Traits("reversible", falls_with_cause=False)
@@ -322,7 +322,7 @@ class Delivered(Struct, frozen=True, omit_defaults=True):
     section: Code = ""
 
 
-class RecallDelivered(Event, frozen=True):
+class RecallDelivered(EventData, frozen=True):
     """The result of a recall at the log position ``seen``: its settings and every entry in rank order, without their texts.
 
     ``warnings`` are words of the product and of the model that the recall used, which may repeat the texts it was given.
@@ -339,7 +339,7 @@ class RecallDelivered(Event, frozen=True):
     warnings: Annotated[tuple[Text, ...] | None, Use("quotes")] = ()
 
 
-class ProjectionSuspended(Event, frozen=True):
+class ProjectionSuspended(EventData, frozen=True):
     """A projection could not fold the event at ``position``; the others went on. ``error`` is the kind of failure."""
 
     traits = Traits("lasting")
@@ -349,7 +349,7 @@ class ProjectionSuspended(Event, frozen=True):
     error: Code
 
 
-class ProjectionResumed(Event, frozen=True):
+class ProjectionResumed(EventData, frozen=True):
     """A suspended projection was computed again and is level with the others."""
 
     traits = Traits("lasting")
@@ -357,7 +357,7 @@ class ProjectionResumed(Event, frozen=True):
     projection: Code
 
 
-class ProjectionsRebuilt(Event, frozen=True):
+class ProjectionsRebuilt(EventData, frozen=True):
     """These projections were computed again on request, from the log up to the position ``to``; no names mean all of them.
 
     There is no digest of the projections: after an erasure, a digest over rows with a text would confirm a guess of the text.
@@ -369,7 +369,7 @@ class ProjectionsRebuilt(Event, frozen=True):
     projections: tuple[Code, ...] = ()
 
 
-class LedgerBranched(Event, frozen=True):
+class LedgerBranched(EventData, frozen=True):
     """From here this is a ledger of its own, with this id.
 
     The events before are a copy of the ledger ``parent`` up to ``position`` and ``head``.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, Ref, Text, Time, Traits, Use
+from ledger.domain.events.base import NOTHING, Code, EventData, Id, Json, Ref, Text, Time, Traits, Use
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -21,7 +21,7 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     position: int = 0
 
 
-class MemoryCaptured(Event, frozen=True):
+class MemoryCaptured(EventData, frozen=True):
     """A memory begins, as a candidate or active.
 
     ``supersedes`` names the memory that it replaces; ``origin`` is the rule that found it, and the place. ``reference_count`` and
@@ -48,7 +48,7 @@ class MemoryCaptured(Event, frozen=True):
     admission: Code = ""
 
 
-class DuplicateAbsorbed(Event, frozen=True):
+class DuplicateAbsorbed(EventData, frozen=True):
     """The full attempt to capture a memory that was already there.
 
     If the first capture becomes void, the attempt takes its place.
@@ -74,7 +74,7 @@ class DuplicateAbsorbed(Event, frozen=True):
     admission: Code = ""
 
 
-class MemoryPromoted(Event, frozen=True):
+class MemoryPromoted(EventData, frozen=True):
     """A candidate is active from here."""
 
     traits = Traits("reversible")
@@ -82,7 +82,7 @@ class MemoryPromoted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryRejected(Event, frozen=True):
+class MemoryRejected(EventData, frozen=True):
     """A candidate was rejected; ``rule`` names the rule if a policy let it expire."""
 
     traits = Traits("reversible")
@@ -91,7 +91,7 @@ class MemoryRejected(Event, frozen=True):
     rule: Code = ""
 
 
-class MemoryReinforced(Event, frozen=True):
+class MemoryReinforced(EventData, frozen=True):
     """A reinforcement: the evidence (interaction, matcher), and the rule with its delta.
 
     The resulting confidence is folded, never stored, for an undo of an earlier reinforcement would make it untrue. The confidence
@@ -108,7 +108,7 @@ class MemoryReinforced(Event, frozen=True):
     echo: bool = False
 
 
-class ConfidenceAdjusted(Event, frozen=True):
+class ConfidenceAdjusted(EventData, frozen=True):
     """The confidence was set by hand."""
 
     traits = Traits("reversible")
@@ -118,7 +118,7 @@ class ConfidenceAdjusted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryRevised(Event, frozen=True):
+class MemoryRevised(EventData, frozen=True):
     """The memory has another wording from here."""
 
     traits = Traits("reversible")
@@ -127,7 +127,7 @@ class MemoryRevised(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryRetagged(Event, frozen=True):
+class MemoryRetagged(EventData, frozen=True):
     """Tags that were added and removed, and metadata that was set or, by its keys, ``unset``."""
 
     traits = Traits("reversible")
@@ -138,7 +138,7 @@ class MemoryRetagged(Event, frozen=True):
     unset: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
 
 
-class ValidityChanged(Event, frozen=True):
+class ValidityChanged(EventData, frozen=True):
     """The memory's new time of validity; without ``valid_from`` its beginning stays."""
 
     traits = Traits("reversible")
@@ -148,7 +148,7 @@ class ValidityChanged(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemorySuperseded(Event, frozen=True):
+class MemorySuperseded(EventData, frozen=True):
     """Another memory, ``by``, took the place of this memory.
 
     ``by`` is missing only if a policy let the memory expire; ``rule`` then names the rule. The memory held up to ``valid_to``, or
@@ -163,7 +163,7 @@ class MemorySuperseded(Event, frozen=True):
     rule: Code | None = None
 
 
-class MemoryInvalidated(Event, frozen=True):
+class MemoryInvalidated(EventData, frozen=True):
     """The memory was wrong."""
 
     traits = Traits("reversible")
@@ -171,7 +171,7 @@ class MemoryInvalidated(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryRetracted(Event, frozen=True):
+class MemoryRetracted(EventData, frozen=True):
     """The memory is no longer used, without a judgement on its truth."""
 
     traits = Traits("reversible")
@@ -179,7 +179,7 @@ class MemoryRetracted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryRestored(Event, frozen=True):
+class MemoryRestored(EventData, frozen=True):
     """The memory returns to its status before, which the fold knows, for the event that hid the memory may be void by then."""
 
     traits = Traits("reversible")
@@ -187,7 +187,7 @@ class MemoryRestored(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MemoryQuarantined(Event, frozen=True):
+class MemoryQuarantined(EventData, frozen=True):
     """The memory is kept out of recall, by hand or because of a ``scanner``'s finding."""
 
     traits = Traits("reversible")
@@ -197,7 +197,7 @@ class MemoryQuarantined(Event, frozen=True):
     scanner: Code = ""
 
 
-class MemoryReleased(Event, frozen=True):
+class MemoryReleased(EventData, frozen=True):
     """The quarantine of a memory ends, by hand or because a later ``scanner`` finds nothing."""
 
     traits = Traits("reversible")
@@ -206,7 +206,7 @@ class MemoryReleased(Event, frozen=True):
     scanner: Code = ""
 
 
-class RelationAdded(Event, frozen=True):
+class RelationAdded(EventData, frozen=True):
     """The memory states that ``subject`` stands in ``relation`` to ``object``.
 
     The relation holds while the memory holds, or in the time given here.
@@ -221,7 +221,7 @@ class RelationAdded(Event, frozen=True):
     valid_to: Time | None = None
 
 
-class RelationRemoved(Event, frozen=True):
+class RelationRemoved(EventData, frozen=True):
     """The memory no longer states a relation; ``by`` is the memory whose relation replaced it.
 
     ``added`` is the position of the last RelationAdded with the relation: it identifies the relation once its words are erased.

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits
+from ledger.domain.events.base import Code, EventData, Id, Ref, Text, Traits
 
 
-class MergeProposed(Event, frozen=True):
+class MergeProposed(EventData, frozen=True):
     """A proposal to merge near duplicates, with the least ``similarity`` of two of them, in millionths, by a ``rule``.
 
     ``content`` is the wording of the one memory.
@@ -20,7 +20,7 @@ class MergeProposed(Event, frozen=True):
     model: Text | None = ""
 
 
-class MemoriesMerged(Event, frozen=True):
+class MemoriesMerged(EventData, frozen=True):
     """A merge: ``memory`` supersedes ``memories``, in the same append."""
 
     traits = Traits("reversible", begins="merge", whole=True)
@@ -31,7 +31,7 @@ class MemoriesMerged(Event, frozen=True):
     reason: Text | None = ""
 
 
-class MergeRejected(Event, frozen=True):
+class MergeRejected(EventData, frozen=True):
     """A rejection: the memories are not the same, and are not proposed again."""
 
     traits = Traits("reversible")
@@ -39,7 +39,7 @@ class MergeRejected(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ConflictFound(Event, frozen=True):
+class ConflictFound(EventData, frozen=True):
     """A conflict: active memories that give an ``attribute`` ``values`` that cannot all be true at the same time."""
 
     traits = Traits("reversible", begins="conflict")
@@ -50,7 +50,7 @@ class ConflictFound(Event, frozen=True):
     rule: Code
 
 
-class ConflictResolved(Event, frozen=True):
+class ConflictResolved(EventData, frozen=True):
     """A person's decision on a conflict: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
 
     traits = Traits("reversible", whole=True)

@@ -4,17 +4,17 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits, Use
+from ledger.domain.events.base import Code, EventData, Id, Ref, Text, Time, Traits, Use
 
 
-class Evidence(Struct, frozen=True):
+class EvidenceSource(Struct, frozen=True):
     """A source that supports an observation, and when the source was true in the world."""
 
     source: Annotated[Id, Ref("cites", needs="any")]
     at: Time
 
 
-class ObservationFormed(Event, frozen=True):
+class ObservationFormed(EventData, frozen=True):
     """A text that states what several sources have in common.
 
     ``written_from`` are the sources of the wording: without any of them the wording is stale. ``rule`` is the rule of the
@@ -33,13 +33,13 @@ class ObservationFormed(Event, frozen=True):
     confidence: int
     rule: Code
     consolidator: Code
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceSource, ...]
     written_from: Annotated[tuple[Id, ...], Ref("cites")] = ()
     tags: tuple[Text, ...] | None = ()
     reason: Text | None = ""
 
 
-class ObservationRevised(Event, frozen=True):
+class ObservationRevised(EventData, frozen=True):
     """Another wording; ``why`` is "redundant" (better said), "state_change", "resolve" or "curated".
 
     Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
@@ -56,16 +56,16 @@ class ObservationRevised(Event, frozen=True):
     reason: Text | None = ""
 
 
-class EvidenceAdded(Event, frozen=True):
+class EvidenceAdded(EventData, frozen=True):
     """More sources of an observation."""
 
     traits = Traits("reversible", falls_with_cause=False)
 
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvidenceSource, ...]
     consolidator: Code
 
 
-class EvidenceWithdrawn(Event, frozen=True):
+class EvidenceWithdrawn(EventData, frozen=True):
     """Sources that no longer support the observation; ``why`` is "asked" or "contradicted"."""
 
     traits = Traits("reversible")
@@ -75,7 +75,7 @@ class EvidenceWithdrawn(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ObservationMarkedStale(Event, frozen=True):
+class ObservationMarkedStale(EventData, frozen=True):
     """A wording that no longer matches its sources; the observation is not recalled until it is refreshed or revised."""
 
     traits = Traits("reversible")
@@ -84,7 +84,7 @@ class ObservationMarkedStale(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ObservationRefreshed(Event, frozen=True):
+class ObservationRefreshed(EventData, frozen=True):
     """A stale wording that was found to match the present sources."""
 
     traits = Traits("reversible")
@@ -93,7 +93,7 @@ class ObservationRefreshed(Event, frozen=True):
     consolidator: Code
 
 
-class ObservationRetracted(Event, frozen=True):
+class ObservationRetracted(EventData, frozen=True):
     """The end of an observation; ``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
 
     traits = Traits("reversible")
@@ -103,7 +103,7 @@ class ObservationRetracted(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ObservationRestored(Event, frozen=True):
+class ObservationRestored(EventData, frozen=True):
     """A retracted observation is active again."""
 
     traits = Traits("reversible")

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits, Use
+from ledger.domain.events.base import Code, EventData, Id, Ref, Text, Traits, Use
 
 
-class ProjectRegistered(Event, frozen=True):
+class ProjectRegistered(EventData, frozen=True):
     """A project begins, under its name."""
 
     traits = Traits("name", begins="project")
@@ -14,7 +14,7 @@ class ProjectRegistered(Event, frozen=True):
     description: Text | None = ""
 
 
-class ProjectDescribed(Event, frozen=True):
+class ProjectDescribed(EventData, frozen=True):
     """A description of a project that began without one."""
 
     traits = Traits("reversible")
@@ -22,7 +22,7 @@ class ProjectDescribed(Event, frozen=True):
     description: Text | None
 
 
-class ProjectAliasAdded(Event, frozen=True):
+class ProjectAliasAdded(EventData, frozen=True):
     """Another name of the project."""
 
     traits = Traits("reversible", governs="project")
@@ -30,7 +30,7 @@ class ProjectAliasAdded(Event, frozen=True):
     alias: Annotated[Text | None, Use("name")]
 
 
-class ProjectStateSet(Event, frozen=True):
+class ProjectStateSet(EventData, frozen=True):
     """A person's statement about a project; it replaces the statement of the same category and name."""
 
     traits = Traits("reversible", quarantined_as="state")
@@ -41,7 +41,7 @@ class ProjectStateSet(Event, frozen=True):
     source: Text | None = ""
 
 
-class ProjectJoined(Event, frozen=True):
+class ProjectJoined(EventData, frozen=True):
     """From here everything of ``project`` is found under this project, and the names of ``project`` are names of this project.
 
     Earlier events keep the project they were written with, so that an undo has only this event to undo.
@@ -53,7 +53,7 @@ class ProjectJoined(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ProjectStateInvalidated(Event, frozen=True):
+class ProjectStateInvalidated(EventData, frozen=True):
     """The statement under this category and name no longer counts."""
 
     traits = Traits("reversible")

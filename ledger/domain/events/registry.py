@@ -10,15 +10,15 @@ from typing import Any, get_args
 from msgspec import Meta, Struct
 
 from ledger.domain.events import document, interaction, ledger, memory, merge, observation, project, session, value
-from ledger.domain.events.base import Event, Ref, Role, Use
+from ledger.domain.events.base import EventData, Ref, Role, Use
 
 STREAMS = (ledger, project, session, document, interaction, memory, merge, observation, value)
 
-TYPES: dict[str, type[Event]] = {
+TYPES: dict[str, type[EventData]] = {
     name: kind
     for stream in STREAMS
     for name, kind in vars(stream).items()
-    if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
+    if isinstance(kind, type) and issubclass(kind, EventData) and kind is not EventData
 }
 
 
@@ -54,14 +54,14 @@ def _string_kind(hint: object) -> str | None:
     return "text" if "text" in kinds else min(kinds, default=None)
 
 
-def used_as(use: str) -> dict[type[Event], tuple[str, ...]]:
+def used_as(use: str) -> dict[type[EventData], tuple[str, ...]]:
     """Return the events that have a text with this use, each with the names of its fields of that use."""
     return dict(_uses().get(use, {}))
 
 
 @cache
-def _uses() -> dict[str, dict[type[Event], tuple[str, ...]]]:
-    uses: dict[str, dict[type[Event], tuple[str, ...]]] = {}
+def _uses() -> dict[str, dict[type[EventData], tuple[str, ...]]]:
+    uses: dict[str, dict[type[EventData], tuple[str, ...]]] = {}
     for kind in TYPES.values():
         for name, hint in _hints(kind).items():
             for use in (declared.use for declared in getattr(hint, "__metadata__", ()) if isinstance(declared, Use)):
@@ -87,7 +87,7 @@ def of(**traits: object) -> tuple[type[Any], ...]:
     return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in traits.items()))
 
 
-def _has(kind: type[Event], name: str, accepted: object) -> bool:
+def _has(kind: type[EventData], name: str, accepted: object) -> bool:
     return getattr(kind.traits, name) in (accepted if isinstance(accepted, tuple) else (accepted,))
 
 
@@ -125,9 +125,9 @@ def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator
         yield from _ids_under(part, path, ref)
 
 
-def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
+def ids_in(data: EventData, role: Role, needs: str | None = None) -> Iterator[str]:
     """Return the ids of an event that have this role; with ``needs``, only ids of which the event needs "any" or "all"."""
-    for field in id_fields(type(data)) if isinstance(data, Event) else ():
+    for field in id_fields(type(data)) if isinstance(data, EventData) else ():
         if field.ref is not None and field.ref.role == role and needs in (None, field.ref.needs):
             yield from _values(data, field.path)
 

@@ -12,7 +12,7 @@ from ledger.domain.events.base import (
     Body,
     Code,
     Dropped,
-    Event,
+    EventData,
     Id,
     Json,
     Ranges,
@@ -24,7 +24,7 @@ from ledger.domain.events.base import (
 )
 
 
-class SessionOpened(Event, frozen=True):
+class SessionOpened(EventData, frozen=True):
     """A session begins, under its name."""
 
     traits = Traits("name", begins="session")
@@ -32,7 +32,7 @@ class SessionOpened(Event, frozen=True):
     name: Annotated[Text | None, Use("name")]
 
 
-class SessionAliasAdded(Event, frozen=True):
+class SessionAliasAdded(EventData, frozen=True):
     """Another name of the session.
 
     With ``to``, the session gives the name up to that session, whose history the name means from here.
@@ -44,7 +44,7 @@ class SessionAliasAdded(Event, frozen=True):
     to: Annotated[Id | None, Ref("about")] = None
 
 
-class MessageAppended(Event, frozen=True):
+class MessageAppended(EventData, frozen=True):
     """A message of the conversation, known by the position of this event.
 
     ``parts`` lists everything besides ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is the index of the
@@ -70,7 +70,7 @@ class MessageAppended(Event, frozen=True):
     metadata: Annotated[Json, Use("material")] = NOTHING
 
 
-class MessageRepaired(Event, frozen=True):
+class MessageRepaired(EventData, frozen=True):
     """Fields that the message at ``message`` was recorded without; a missing field stays as it is.
 
     ``extra`` is that of the message and of all its parts, and ``metadata`` is the whole metadata.
@@ -86,7 +86,7 @@ class MessageRepaired(Event, frozen=True):
     metadata: Json = NOTHING
 
 
-class MessagesHidden(Event, frozen=True):
+class MessagesHidden(EventData, frozen=True):
     """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
 
     ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
@@ -100,7 +100,7 @@ class MessagesHidden(Event, frozen=True):
     tokens: int
 
 
-class AbstractSet(Event, frozen=True):
+class AbstractSet(EventData, frozen=True):
     """A person's summary of the session as a whole; "" for none."""
 
     traits = Traits("reversible", quarantined_as="summary")
@@ -108,7 +108,7 @@ class AbstractSet(Event, frozen=True):
     content: Annotated[Body | None, Use("material")]
 
 
-class SummaryCreated(Event, frozen=True):
+class SummaryCreated(EventData, frozen=True):
     """A summary of ``ranges`` of the session's messages, written from the messages or from other ``summaries``, in their order.
 
     ``kind`` is "leaf" or "condensed". ``level`` is the way it was made: "normal", "aggressive", or "fallback" (the beginning of
@@ -140,7 +140,7 @@ class SummaryCreated(Event, frozen=True):
     replaces: Annotated[Id | None, Ref("replaces")] = None
 
 
-class ContextReplaced(Event, frozen=True):
+class ContextReplaced(EventData, frozen=True):
     """From here the summary stands in the window for its messages, and for these ``summaries``, which leave the window."""
 
     traits = Traits("reversible")
@@ -149,7 +149,7 @@ class ContextReplaced(Event, frozen=True):
     summaries: Annotated[tuple[Id, ...], Ref("part")] = ()
 
 
-class SummaryInvalidated(Event, frozen=True):
+class SummaryInvalidated(EventData, frozen=True):
     """These summaries no longer stand for anything; the ``returned`` summaries they were written from are in the window again.
 
     ``why`` is "asked", "hidden" (some of their messages are) or "rewritten".
@@ -163,7 +163,7 @@ class SummaryInvalidated(Event, frozen=True):
     reason: Text | None = ""
 
 
-class SummaryRestored(Event, frozen=True):
+class SummaryRestored(EventData, frozen=True):
     """An invalidated summary is in the window again with ``summaries``; the summaries it was written from leave the window."""
 
     traits = Traits("reversible")
@@ -173,7 +173,7 @@ class SummaryRestored(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ExtractionCursorMoved(Event, frozen=True):
+class ExtractionCursorMoved(EventData, frozen=True):
     """The session's messages after ``since`` up to ``to`` (positions) were searched for memories.
 
     ``why`` is "extracted", "empty", "not_salient", "skipped" (the messages belong to another session too) or "asked". ``kept``
@@ -191,7 +191,7 @@ class ExtractionCursorMoved(Event, frozen=True):
     parent: Annotated[Id | None, Ref("about")] = None
 
 
-class CompactionSkipped(Event, frozen=True):
+class CompactionSkipped(EventData, frozen=True):
     """A compaction that began and had no result: the reason, and the kind of error if there was one."""
 
     traits = Traits("inert")
@@ -221,7 +221,7 @@ class Shortened(Struct, frozen=True):
     tokens: int
 
 
-class WindowAssembled(Event, frozen=True):
+class WindowAssembled(EventData, frozen=True):
     """The window that a session gave to a model at the log position ``seen``.
 
     It has the messages (ranges of positions), the summaries, and the recall (the id of its RecallDelivered) that was woven in.

@@ -1,9 +1,9 @@
 """The events of a keyed value: registered, so that a log with them can be read; no command appends them yet."""
 
-from ledger.domain.events.base import Body, Code, Event, Text, Time, Traits
+from ledger.domain.events.base import Body, Code, EventData, Text, Time, Traits
 
 
-class ValuePut(Event, frozen=True):
+class ValuePut(EventData, frozen=True):
     """A value under a name, from here and whole.
 
     The first event of a value has its ``namespace`` and ``name``; later events may leave them out. ``type`` is "json" or "text".
@@ -19,7 +19,7 @@ class ValuePut(Event, frozen=True):
     expires_at: Time | None = None
 
 
-class ValueMoved(Event, frozen=True):
+class ValueMoved(EventData, frozen=True):
     """The value has another name from here."""
 
     traits = Traits("reversible")
@@ -29,7 +29,7 @@ class ValueMoved(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ValueRemoved(Event, frozen=True):
+class ValueRemoved(EventData, frozen=True):
     """The value is no longer returned."""
 
     traits = Traits("reversible")
@@ -37,7 +37,7 @@ class ValueRemoved(Event, frozen=True):
     reason: Text | None = ""
 
 
-class ValueRestored(Event, frozen=True):
+class ValueRestored(EventData, frozen=True):
     """A removed value is returned again, under the name that it had."""
 
     traits = Traits("reversible")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ledger.answers import Window as Window
     from ledger.api import Ledger as Ledger
     from ledger.api import PastLedger as PastLedger
+    from ledger.core.settings import Settings as Settings
     from ledger.documents.answers import Chunk as Chunk
     from ledger.documents.answers import Document as Document
     from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import SuspendedError as SuspendedError
     from ledger.domain.errors import UnknownEventError as UnknownEventError
-    from ledger.engine.settings import Settings as Settings
     from ledger.observations.answers import Observation as Observation
     from ledger.sessions.api import Session as Session
     from ledger.types import Page as Page
@@ -85,7 +85,7 @@ _HOMES = dict.fromkeys(_ANSWERS, "ledger.answers") | {
     "Projection": "projections.core.own",
     "Row": "projections.core.own",
     "Session": "ledger.sessions.api",
-    "Settings": "ledger.engine.settings",
+    "Settings": "ledger.core.settings",
 }
 
 __all__ = [

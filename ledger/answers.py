@@ -9,36 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
+from ledger.core.answer import Answer, answer_of
 from ledger.documents.answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain import metadata as pairs_of
-from ledger.domain import policy
 from ledger.domain.ids import shortened
 from ledger.domain.late import names_of
 from ledger.domain.times import moment
-from ledger.engine.answer import Answer, answer_of
 from ledger.observations.answers import Evidence, Observation, Wording
+from ledger.policy import rules as policy
 
 if TYPE_CHECKING:
-    from ledger.domain.events import AnyEvent, EventData, Unknown
-    from ledger.domain.interaction import InteractionState as InteractionState
-    from ledger.domain.memory import Edge
-    from ledger.domain.memory import MemoryState as MemoryState
-    from ledger.domain.window import WindowItem as WindowItem
+    from ledger.events import AnyEvent, EventData, Unknown
     from ledger.extraction.answers import Added as Added
     from ledger.extraction.answers import Noted as Noted
     from ledger.guards.answers import Quarantined as Quarantined
     from ledger.guards.answers import ScanReport as ScanReport
-    from ledger.language.models import ModelCall as ModelCall
-    from ledger.merges.answers import Conflict as Conflict
-    from ledger.merges.answers import ConflictReport as ConflictReport
-    from ledger.merges.answers import Merge as Merge
-    from ledger.merges.answers import MergeReport as MergeReport
+    from ledger.interactions.rules import InteractionState as InteractionState
+    from ledger.memories.rules import Edge
+    from ledger.memories.rules import MemoryState as MemoryState
+    from ledger.models.models import ModelCall as ModelCall
     from ledger.observations.answers import ConsolidationReport as ConsolidationReport
     from ledger.observations.answers import WithdrawalReport as WithdrawalReport
     from ledger.projections.answers import OwnProjection as OwnProjection
     from ledger.recall.packs import Item as Item
     from ledger.recall.packs import Pack as Pack
+    from ledger.review.answers import Conflict as Conflict
+    from ledger.review.answers import ConflictReport as ConflictReport
+    from ledger.review.answers import Merge as Merge
+    from ledger.review.answers import MergeReport as MergeReport
     from ledger.sessions.answers import CompactionReport as CompactionReport
     from ledger.sessions.answers import HistoryChange as HistoryChange
     from ledger.sessions.answers import Message as Message
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from ledger.sessions.answers import Summary as Summary
     from ledger.sessions.assembled import Window as Window
     from ledger.sessions.diagram import SummaryGraph as SummaryGraph
+    from ledger.sessions.rules.window import WindowItem as WindowItem
     from ledger.sessions.search_answers import Expansion as Expansion
     from ledger.sessions.search_answers import Hit as Hit
     from ledger.sessions.search_answers import Hits as Hits
@@ -409,7 +409,7 @@ class Blame(Answer, frozen=True, kw_only=True):
 
 class LogEntry(Answer, frozen=True, gc=False):  # fields by place: whoever scans a log makes many
     """One event as the log has it: its place, who recorded it and how, and its ``data``, a struct of
-    ``ledger.domain.events`` with its texts in full (``Unknown`` for an event of a newer version).
+    ``ledger.events`` with its texts in full (``Unknown`` for an event of a newer version).
 
     ``project`` and ``session`` are ids. ``version`` counts the events of the subject. What was undone is there too, with
     ``in_effect`` false, and an erased text is None.
@@ -1129,19 +1129,19 @@ def _differs(before: Memory, after: Memory) -> bool:
 _HOMES = {
     "Added": "ledger.extraction.answers",
     "CompactionReport": "ledger.sessions.answers",
-    "Conflict": "ledger.merges.answers",
-    "ConflictReport": "ledger.merges.answers",
+    "Conflict": "ledger.review.answers",
+    "ConflictReport": "ledger.review.answers",
     "ConsolidationReport": "ledger.observations.answers",
     "Expansion": "ledger.sessions.search_answers",
     "HistoryChange": "ledger.sessions.answers",
     "Hit": "ledger.sessions.search_answers",
     "Hits": "ledger.sessions.search_answers",
     "Item": "ledger.recall.packs",
-    "Merge": "ledger.merges.answers",
-    "MergeReport": "ledger.merges.answers",
+    "Merge": "ledger.review.answers",
+    "MergeReport": "ledger.review.answers",
     "OwnProjection": "ledger.projections.answers",
     "Message": "ledger.sessions.answers",
-    "ModelCall": "ledger.language.models",
+    "ModelCall": "ledger.models.models",
     "Noted": "ledger.extraction.answers",
     "Pack": "ledger.recall.packs",
     "Quarantined": "ledger.guards.answers",
@@ -1150,7 +1150,7 @@ _HOMES = {
     "Summary": "ledger.sessions.answers",
     "SummaryGraph": "ledger.sessions.diagram",
     "Window": "ledger.sessions.assembled",
-    "WindowItem": "ledger.domain.window",
+    "WindowItem": "ledger.sessions.rules.window",
     "WithdrawalReport": "ledger.observations.answers",
 }
 

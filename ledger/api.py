@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from ledger import answers
+from ledger.core.answer import Answer
+from ledger.core.area import Area, callback
+from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import flags, plural
-from ledger.engine.answer import Answer
-from ledger.engine.area import Area, callback
-from ledger.engine.paging import LIMIT, found, page
 from ledger.types import (
     Cancel,
     Channel,
@@ -42,10 +42,10 @@ from ledger.types import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ledger.conflicts.api import Conflicts, ConflictsRead
+    from ledger.care.api import Maintenance, MaintenanceRead
+    from ledger.core.past import PastEngine
+    from ledger.core.settings import Settings
     from ledger.documents.api import Documents, DocumentsRead
-    from ledger.engine.past import PastEngine
-    from ledger.engine.settings import Settings
     from ledger.erasure.api import Erasures, Holds
     from ledger.graph.api import Relations, RelationsRead
     from ledger.guards.api import Guards, GuardsRead
@@ -53,18 +53,18 @@ if TYPE_CHECKING:
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.jobs.api import Jobs
-    from ledger.maintenance.api import Maintenance, MaintenanceRead
+    from ledger.log.paths import StrPath
     from ledger.memories.api import Memories, MemoriesRead
-    from ledger.merges.api import Merges, MergesRead
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
-    from ledger.policies.api import UserPolicy, UserPolicyRead
+    from ledger.policy.api import UserPolicy, UserPolicyRead
     from ledger.projections.api import ProjectionsRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
+    from ledger.review.conflicts.api import Conflicts, ConflictsRead
+    from ledger.review.merges.api import Merges, MergesRead
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
-    from ledger.store.paths import StrPath
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
     from projections.core.own import Projection
@@ -78,7 +78,7 @@ class LedgerRead(Area):
     if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
 
         def __getattr__(self, name: str) -> object:
-            from ledger.engine import other_names
+            from ledger.core import other_names
 
             raise other_names.attribute_error(self, name)
 
@@ -258,7 +258,7 @@ class LedgerRead(Area):
                 or asks what keeps no past; ``every_user`` where a user is named.
             SuspendedError: It reads a projection that is suspended.
         """
-        from ledger.engine import questions
+        from ledger.core import questions
 
         flags(every_user=every_user)
         if every_user and self._scope.names_user:
@@ -311,14 +311,14 @@ class LedgerRead(Area):
     @property
     def conflicts(self) -> ConflictsRead:
         """Find memories that cannot all be true, and decide."""
-        from ledger.conflicts.api import ConflictsRead
+        from ledger.review.conflicts.api import ConflictsRead
 
         return ConflictsRead(self._engine, self._scope)
 
     @property
     def merges(self) -> MergesRead:
         """Find memories that say nearly the same, and make them one."""
-        from ledger.merges.api import MergesRead
+        from ledger.review.merges.api import MergesRead
 
         return MergesRead(self._engine, self._scope)
 
@@ -360,7 +360,7 @@ class LedgerRead(Area):
     @property
     def policy(self) -> UserPolicyRead:
         """Read the parameters of the user's memory."""
-        from ledger.policies.api import UserPolicyRead
+        from ledger.policy.api import UserPolicyRead
 
         return UserPolicyRead(self._engine, self._scope)
 
@@ -381,7 +381,7 @@ class LedgerRead(Area):
     @property
     def maintenance(self) -> MaintenanceRead:
         """Read numbers of the ledger."""
-        from ledger.maintenance.api import MaintenanceRead
+        from ledger.care.api import MaintenanceRead
 
         return MaintenanceRead(self._engine, self._scope)
 
@@ -448,8 +448,8 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
-        from ledger.maintenance.opening import open_engine
-        from ledger.store.paths import check_finished
+        from ledger.care.opening import open_engine
+        from ledger.log.paths import check_finished
 
         flags(readonly=readonly, create=create)
         if not readonly:
@@ -493,9 +493,9 @@ class Ledger(LedgerRead):
             clock: Gives the time.
             random: Gives so many random bytes.
         """
-        from ledger.engine.work import now, system_random
-        from ledger.maintenance.opening import open_engine
-        from ledger.maintenance.temporary import in_private_folder
+        from ledger.care.opening import open_engine
+        from ledger.care.temporary import in_private_folder
+        from ledger.core.work import now, system_random
 
         begin = partial(
             open_engine,
@@ -522,7 +522,7 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: There is no file.
         """
-        from ledger.maintenance import doctor
+        from ledger.care import doctor
 
         return doctor.examine(path, progress=callback(progress))
 
@@ -539,7 +539,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or the source is no export.
             StorageError: The export is damaged.
         """
-        from ledger.maintenance import opening
+        from ledger.care import opening
 
         opening.import_log(source, path, progress=callback(progress))
 
@@ -565,7 +565,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or a certificate is none of this ledger's.
             StorageError: The backup is damaged; the message names the first position that is wrong.
         """
-        from ledger.maintenance import backing_up
+        from ledger.care import backing_up
 
         return backing_up.recover(
             backup, path, certificates=plural("certificates", certificates), progress=callback(progress)
@@ -604,7 +604,7 @@ class Ledger(LedgerRead):
             RejectedError: A position that the log does not have; a time in the future, before the first event, without offset.
             NotFoundError: No event has this id.
         """
-        from ledger.engine import past
+        from ledger.core import past
 
         return PastLedger(past.at(self._engine, moment, valid_at), self._scope)
 
@@ -642,8 +642,8 @@ class Ledger(LedgerRead):
             NotFoundError: Nothing up to that moment is named by ``without``.
             StorageError: The log is damaged, or the disk is full.
         """
-        from ledger.engine.stopping import Stopping
-        from ledger.maintenance import replaying
+        from ledger.care import replaying
+        from ledger.core.stopping import Stopping
 
         return replaying.replay(
             self._engine,
@@ -1062,7 +1062,7 @@ class Ledger(LedgerRead):
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
-        from ledger.history import undoing
+        from ledger.undo import undoing
 
         asker = self._scope.asker(options)
         return undoing.undo(self._engine, asker, target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run)
@@ -1081,7 +1081,7 @@ class Ledger(LedgerRead):
         Args:
             target: The undone command, or the undo: its id, or the position or id of one of its events.
         """
-        from ledger.history import undoing
+        from ledger.undo import undoing
 
         return undoing.redo(
             self._engine, self._scope.asker(options), target, reason, exclusive=exclusive, dry_run=dry_run
@@ -1123,7 +1123,7 @@ class Ledger(LedgerRead):
             AmbiguousIdError: Several ids begin so.
             ConflictError: Inside a batch, or others write about the same all the time.
         """
-        from ledger.engine.stopping import Stopping
+        from ledger.core.stopping import Stopping
         from ledger.erasure import erasing
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
@@ -1269,14 +1269,14 @@ class Ledger(LedgerRead):
     @property
     def conflicts(self) -> Conflicts:
         """Find memories that cannot all be true, and decide."""
-        from ledger.conflicts.api import Conflicts
+        from ledger.review.conflicts.api import Conflicts
 
         return Conflicts(self._engine, self._scope)
 
     @property
     def merges(self) -> Merges:
         """Find memories that say nearly the same, and make them one."""
-        from ledger.merges.api import Merges
+        from ledger.review.merges.api import Merges
 
         return Merges(self._engine, self._scope)
 
@@ -1332,7 +1332,7 @@ class Ledger(LedgerRead):
     @property
     def policy(self) -> UserPolicy:
         """Read and change the parameters of the user's memory."""
-        from ledger.policies.api import UserPolicy
+        from ledger.policy.api import UserPolicy
 
         return UserPolicy(self._engine, self._scope)
 
@@ -1360,7 +1360,7 @@ class Ledger(LedgerRead):
     @property
     def maintenance(self) -> Maintenance:
         """Look after the file: numbers, rebuild, backup, export."""
-        from ledger.maintenance.api import Maintenance
+        from ledger.care.api import Maintenance
 
         return Maintenance(self._engine, self._scope)
 

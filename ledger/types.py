@@ -13,13 +13,13 @@ from ledger.domain.late import names_of
 
 if TYPE_CHECKING:
     from ledger.guards.guarding import Scanner as Scanner
-    from ledger.language.port import Model as Model
-    from ledger.language.port import ModelAnswer as ModelAnswer
-    from ledger.language.port import ModelLike as ModelLike
-    from ledger.language.port import ModelRequest as ModelRequest
-    from ledger.language.port import Summarizer as Summarizer
-    from ledger.language.port import SummarizerLike as SummarizerLike
-    from ledger.language.port import SummaryRequest as SummaryRequest
+    from ledger.models.port import Model as Model
+    from ledger.models.port import ModelAnswer as ModelAnswer
+    from ledger.models.port import ModelLike as ModelLike
+    from ledger.models.port import ModelRequest as ModelRequest
+    from ledger.models.port import Summarizer as Summarizer
+    from ledger.models.port import SummarizerLike as SummarizerLike
+    from ledger.models.port import SummaryRequest as SummaryRequest
     from ledger.vectors.embedders import Embedder as Embedder
     from ledger.vectors.embedders import EmbedderLike as EmbedderLike
     from projections.core.own import Change as Change
@@ -259,15 +259,15 @@ _HOMES = {
     "Change": "projections.core.own",
     "Embedder": "ledger.vectors.embedders",
     "EmbedderLike": "ledger.vectors.embedders",
-    "Model": "ledger.language.port",
-    "ModelAnswer": "ledger.language.port",
-    "ModelLike": "ledger.language.port",
-    "ModelRequest": "ledger.language.port",
+    "Model": "ledger.models.port",
+    "ModelAnswer": "ledger.models.port",
+    "ModelLike": "ledger.models.port",
+    "ModelRequest": "ledger.models.port",
     "Rows": "projections.core.own",
     "Scanner": "ledger.guards.guarding",
-    "Summarizer": "ledger.language.port",
-    "SummarizerLike": "ledger.language.port",
-    "SummaryRequest": "ledger.language.port",
+    "Summarizer": "ledger.models.port",
+    "SummarizerLike": "ledger.models.port",
+    "SummaryRequest": "ledger.models.port",
 }
 
 

@@ -19,10 +19,10 @@ from hypothesis import settings
 from places import ROOT
 
 from ledger import Ledger
+from ledger.core.log_reading import FoldReading
 from ledger.doors import pytest_plugin
 from ledger.doors.pytest_plugin import Clock as Clock
-from ledger.engine.log_reading import FoldReading
-from ledger.store.sqlite_files import SCHEMA
+from ledger.log.sqlite_files import SCHEMA
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_tables
 from projections.core.sqlite import SQLiteRows

@@ -9,8 +9,8 @@ import probe
 from absence import absent
 
 from ledger import Ledger
-from ledger.domain.window import CONDENSED, LEAF
 from ledger.sessions import writing
+from ledger.sessions.rules.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import SummarySources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate

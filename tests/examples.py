@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from ledger.domain import events as e
-from ledger.domain.document import DocumentState
-from ledger.domain.interaction import Denial, InteractionState
-from ledger.domain.memory import Edge, MemoryState
-from ledger.domain.project import JoinedProject, ProjectState, TrustedEntry
-from ledger.domain.session import SessionState
+from ledger import events as e
+from ledger.documents.rules import DocumentState
+from ledger.interactions.rules import Denial, InteractionState
+from ledger.memories.rules import Edge, MemoryState
+from ledger.projects.rules import JoinedProject, ProjectState, TrustedEntry
+from ledger.sessions.rules.session import SessionState
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
 DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from ledger.domain import agreement, matching
-from ledger.domain.clauses import NONE, Clause
-from ledger.domain.matching import Response
+from ledger.english import agreement, matching
+from ledger.english.clauses import NONE, Clause
+from ledger.english.matching import Response
 
 Best = tuple[frozenset[str], frozenset[str], str]
 

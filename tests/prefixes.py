@@ -10,7 +10,7 @@ import probe
 from places import QUICK
 
 from ledger import Ledger
-from ledger.store.event_store import EventStore
+from ledger.log.event_store import EventStore
 from projections.core import as_of
 from projections.core.rows import CURRENT, Table
 

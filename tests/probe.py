@@ -44,14 +44,14 @@ def default(ledger: Any) -> Any:
 
 def who(**given: str) -> Any:
     """Whoever gives a command: ``user``, ``actor``, ``client``, ``channel``, ``agent``."""
-    from ledger.engine.who import Who
+    from ledger.core.who import Who
 
     return Who(**given)  # type: ignore[arg-type]
 
 
 def event_data(connection: Any, position: int) -> Any:
     """What an event of the log says, on the connection of ``read``."""
-    from ledger.engine.snapshot import event_data
+    from ledger.core.snapshot import event_data
 
     return event_data(connection, position)
 
@@ -81,7 +81,7 @@ def session(session: Any) -> Any:
 
 def rebuild(ledger: Any, progress: Any = None) -> Any:
     """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
-    from ledger.maintenance import rebuilding
+    from ledger.care import rebuilding
 
     return rebuilding.rebuild(inside(ledger), progress=progress)
 
@@ -89,4 +89,4 @@ def rebuild(ledger: Any, progress: Any = None) -> Any:
 def begin_with(patch: Any, **least: int) -> None:
     """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
     for name, number in least.items():
-        patch.setattr(f"ledger.maintenance.opening.{name}", number)
+        patch.setattr(f"ledger.care.opening.{name}", number)

@@ -9,7 +9,7 @@ import probe
 from conftest import folded_from_zero
 
 from ledger import Ledger
-from ledger.store.integrity import check_chain
+from ledger.log.integrity import check_chain
 
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
 

@@ -8,10 +8,10 @@ from typing import Any
 import probe
 
 from ledger import Ledger
-from ledger.domain.events import ContextReplaced, EventData, MessageAppended, SummaryCreated, SummaryInvalidated
+from ledger.core.work import Work
 from ledger.domain.ids import subject_id
-from ledger.engine.work import Work
-from ledger.language.port import SummaryRequest
+from ledger.events import ContextReplaced, EventData, MessageAppended, SummaryCreated, SummaryInvalidated
+from ledger.models.port import SummaryRequest
 from ledger.sessions import writing
 from projections.views import sessions, summaries
 

@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager
 
 import probe
 
-from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
+from ledger.events import LEDGER_STREAM, ContentErased, Redaction
+from ledger.log.integrity import GENESIS, digest, leaf, link
+from ledger.log.sqlite_files import SCHEMA
 from ledger.proof.merkle import Tree
-from ledger.store.integrity import GENESIS, digest, leaf, link
-from ledger.store.sqlite_files import SCHEMA
 from projections.core.projector import projections
 
 TRIGGERS = re.findall(r"^CREATE TRIGGER .*?^END;$", SCHEMA, re.S | re.M)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger import Ledger
-from ledger.language.port import ModelRequest
+from ledger.models.port import ModelRequest
 
 Given = dict[str, Any] | str | Exception | Callable[[ModelRequest], Any]
 

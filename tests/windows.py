@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF, MESSAGE, NORMAL, SUMMARY, WindowItem
+from ledger.sessions.rules.window import CONDENSED, FALLBACK, LEAF, MESSAGE, NORMAL, SUMMARY, WindowItem
 
 
 def message(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ledger import Ledger, Session
 
 if TYPE_CHECKING:
-    from ledger.store.event_store import EventStore
+    from ledger.log.event_store import EventStore
 
 
 def engine(ledger: Ledger) -> Any:
@@ -33,6 +33,6 @@ def session(opened: Session) -> Any:
 
 def rebuild(ledger: Ledger, progress: Any = None) -> Any:
     """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
-    from ledger.maintenance import rebuilding
+    from ledger.care import rebuilding
 
     return rebuilding.rebuild(engine(ledger), progress=progress)

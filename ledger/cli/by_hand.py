@@ -199,7 +199,7 @@ def add_documents(
 
 def _document(file: str, within: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
     from ledger.documents.files import read_document
-    from ledger.domain.document import TEXT_BYTES
+    from ledger.documents.rules import TEXT_BYTES
 
     if file == STDIN:
         return {**arguments, "source": stdin_text(TEXT_BYTES + 1)}
@@ -264,7 +264,7 @@ def certificates(call: ShellCall, path: Path) -> object:
     Args:
         path: A file that is not there yet, for recover --certificates; "-" for standard output.
     """
-    from ledger.maintenance.transfer import new_file
+    from ledger.care.transfer import new_file
 
     with opened(call) as ledger:
         issued = ledger.erasures.certificates()

@@ -22,7 +22,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 if TYPE_CHECKING:
     from ledger.answers import Stats
     from ledger.api import Ledger, PastLedger
-    from ledger.engine.settings import Settings
+    from ledger.core.settings import Settings
 
 STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text allowed, its newline, and a byte that shows a longer text
 MARK = "\0"  # set before a word that the parser would take for an option
@@ -61,7 +61,7 @@ class ShellCall:
 
     @property
     def settings(self) -> Settings:
-        from ledger.engine.settings import Settings
+        from ledger.core.settings import Settings
 
         path = self.around.get("db")
         words = {name: self.around.get(name) for name in ("user", "actor", "client", "agent")}

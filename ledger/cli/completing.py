@@ -28,7 +28,7 @@ def of(name: str) -> Callable[[Any], list[tuple[str, str]]] | None:
 def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any], list[tuple[str, str]]]:
     def complete(context: Any) -> list[tuple[str, str]]:
         from ledger.api import Ledger
-        from ledger.engine.settings import Settings
+        from ledger.core.settings import Settings
 
         path, user = context["db"].raw, context["user"].raw
         settings = Settings.load(path=None if path is None else os.path.expanduser(path), user=user)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.other_forms import ITEMS
+from ledger.sessions.rules.other_forms import ITEMS
 
 ROLES = {
     "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "bot": "assistant", "system": "system",

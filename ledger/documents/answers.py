@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
+from ledger.core.answer import Answer, answer_of
 from ledger.domain import metadata as pairs_of
-from ledger.engine.answer import Answer, answer_of
 
 if TYPE_CHECKING:
-    from ledger.domain.document import DocumentState as DocumentState
+    from ledger.documents.rules import DocumentState as DocumentState
 
 
 class Chunk(Answer, frozen=True, kw_only=True):

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 from typing import Unpack, get_args
 
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, found, page
 from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
 from ledger.domain.metadata import checked
 from ledger.domain.text import plural
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, found, page
 from ledger.types import DocumentStatus, DocumentType, Metadata, Page, WriteOptions
 
 

@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.documents import answers, queries
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
+from ledger.documents import answers, chunking, queries
+from ledger.documents import rules as domain
 from ledger.documents.files import SUFFIXES, read_document
-from ledger.domain import chunking
-from ledger.domain import document as domain
-from ledger.domain.document import DocumentState
+from ledger.documents.rules import DocumentState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
-from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.metadata import checked
 from ledger.domain.text import check_reason, check_text, tag_list
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.guards.guarding import TakenSecret
 from ledger.types import Metadata
 from projections.core.rows import Connection

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ledger.domain.document import TEXT_BYTES
+from ledger.documents.rules import TEXT_BYTES
 from ledger.domain.errors import NotFoundError, RejectedError
 
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}  # the files that are added from a directory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ledger.core.log_reading import first_position, read_event
+from ledger.core.snapshot import NOWHERE, Snapshot, load, scope_of
 from ledger.documents import answers
-from ledger.domain.document import DocumentState
+from ledger.documents.rules import DocumentState
 from ledger.domain.metadata import Pairs
-from ledger.engine.log_reading import first_position, read_event
-from ledger.engine.snapshot import NOWHERE, Snapshot, load, scope_of
 from projections.core.rows import Connection
 from projections.views import documents, projects
 from projections.views.documents import ChunkRow as ChunkRow

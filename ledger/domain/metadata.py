@@ -95,7 +95,7 @@ def in_all(several: Sequence[Pairs]) -> dict[str, Value]:
 
 
 def event_form(pairs: Pairs) -> Raw:
-    from ledger.domain.events.base import NOTHING
+    from ledger.log.event_base import NOTHING
 
     return Raw(_encode(pairs)) if pairs else NOTHING
 

@@ -1,6 +1,6 @@
 """The log of a ledger as a read-only application of the ``eventsourcing`` library, for its subscriptions and projections.
 
-Nothing is written to the ledger's file. An event arrives as a struct of ``ledger.domain.events`` with its full texts;
+Nothing is written to the ledger's file. An event arrives as a struct of ``ledger.events`` with its full texts;
 register ``process_event`` for these structs.
 """
 
@@ -17,11 +17,11 @@ from eventsourcing.utils import Environment, EnvType
 from msgspec import Struct, defstruct, structs
 
 from ledger.answers import LogEntry
+from ledger.care.opening import created_by
+from ledger.core.log_reading import check_upgrade, last_upgrade
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.engine.log_reading import check_upgrade, last_upgrade
 from ledger.history import log
-from ledger.maintenance.opening import created_by
-from ledger.store.recorders import Datastore, ReadingFactory
+from ledger.log.recorders import Datastore, ReadingFactory
 
 PATH = "LEDGER_PATH"
 _FIELDS = (("originator_id", str), ("originator_version", int), ("entry", LogEntry))

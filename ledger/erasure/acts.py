@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ledger.domain.events import (
+from ledger.core.log_reading import read_event, read_stream
+from ledger.events import (
     LEDGER_STREAM,
     AnyEvent,
     CommandRedone,
@@ -32,7 +33,6 @@ from ledger.domain.events import (
     TextQuarantined,
     TextReleased,
 )
-from ledger.engine.log_reading import read_event, read_stream
 from projections.core.rows import Connection
 from projections.views import audit, conflicts, merges
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from ledger import answers
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import RejectedError
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, page
 from ledger.erasure import completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from ledger.core.log_reading import find_row, first_position, read_event
+from ledger.core.snapshot import NOWHERE, named
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import is_prefix, kind_of
 from ledger.domain.text import check_text
-from ledger.engine.log_reading import find_row, first_position, read_event
-from ledger.engine.snapshot import NOWHERE, named
 from ledger.erasure import conversations
 from ledger.erasure.rows import Span
 from ledger.types import DocumentPath, Event, Everything, Project, SessionName, Subject

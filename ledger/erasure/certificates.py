@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError
-from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
-from ledger.store import mapper
+from ledger.events import AnyEvent, ContentErased, ErasureCompleted
+from ledger.log import mapper
 from projections.core.rows import Connection
 from projections.views import audit, erasures
 

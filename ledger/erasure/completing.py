@@ -9,16 +9,16 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import DamagedError, LedgerError
-from ledger.domain.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.who import Who
-from ledger.engine.work import Work
 from ledger.erasure import certificates, remaining
 from ledger.erasure.purging import Purge, Purging
 from ledger.erasure.rows import ErasureRow
-from ledger.store import lease
+from ledger.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction
+from ledger.log import lease
 from projections.core import own_registry as registry
 from projections.core.projector import ESSENTIAL
 from projections.core.rows import Connection

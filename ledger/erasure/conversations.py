@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from ledger.domain.erasure import Part
-from ledger.domain.message import whole_parts
+from ledger.erasure.rules import Part
+from ledger.sessions.rules.message import whole_parts
 from projections.core.rows import Connection
 
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"

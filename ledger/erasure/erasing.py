@@ -21,15 +21,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core import bulk
+from ledger.core.engine import Engine
+from ledger.core.optimistic import Moved, optimistic
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
+from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, Redaction
 from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
-from ledger.engine.engine import Engine
-from ledger.engine.optimistic import Moved, optimistic
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
-from ledger.engine.work import Body, Outcome, Work
 from ledger.erasure import certificates, remaining
 from ledger.erasure.asked import ErasureRequest, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
@@ -40,7 +40,7 @@ from ledger.erasure.planning import ErasurePlanner
 from ledger.erasure.redacting import redact
 from ledger.erasure.rows import ErasureRows, Span
 from ledger.erasure.scanning import Scan
-from ledger.policies import bulk
+from ledger.events import LEDGER_STREAM, AnyEvent, ContentErased, Redaction
 from ledger.types import Subject
 from projections.views import audit
 

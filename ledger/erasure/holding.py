@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_reason, check_text
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
 from ledger.erasure.asked import subject_asked
+from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
 from projections.views import audit, erasures, projects

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import LEDGER_STREAM, ModelCalled
 from ledger.domain.quotes import Needles
 from ledger.erasure import acts
 from ledger.erasure.asked import CHOICES, ErasureRequest
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE
 from ledger.erasure.rows import ErasureRow, Target
+from ledger.events import LEDGER_STREAM, ModelCalled
 
 LISTS = ("derived", "sources", "quotes")
 ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")

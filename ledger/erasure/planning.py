@@ -11,9 +11,18 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from ledger.domain import erasure
+from ledger.core.log_reading import first_position, read_event, read_stream
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import (
+from ledger.domain.quotes import Needles
+from ledger.domain.spans import merged
+from ledger.erasure import acts, conversations
+from ledger.erasure import rules as erasure
+from ledger.erasure.asked import ErasureRequest
+from ledger.erasure.conversations import MESSAGE
+from ledger.erasure.plan import ID, LISTS, ErasurePlan, Listed, NothingLeft, check_cut
+from ledger.erasure.related import SHARED, Related
+from ledger.erasure.rows import ErasureRow, ErasureRows, Span, Target
+from ledger.events import (
     LEDGER_STREAM,
     TEXT_FIELDS,
     ChunkAdded,
@@ -28,15 +37,6 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.quotes import Needles
-from ledger.domain.spans import merged
-from ledger.engine.log_reading import first_position, read_event, read_stream
-from ledger.erasure import acts, conversations
-from ledger.erasure.asked import ErasureRequest
-from ledger.erasure.conversations import MESSAGE
-from ledger.erasure.plan import ID, LISTS, ErasurePlan, Listed, NothingLeft, check_cut
-from ledger.erasure.related import SHARED, Related
-from ledger.erasure.rows import ErasureRow, ErasureRows, Span, Target
 from projections.core.rows import Connection
 from projections.views import audit, projects
 

@@ -19,15 +19,15 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from ledger.core.log_reading import FoldReading
+from ledger.core.pipeline import Writer
 from ledger.domain.errors import StorageError
-from ledger.engine.log_reading import FoldReading
-from ledger.engine.pipeline import Writer
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
-from ledger.store.event_store import EventStore
-from ledger.store.making import remove_unfinished
-from ledger.store.paths import PART
-from ledger.store.sqlite_files import NEW, typed
+from ledger.log.event_store import EventStore
+from ledger.log.making import remove_unfinished
+from ledger.log.paths import PART
+from ledger.log.sqlite_files import NEW, typed
 from projections.core.projector import text_indexes
 from projections.core.rebuild import Rebuild, RebuildUnderWay
 

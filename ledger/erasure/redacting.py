@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ledger.domain import erasure
+from ledger.core.engine import Engine
+from ledger.core.log_reading import FoldReading, read_event, read_stream
+from ledger.core.own import empty_all
 from ledger.domain.errors import ConflictError
-from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, OriginDistrusted, Redaction
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import FoldReading, read_event, read_stream
-from ledger.engine.own import empty_all
-from ledger.store import lease
-from ledger.store.event_store import Transaction
+from ledger.erasure import rules as erasure
+from ledger.events import LEDGER_STREAM, AnyEvent, ContentErased, OriginDistrusted, Redaction
+from ledger.log import lease
+from ledger.log.event_store import Transaction
 from projections.core import refolding
 from projections.core.rows import Connection
 from projections.search import vectors

@@ -8,12 +8,12 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from ledger.domain.events import AnyEvent, MemoriesMerged, MessageAppended, ModelCalled, Origin, ids_in
+from ledger.core.log_reading import read_event, read_stream
 from ledger.domain.ids import message_id, message_place
-from ledger.engine.log_reading import read_event, read_stream
 from ledger.erasure import conversations
 from ledger.erasure.conversations import MESSAGE, REPAIR, SUMMARY
 from ledger.erasure.rows import ErasureRow, ErasureRows, Span
+from ledger.events import AnyEvent, MemoriesMerged, MessageAppended, ModelCalled, Origin, ids_in
 from ledger.history.citations import Citations, attempts
 from projections.core.projector import FAMILIES
 from projections.views import calls, control, documents, merges, observations

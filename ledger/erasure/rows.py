@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import erasure
 from ledger.domain.errors import NewerFormatError, NotFoundError
-from ledger.domain.events import Redaction
 from ledger.domain.quotes import Needles
 from ledger.domain.spans import merged
+from ledger.erasure import rules as erasure
+from ledger.events import Redaction
 from projections.core.rows import Connection
 
 Span = tuple[str, int, int]  # (field, first character, character after the last)

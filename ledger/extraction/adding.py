@@ -12,10 +12,17 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import admitting, continuing, turns
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.snapshot import NOWHERE, named
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import (
+from ledger.domain.ids import uuid7
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked
+from ledger.domain.text import one_of
+from ledger.events import (
     AnyEvent,
     InteractionCaptured,
     MemoryCaptured,
@@ -28,30 +35,25 @@ from ledger.domain.events import (
     SessionOpened,
     TextQuarantined,
 )
-from ledger.domain.ids import uuid7
-from ledger.domain.metadata import NO_PAIRS, Pairs, checked
-from ledger.domain.policy import REVIEW, TURNS, PolicyState
-from ledger.domain.text import one_of
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
+from ledger.extraction import lines as turns
+from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
 from ledger.extraction.noting import Notes, counted, noted, of_admission, of_extraction, of_messages
 from ledger.guards.guarding import as_warnings
+from ledger.interactions import policy as reinforcement
 from ledger.interactions.commands import Progress, try_reinforcement
-from ledger.language.port import Model
-from ledger.merges.commands import record_conflicts
+from ledger.memories import admission_rules as admitting
+from ledger.models.port import Model
 from ledger.observations import consolidating
-from ledger.policies import conflicts as conflict_rules
-from ledger.policies import reinforcement
-from ledger.policies import rule_findings as found_in
+from ledger.policy.rules import REVIEW, TURNS, PolicyState
+from ledger.review import conflict_policy as conflict_rules
+from ledger.review.commands import record_conflicts
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
+from ledger.sessions.rules import continuing
 from ledger.sessions.transcripts import Outside
 from ledger.types import Cancel, Metadata
 from projections.core.rows import Connection

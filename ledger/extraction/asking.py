@@ -8,19 +8,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.domain.events import Acted
-from ledger.domain.turns import ConversationLine
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.work import Work
+from ledger.events import Acted
+from ledger.extraction import applying as found_in
+from ledger.extraction.applying import ProposedRelation, SeenProposal, TurnsBatch
+from ledger.extraction.lines import ConversationLine
 from ledger.extraction.showing import facts_for
-from ledger.language import calls, models
-from ledger.language.asking import DEADLINE_SECONDS, ModelReply, ask, check_outside
-from ledger.language.port import Model, ModelRequest
-from ledger.language.reading import Parsed, answered
-from ledger.policies import turns as found_in
-from ledger.policies.turns import ProposedRelation, SeenProposal, TurnsBatch
+from ledger.models import calls, models
+from ledger.models.asking import DEADLINE_SECONDS, ModelReply, ask, check_outside
+from ledger.models.port import Model, ModelRequest
+from ledger.models.reading import Parsed, answered
 from ledger.types import Cancel
 from projections.core.rows import Connection
 from projections.views import quarantine
@@ -60,7 +60,7 @@ class Asker(Struct, frozen=True):
             Unanswered: The model gave no answer, or none that can be read.
             RejectedError: The call was made under the lock.
         """
-        from ledger.language import extracting
+        from ledger.models import extracting
 
         check_outside(self.engine.writer)
         shown = facts_for(self.engine, self.user, self.project, lines)

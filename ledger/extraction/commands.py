@@ -7,24 +7,24 @@ from typing import Any
 import msgspec
 
 from ledger import answers
-from ledger.domain import first_person
-from ledger.domain import interaction as interactions_domain
+from ledger.core.engine import Engine
+from ledger.core.snapshot import load, stream_of
+from ledger.core.stopping import check_call
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
-from ledger.domain.events import CandidatesExtracted, Dropped
-from ledger.domain.interaction import ERASED, InteractionState
-from ledger.engine.engine import Engine
-from ledger.engine.snapshot import load, stream_of
-from ledger.engine.stopping import check_call
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.english import first_person
+from ledger.events import CandidatesExtracted, Dropped
+from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
+from ledger.extraction.applying import MODEL_EXTRACTOR
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
 from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_turn
+from ledger.interactions import rules as interactions_domain
 from ledger.interactions.commands import reacting
-from ledger.language.asking import check_outside
+from ledger.interactions.rules import ERASED, InteractionState
 from ledger.memories.queries import memories_shown
-from ledger.policies import rule_findings as found_in
-from ledger.policies.turns import MODEL_EXTRACTOR
+from ledger.models.asking import check_outside
 from ledger.sessions.conversation import Conversation
 from ledger.types import Cancel
 from projections.views import quarantine

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import ExtractionCursorMoved
-from ledger.domain.session import SessionState as State
-from ledger.domain.turns import ASKED, SKIPPED
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.events import ExtractionCursorMoved
+from ledger.extraction.lines import ASKED, SKIPPED
 from ledger.sessions import reading, writing
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import sessions
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ledger.domain import admitting
+from ledger.core.snapshot import load
 from ledger.domain import confidence as rules
-from ledger.domain.events import (
+from ledger.events import (
     AnyEvent,
     ConflictFound,
     MemoryCaptured,
@@ -17,12 +17,12 @@ from ledger.domain.events import (
     MemorySuperseded,
     ReinforcementEvaluated,
 )
-from ledger.domain.memory import MemoryState
-from ledger.engine.snapshot import load
 from ledger.extraction.answers import Noted
 from ledger.extraction.asking import ExtractionRun
-from ledger.language.asking import HINTS
+from ledger.memories import admission_rules as admitting
 from ledger.memories.queries import provenance
+from ledger.memories.rules import MemoryState
+from ledger.models.asking import HINTS
 from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection
 from projections.views import confidence

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import turns
-from ledger.domain.events import CandidatesExtracted
-from ledger.domain.extraction import EXTRACTOR
-from ledger.domain.interaction import ERASED, InteractionState
-from ledger.domain.message import whole_parts
-from ledger.domain.salience import GATES
-from ledger.domain.session import EXTRACTED_ROLES
-from ledger.domain.session import SessionState as State
-from ledger.domain.turns import PIECE_LINES, PIECE_TOKENS, SCANNED, ConversationLine, ConversationPiece
-from ledger.engine.log_reading import read_messages, read_stream
-from ledger.engine.snapshot import answer_texts, load
-from ledger.engine.work import Work
+from ledger.core.log_reading import read_messages, read_stream
+from ledger.core.snapshot import answer_texts, load
+from ledger.core.work import Work
+from ledger.english.extractor import EXTRACTOR
+from ledger.english.salience import GATES
+from ledger.events import CandidatesExtracted
+from ledger.extraction import lines as turns
 from ledger.extraction.asking import is_quarantined
+from ledger.extraction.lines import PIECE_LINES, PIECE_TOKENS, SCANNED, ConversationLine, ConversationPiece
+from ledger.interactions.rules import ERASED, InteractionState
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
+from ledger.sessions.rules.message import whole_parts
+from ledger.sessions.rules.session import EXTRACTED_ROLES
+from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import control, erasures, sessions
 

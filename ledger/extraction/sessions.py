@@ -13,24 +13,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain import interaction as interactions_domain
+from ledger.core.snapshot import load
+from ledger.core.stopping import check_call, is_called_off
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import (
-    CandidatesExtracted,
-    Dropped,
-    ExtractionCursorMoved,
-    ExtractionFailed,
-)
-from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction
-from ledger.domain.extraction import DroppedFinding as Passed
-from ledger.domain.interaction import ERASED, InteractionState
-from ledger.domain.salience import GATE
-from ledger.domain.session import SessionState as State
-from ledger.domain.turns import EXTRACTED, NOT_SALIENT, ConversationLine
-from ledger.engine.snapshot import load
-from ledger.engine.stopping import check_call, is_called_off
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.english.extractor import EXTRACTOR, Extracted, Extraction
+from ledger.english.extractor import DroppedFinding as Passed
+from ledger.english.salience import GATE
+from ledger.events import CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
+from ledger.extraction import rule_findings as found_in
+from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
 from ledger.extraction.asking import (
     LEASE_SECONDS,
     Asker,
@@ -45,16 +38,18 @@ from ledger.extraction.asking import (
     record_unread,
 )
 from ledger.extraction.cursor import go_back
+from ledger.extraction.lines import EXTRACTED, NOT_SALIENT, ConversationLine
 from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
-from ledger.language.asking import check_outside, check_trusted
-from ledger.language.port import Model
+from ledger.extraction.policy import finding
+from ledger.interactions import rules as interactions_domain
+from ledger.interactions.rules import ERASED, InteractionState
+from ledger.log.lease import Lease, leased
 from ledger.memories.queries import memories_shown
-from ledger.policies import rule_findings as found_in
-from ledger.policies.extraction import finding
-from ledger.policies.turns import MODEL_EXTRACTOR, TurnsBatch
+from ledger.models.asking import check_outside, check_trusted
+from ledger.models.port import Model
 from ledger.sessions import writing
 from ledger.sessions.conversation import Conversation
-from ledger.store.lease import Lease, leased
+from ledger.sessions.rules.session import SessionState as State
 from ledger.types import Cancel
 
 PIECES = 10_000  # of one explicit call

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ledger.domain.memory import MemoryState
-from ledger.domain.turns import ConversationLine
-from ledger.engine.engine import Engine
-from ledger.engine.snapshot import load
-from ledger.policies.turns import SHOWN
+from ledger.core.engine import Engine
+from ledger.core.snapshot import load
+from ledger.extraction.applying import SHOWN
+from ledger.extraction.lines import ConversationLine
+from ledger.memories.rules import MemoryState
 from ledger.recall import recalling
 from ledger.recall.recalling import PROFILE_KINDS
 from projections.core.rows import Connection

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ledger.domain import interaction as interactions_domain
-from ledger.domain import turns
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
+from ledger.core.snapshot import answer_texts, event_data, text_of
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError
-from ledger.domain.events import CandidatesExtracted
-from ledger.domain.interaction import InteractionState
-from ledger.domain.salience import GATE, GATES
-from ledger.domain.turns import EXTRACTED, ConversationLine
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import answer_texts, event_data, text_of
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.english.salience import GATE, GATES
+from ledger.events import CandidatesExtracted
+from ledger.extraction import lines as turns
+from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
 from ledger.extraction.asking import (
     Asker,
     ExtractionRun,
@@ -30,10 +28,12 @@ from ledger.extraction.asking import (
     record_call,
     record_unread,
 )
+from ledger.extraction.lines import EXTRACTED, ConversationLine
 from ledger.extraction.pieces import looked_at_by
-from ledger.language.asking import check_trusted
-from ledger.language.port import Model
-from ledger.policies.turns import MODEL_EXTRACTOR, TurnsBatch
+from ledger.interactions import rules as interactions_domain
+from ledger.interactions.rules import InteractionState
+from ledger.models.asking import check_trusted
+from ledger.models.port import Model
 from projections.core.rows import Connection
 from projections.views import erasures
 

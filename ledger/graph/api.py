@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from ledger.answers import Graph, Memory
-from ledger.engine.area import Area
-from ledger.engine.paging import checked_limit
+from ledger.core.area import Area
+from ledger.core.paging import checked_limit
 from ledger.graph import queries
 from ledger.memories import commands
 from ledger.types import Time, WriteOptions

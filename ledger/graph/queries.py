@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ledger import answers
-from ledger.domain.memory import relation_form
+from ledger.core.snapshot import Snapshot, believed, scope_of
 from ledger.domain.text import check_text
-from ledger.engine.snapshot import Snapshot, believed, scope_of
+from ledger.memories.rules import relation_form
 from projections.views import graph
 
 QUERY_BYTES = 1024 * 1024

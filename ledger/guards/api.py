@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Unpack
 
 from ledger import answers
+from ledger.core.area import Area, callback
+from ledger.core.paging import LIMIT, page
+from ledger.core.stopping import Stopping
 from ledger.domain.errors import RejectedError
-from ledger.engine.area import Area, callback
-from ledger.engine.paging import LIMIT, page
-from ledger.engine.stopping import Stopping
 from ledger.guards import quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.types import Cancel, Page, WriteOptions

@@ -18,19 +18,19 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ledger.domain import events as e
-from ledger.domain.erasure import given_ids
+from ledger import events as e
 from ledger.domain.errors import RejectedError
-from ledger.domain.events.base import NOTHING
 from ledger.domain.ids import LENGTH, is_prefix
-from ledger.domain.memory import KINDS
 from ledger.domain.secrecy import MARK_BEGINS
+from ledger.erasure.rules import given_ids
 from ledger.guards import secrets, threats
 from ledger.guards.letters import words
+from ledger.log.event_base import NOTHING
+from ledger.memories.rules import KINDS
 
 if TYPE_CHECKING:
-    from ledger.engine.who import Who
-    from ledger.engine.work import Work
+    from ledger.core.who import Who
+    from ledger.core.work import Work
 
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # cached verdicts: a text is scanned once, before the lock is taken
 SEVERAL_CHARS = 1_000  # a longer text is scanned before the lock is taken

@@ -8,23 +8,23 @@ from typing import Any
 import msgspec
 
 from ledger import answers
-from ledger.domain import events as e
-from ledger.domain import memory as memory_domain
+from ledger import events as e
+from ledger.core.engine import Engine
+from ledger.core.log_reading import decode_range, read_event, read_stream
+from ledger.core.paging import CAP
+from ledger.core.snapshot import LIST_LIMIT, listed, load, text_of
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.memory import MemoryState
 from ledger.domain.text import check_reason
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import decode_range, read_event, read_stream
-from ledger.engine.paging import CAP
-from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
-from ledger.engine.work import Work
 from ledger.guards import secrets, threats
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
+from ledger.log.reading import read_tip
 from ledger.memories import commands as of_memories
-from ledger.store.reading import read_tip
+from ledger.memories import rules as memory_domain
+from ledger.memories.rules import MemoryState
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 

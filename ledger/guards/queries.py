@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ledger import answers
-from ledger.engine.answer import answer_of
-from ledger.engine.engine import Engine
-from ledger.engine.paging import CAP
-from ledger.engine.snapshot import LIST_LIMIT, listed
+from ledger.core.answer import answer_of
+from ledger.core.engine import Engine
+from ledger.core.paging import CAP
+from ledger.core.snapshot import LIST_LIMIT, listed
 from projections.views import control
 
 

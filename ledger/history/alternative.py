@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.domain import document
-from ledger.domain.events import (
+from ledger.documents import rules as document
+from ledger.domain.ids import message_place
+from ledger.events import (
     AnyEvent,
     MemoryReinforced,
     MessageAppended,
@@ -17,11 +18,10 @@ from ledger.domain.events import (
     TextQuarantined,
     TextReleased,
 )
-from ledger.domain.ids import message_place
-from ledger.domain.observation import ObservationState, supports
-from ledger.history.in_effect import Reader
 from ledger.observations import answers
 from ledger.observations.queries import observation_answers
+from ledger.observations.rules import ObservationState, supports
+from ledger.undo.in_effect import Reader
 from projections.core.projector import FAMILIES
 from projections.views import documents, observations, projects, quarantine
 

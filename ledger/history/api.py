@@ -6,22 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from ledger import answers
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, checked_limit, found, page
+from ledger.core.stopping import Stopping
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import TYPES
 from ledger.domain.text import one_of, texts
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, checked_limit, found, page
-from ledger.engine.stopping import Stopping
-from ledger.history import audit, bisecting, blaming, diff, distrusting, explaining, log, supposing, undoing
-from ledger.language import models
-from ledger.language.models import ModelCall
+from ledger.events import TYPES
+from ledger.history import audit, bisecting, blaming, diff, explaining, log, supposing
+from ledger.models import models
+from ledger.models.models import ModelCall
 from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
+from ledger.undo import distrusting, undoing
 
 if TYPE_CHECKING:
     from ledger.api import PastLedger
-    from ledger.engine.engine import Engine
-    from ledger.engine.who import Who
+    from ledger.core.engine import Engine
+    from ledger.core.who import Who
 
 
 class HistoryRead(Area):

@@ -9,13 +9,20 @@ from typing import Any
 import msgspec
 
 from ledger import answers
+from ledger.core.answer import answer_of
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position, read_blob, read_event, read_stream
+from ledger.core.snapshot import NOWHERE, PAGE_CAP, load, named, owned_stream, scope_of
+from ledger.core.who import Time
 from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown
-from ledger.domain import admitting, erasure, ids, times
 from ledger.domain import confidence as rules
+from ledger.domain import ids, times
 from ledger.domain.errors import DamagedError, RejectedError
-from ledger.domain.events import (
+from ledger.domain.text import words
+from ledger.erasure import rules as erasure
+from ledger.events import (
     WAYS_BACK,
     AnyEvent,
     CommandRedone,
@@ -27,15 +34,10 @@ from ledger.domain.events import (
     OriginTrusted,
     Unknown,
 )
-from ledger.domain.memory import MemoryState
-from ledger.domain.text import words
-from ledger.engine.answer import answer_of
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position, read_blob, read_event, read_stream
-from ledger.engine.snapshot import NOWHERE, PAGE_CAP, load, named, owned_stream, scope_of
-from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
+from ledger.memories import admission_rules as admitting
 from ledger.memories.queries import memories_shown, memory_shown, provenance
+from ledger.memories.rules import MemoryState
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
 from projections.core.projector import FAMILIES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.past import Instant, committed, position_of
 from ledger.domain.errors import RejectedError
-from ledger.engine.engine import Engine
-from ledger.engine.past import Instant, committed, position_of
 from ledger.history.explaining import explain
 from projections.core.rows import Connection
 from projections.views import audit

@@ -9,14 +9,14 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position
+from ledger.core.snapshot import owned_stream
 from ledger.domain import confidence as rules
 from ledger.domain import ids
-from ledger.domain.events import AnyEvent, MemoriesMerged
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import owned_stream
+from ledger.events import AnyEvent, MemoriesMerged
 from ledger.history.audit import entries_shown
-from ledger.history.in_effect import Reader
+from ledger.undo.in_effect import Reader
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.past import Instant, PastEngine, committed, position_of
+from ledger.core.snapshot import NOWHERE, scope_of
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.memory import MemoryState
-from ledger.engine.engine import Engine
-from ledger.engine.past import Instant, PastEngine, committed, position_of
-from ledger.engine.snapshot import NOWHERE, scope_of
+from ledger.log.reading import read_tip
 from ledger.memories.queries import memory_shown
-from ledger.store.reading import read_tip
+from ledger.memories.rules import MemoryState
 from projections.views import memories
 
 

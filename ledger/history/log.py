@@ -11,14 +11,14 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_blob
+from ledger.core.stopping import Stopping
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import NOTHING, TYPES, Blob, LedgerCreated
 from ledger.domain.text import plural, texts
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_blob
-from ledger.engine.stopping import Stopping
-from ledger.store import mapper
-from ledger.store.reading import read_tip
+from ledger.events import NOTHING, TYPES, Blob, LedgerCreated
+from ledger.log import mapper
+from ledger.log.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
 

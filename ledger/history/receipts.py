@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.domain.events import ChunkAdded, SummaryCreated, WindowAssembled
-from ledger.history.in_effect import Reader
+from ledger.events import ChunkAdded, SummaryCreated, WindowAssembled
+from ledger.undo.in_effect import Reader
 from projections.core.rows import Connection
 from projections.search import observation_hits
 from projections.views import audit, delivered

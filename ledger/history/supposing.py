@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.who import Time
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
-from ledger.domain.memory import MemoryState
-from ledger.domain.policy import checked
 from ledger.domain.text import check_text
-from ledger.engine.engine import Engine
-from ledger.engine.who import Time
-from ledger.history import distrusting, undoing
 from ledger.history.alternative import Alternative
-from ledger.history.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
-from ledger.history.in_effect import Reader
-from ledger.history.undo_plan import UndoPlan
-from ledger.history.undoing import target_of
 from ledger.memories.queries import belief
+from ledger.memories.rules import MemoryState
+from ledger.policy.rules import checked
+from ledger.undo import distrusting, undoing
+from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
+from ledger.undo.in_effect import Reader
+from ledger.undo.undo_plan import UndoPlan
+from ledger.undo.undoing import target_of
 from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from ledger import answers
+from ledger.core.area import Area, callback
+from ledger.core.paging import LIMIT, found, page
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural, texts
-from ledger.engine.area import Area, callback
-from ledger.engine.paging import LIMIT, found, page
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import importing, queries
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions

@@ -9,11 +9,18 @@ from typing import Any
 import msgspec
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import find_row, read_all, read_event
+from ledger.core.snapshot import answer_texts, load
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as rules
-from ledger.domain import interaction as domain
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError, SuspendedError
-from ledger.domain.events import (
+from ledger.domain.ids import LENGTH
+from ledger.domain.metadata import NO_PAIRS
+from ledger.domain.text import check_json, check_text, text_list
+from ledger.events import (
     NOTHING,
     AnyEvent,
     InteractionCaptured,
@@ -21,21 +28,14 @@ from ledger.domain.events import (
     ReinforcementEvaluated,
     ResponseAttached,
 )
-from ledger.domain.ids import LENGTH
-from ledger.domain.interaction import TEXT_BYTES, InteractionState
-from ledger.domain.memory import MemoryState
-from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import check_json, check_text, text_list
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row, read_all, read_event
-from ledger.engine.snapshot import answer_texts, load
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.interactions import policy as reinforcement
 from ledger.interactions import queries
+from ledger.interactions import rules as domain
 from ledger.interactions.lines import ImportedLine
+from ledger.interactions.rules import TEXT_BYTES, InteractionState
 from ledger.interactions.tying import TiedTurn, is_tied
 from ledger.memories import commands as of_memories
-from ledger.policies import reinforcement
+from ledger.memories.rules import MemoryState
 from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine

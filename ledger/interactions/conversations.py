@@ -11,9 +11,9 @@ from functools import lru_cache
 import msgspec
 from msgspec import Raw, Struct
 
+from ledger.core.given_files import BLOCK_BYTES, elements_of
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.engine.given_files import BLOCK_BYTES, elements_of
 from ledger.interactions.lines import value_of
 
 CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON

@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ledger.engine import keys
-from ledger.engine.engine import Engine
+from ledger.core import keys
+from ledger.core.engine import Engine
 from ledger.interactions.lines import ImportedLine
 from projections.core.rows import Connection
 from projections.views import control

@@ -10,20 +10,20 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core import given_files
+from ledger.core.engine import Engine
+from ledger.core.stopping import Stopping
+from ledger.core.who import Time, Who
 from ledger.domain import times
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text
-from ledger.engine import given_files
-from ledger.engine.engine import Engine
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import conversations
 from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.interactions.imported import Imported, SeenLine
 from ledger.interactions.lines import ImportedLine, check_line
-from ledger.store.paths import path_name
+from ledger.log.paths import path_name
 
 Progress = Callable[[int, int], None]
 CHUNK = 1_000  # lines captured in one commit

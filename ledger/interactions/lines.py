@@ -14,8 +14,8 @@ from msgspec import Raw
 
 from ledger.domain import metadata, times
 from ledger.domain.errors import LedgerError, RejectedError
-from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
+from ledger.interactions.rules import TEXT_BYTES
 
 
 class ImportedLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ledger import answers
-from ledger.domain.interaction import InteractionState
+from ledger.core.log_reading import first_position
+from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
+from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ledger.domain.events import MessageAppended
-from ledger.domain.interaction import InteractionState
-from ledger.domain.message import Draft
-from ledger.engine.work import Work
+from ledger.core.work import Work
+from ledger.events import MessageAppended
+from ledger.interactions.rules import InteractionState
+from ledger.sessions.rules.message import Draft
 from projections.views.sessions import MESSAGES
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import get_args
 
 from ledger import answers
+from ledger.core.area import Area, callback
+from ledger.core.stopping import Stopping
 from ledger.domain.text import plural
-from ledger.engine.area import Area, callback
-from ledger.engine.stopping import Stopping
 from ledger.jobs import running
 from ledger.types import Cancel, Job, Time
 

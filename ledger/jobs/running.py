@@ -17,34 +17,35 @@ from typing import Any
 from msgspec import Struct
 
 from ledger import answers
-from ledger.domain import interaction as domain
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
 from ledger.domain.errors import LedgerError, ModelError, RejectedError
-from ledger.domain.events import MemoryCaptured
-from ledger.domain.extraction import EXTRACTOR
-from ledger.domain.interaction import InteractionState
-from ledger.domain.memory import MemoryState
 from ledger.domain.text import flags
 from ledger.domain.times import moment
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
+from ledger.english.extractor import EXTRACTOR
+from ledger.events import MemoryCaptured
 from ledger.extraction import commands as extraction_commands
+from ledger.extraction import policy as extraction
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import LEASE_SECONDS, meant_model
 from ledger.extraction.pieces import is_left_to_session
 from ledger.extraction.sessions import FAILURES, PIECES
 from ledger.extraction.turns import extract_turn
 from ledger.interactions import commands as interaction_commands
+from ledger.interactions import rules as domain
 from ledger.interactions.commands import has_to_wait, policy_who
-from ledger.language.asking import check_outside
+from ledger.interactions.rules import InteractionState
+from ledger.log.lease import leased
+from ledger.memories import expiry
 from ledger.memories.queries import memories_shown
-from ledger.merges import commands as merge_commands
+from ledger.memories.rules import MemoryState
+from ledger.models.asking import check_outside
 from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
-from ledger.policies import expiry, extraction
+from ledger.review import commands as merge_commands
 from ledger.sessions.conversation import Conversation
-from ledger.store.lease import leased
 from projections.views import control, interactions, sessions
 
 Progress = Callable[[int, int], None]

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger import answers
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, found, page
 from ledger.memories import commands, confidence, queries
 from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 
@@ -21,7 +21,7 @@ class MemoriesRead(Area):
     if not TYPE_CHECKING:  # a type checker shall report a missing name, which this method would hide
 
         def __getattr__(self, name: str) -> object:
-            from ledger.engine import other_names
+            from ledger.core import other_names
 
             raise other_names.attribute_error(self, name)
 

@@ -8,21 +8,23 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.pipeline import Writer
+from ledger.core.who import Time, Who
+from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as rules
-from ledger.domain import memory as domain
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
-from ledger.domain.events import MemoryCaptured
-from ledger.domain.events.base import NOTHING
-from ledger.domain.memory import CONTENT_BYTES, MemoryState
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
-from ledger.engine.pipeline import Writer
-from ledger.engine.who import Time, Who
-from ledger.engine.work import Outcome, Work
+from ledger.events import MemoryCaptured
+from ledger.graph import policy as graph_rules
+from ledger.interactions import policy as reinforcement
+from ledger.log.event_base import NOTHING
+from ledger.memories import admission
+from ledger.memories import rules as domain
+from ledger.memories.rules import CONTENT_BYTES, MemoryState
 from ledger.memories.sources import own, session_of, source_list, with_sources
-from ledger.policies import admission, evidence, reinforcement
-from ledger.policies import edges as graph_rules
+from ledger.observations import evidence
 from ledger.types import Metadata, Triple
 from projections.views import confidence as timeline
 

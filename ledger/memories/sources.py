@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from ledger.core.log_reading import read_event
+from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import is_prefix, message_place
-from ledger.domain.memory import MemoryState
 from ledger.domain.text import text_list
-from ledger.engine.log_reading import read_event
-from ledger.engine.work import Work
+from ledger.events import MemoryCaptured
+from ledger.memories.rules import MemoryState
 from projections.views import control, documents, observations, sessions
 
 # Summaries, merges and conflicts are absent, for they only follow from the kinds below.

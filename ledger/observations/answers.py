@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+from ledger.core.answer import Answer, answer_of
 from ledger.domain import confidence as rules
 from ledger.domain.times import moment
-from ledger.engine.answer import Answer, answer_of
 
 if TYPE_CHECKING:
-    from ledger.domain.observation import ObservationState as ObservationState
+    from ledger.observations.rules import ObservationState as ObservationState
 
 
 class ObservationSource(Answer, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Unpack, get_args
 
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as rules
 from ledger.domain.text import one_of, plural
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, found, page
 from ledger.observations import commands as observation_commands
 from ledger.observations import queries as observation_queries
 from ledger.observations.answers import Observation, WithdrawalReport

@@ -8,20 +8,20 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from ledger.domain import question
+from ledger.core.engine import Engine
+from ledger.core.log_reading import find_row
+from ledger.core.snapshot import answer_texts, event_data, load, text_of
+from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.domain.events import LEDGER_STREAM
-from ledger.domain.grouping import GROUPING
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import InteractionState
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row
-from ledger.engine.snapshot import answer_texts, event_data, load, text_of
-from ledger.engine.work import Work
-from ledger.language import consolidator, models
-from ledger.language.asking import ModelReply, ask, check_outside, check_trusted
-from ledger.language.calls import KEPT, ActionOutcome, dropped, emit_call, emit_failure, joined
-from ledger.language.consolidator import (
+from ledger.english import question
+from ledger.events import LEDGER_STREAM
+from ledger.interactions.rules import InteractionState
+from ledger.log.reading import read_tip
+from ledger.models import consolidator, models
+from ledger.models.asking import ModelReply, ask, check_outside, check_trusted
+from ledger.models.calls import KEPT, ActionOutcome, dropped, emit_call, emit_failure, joined
+from ledger.models.consolidator import (
     CLAMPED,
     CONSOLIDATOR,
     OF_EACH,
@@ -30,14 +30,14 @@ from ledger.language.consolidator import (
     ConsolidationBatch,
     ConsolidationOutcome,
 )
-from ledger.language.port import Model, ModelRequest
-from ledger.language.reading import Parsed, answered
+from ledger.models.port import Model, ModelRequest
+from ledger.models.reading import Parsed, answered
 from ledger.observations import rounds
+from ledger.observations.grouping import GROUPING
+from ledger.observations.policy import USER, SourcePiece
 from ledger.observations.queries import withheld
 from ledger.observations.rounds import INTERACTIONS, MESSAGES, ConsolidationRun, News, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
-from ledger.policies.consolidation import USER, SourcePiece
-from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import consolidations
 from projections.views.consolidations import Sourced

@@ -8,32 +8,27 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import read_all, read_stream
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.documents import answers as document_answers
 from ledger.documents import queries as of_documents
 from ledger.domain import confidence as rules
-from ledger.domain import observation as domain
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import (
-    AnyEvent,
-    EvidenceWithdrawn,
-    ObservationFormed,
-    ObservationRetracted,
-)
 from ledger.domain.ids import message_place
-from ledger.domain.observation import TEXT_BYTES, ObservationState
 from ledger.domain.text import check_reason, check_text, tag_list
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_all, read_stream
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.events import AnyEvent, EvidenceWithdrawn, ObservationFormed, ObservationRetracted
 from ledger.interactions import queries as of_interactions
+from ledger.log.reading import read_tip
 from ledger.memories import commands as of_memories
 from ledger.memories.sources import own, source_list
 from ledger.observations import answers as observation_answers
+from ledger.observations import evidence as rules_of_evidence
 from ledger.observations import queries as observation_queries
-from ledger.policies import evidence as rules_of_evidence
-from ledger.policies.evidence import BY_HAND
-from ledger.store.reading import read_tip
+from ledger.observations import rules as domain
+from ledger.observations.evidence import BY_HAND
+from ledger.observations.rules import TEXT_BYTES, ObservationState
 from projections.core.rows import Connection
 from projections.views import audit, control, observations
 

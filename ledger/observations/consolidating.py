@@ -8,23 +8,23 @@ from typing import Any
 
 from msgspec import Struct
 
+from ledger.core.engine import Engine
+from ledger.core.log_reading import find_row
+from ledger.core.snapshot import NOWHERE, named
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.events import LEDGER_STREAM
-from ledger.domain.grouping import GROUPING
-from ledger.domain.policy import TURNS
 from ledger.domain.text import tag_list
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row
-from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.events import LEDGER_STREAM
 from ledger.interactions.commands import has_to_wait
 from ledger.memories.sources import source_list
 from ledger.observations import by_model, rounds
+from ledger.observations import policy as consolidation
 from ledger.observations.answers import ConsolidationReport
+from ledger.observations.grouping import GROUPING
 from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, MESSAGES, ConsolidationRun, emit_failed_run
-from ledger.policies import consolidation
+from ledger.policy.rules import TURNS
 from projections.core.rows import Connection
 from projections.views import consolidations, control, observations, projects
 from projections.views.consolidations import Scope

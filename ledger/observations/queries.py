@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ledger.core.engine import Engine
+from ledger.core.log_reading import find_row, first_position, read_event, read_stream
+from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
 from ledger.domain import confidence as rules
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
-from ledger.domain.events import ObservationFormed, ObservationRevised
-from ledger.domain.message import readable, whole_parts
-from ledger.domain.observation import ObservationState
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
-from ledger.engine.snapshot import (
-    NOWHERE,
-    answer_texts,
-    event_data,
-    load,
-    scope_of,
-    stream_of,
-    text_of,
-)
+from ledger.events import ObservationFormed, ObservationRevised
 from ledger.observations import answers
+from ledger.observations.rules import ObservationState
+from ledger.sessions.rules.message import readable, whole_parts
 from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine, sessions
 

@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
-from ledger.domain import question
-from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
-from ledger.domain.grouping import GROUPING, sentences
+from ledger.core.engine import Engine
+from ledger.core.log_reading import find_row
+from ledger.core.snapshot import answer_texts, event_data, load, text_of
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import InteractionState
-from ledger.domain.message import whole_parts
-from ledger.domain.observation import ReviseObservation
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.turns import own_texts
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row
-from ledger.engine.snapshot import answer_texts, event_data, load, text_of
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.english import question
+from ledger.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
+from ledger.extraction.lines import own_texts
+from ledger.interactions.rules import InteractionState
+from ledger.log.reading import read_tip
+from ledger.observations import policy as consolidation
 from ledger.observations.answers import Consolidated, ConsolidationReport
-from ledger.policies import consolidation
-from ledger.policies.consolidation import (
+from ledger.observations.evidence import BY_HAND
+from ledger.observations.grouping import GROUPING, sentences
+from ledger.observations.policy import (
     COUNTED,
     USER,
     ConsolidationPlanner,
@@ -31,8 +31,8 @@ from ledger.policies.consolidation import (
     ScopeMaterial,
     SourcePiece,
 )
-from ledger.policies.evidence import BY_HAND
-from ledger.store.reading import read_tip
+from ledger.observations.rules import ReviseObservation
+from ledger.sessions.rules.message import whole_parts
 from projections.core.rows import Connection
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, of_all, page
 from ledger.domain.errors import NotFoundError
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, of_all, page
+from ledger.log.reading import read_tip
 from ledger.projections.answers import OwnProjection
 from ledger.projections.reading import definition_of, reading
-from ledger.store.reading import read_tip
 from ledger.types import Page
 from projections.core import own_registry as registry
 from projections.core.own import R

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from ledger.core.engine import Engine
+from ledger.core.own import Own, stand
+from ledger.core.past import PastEngine
 from ledger.domain.errors import RejectedError
-from ledger.engine.engine import Engine
-from ledger.engine.own import Own, stand
-from ledger.engine.past import PastEngine
-from ledger.store.reading import read_tip
+from ledger.log.reading import read_tip
 from projections.core import own_registry as registry
 from projections.core.own import Definition
 from projections.core.rows import Connection

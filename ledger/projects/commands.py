@@ -7,15 +7,15 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain import project as domain
+from ledger.core.engine import Engine
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
-from ledger.domain.events import ProjectRegistered
-from ledger.domain.project import VALUE_BYTES, ProjectState
 from ledger.domain.text import check_text
-from ledger.engine.engine import Engine
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.events import ProjectRegistered
+from ledger.projects import rules as domain
 from ledger.projects.queries import shown as project_shown
+from ledger.projects.rules import VALUE_BYTES, ProjectState
 from projections.views import projects
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ledger import answers
-from ledger.domain.project import ProjectState
-from ledger.engine.answer import answer_of
-from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
+from ledger.core.answer import answer_of
+from ledger.core.log_reading import first_position
+from ledger.core.snapshot import NOWHERE, Snapshot, load, named
+from ledger.projects.rules import ProjectState
 from projections.core.rows import Connection
 from projections.views import projects
 

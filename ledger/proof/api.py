@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ledger import answers
+from ledger.core.area import Area, callback
 from ledger.domain.errors import RejectedError
-from ledger.engine.area import Area, callback
+from ledger.log.paths import StrPath
 from ledger.proof import checking, digests, proving
 from ledger.proof.kept import Given
-from ledger.store.paths import StrPath
 
 
 class ProofsRead(Area):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 
+from ledger.core.log_reading import branchings
 from ledger.domain.errors import RejectedError
-from ledger.engine.log_reading import branchings
+from ledger.log import copies
 from ledger.proof.checkpoints import Stated
 from ledger.proof.sealed import head_at
-from ledger.store import copies
 
 
 def looked_at(connection: sqlite3.Connection, ledger_id: str, last: int) -> tuple[str, list[str], list[str]]:

@@ -9,11 +9,11 @@ import msgspec
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.log.integrity import leaf
+from ledger.log.paths import StrPath
 from ledger.proof import kept
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import is_continued, root_above
-from ledger.store.integrity import leaf
-from ledger.store.paths import StrPath
 
 
 def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:

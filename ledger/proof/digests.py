@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from ledger.engine.engine import Engine
+from ledger.core.engine import Engine
 from projections.core import digests
 from projections.views import memories, projects
 

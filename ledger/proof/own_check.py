@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 
+from ledger.core.own import fold_apart
 from ledger.domain.errors import SuspendedError
-from ledger.engine.own import fold_apart
 from ledger.proof.differing import difference
 from projections.core import own_registry as registry
 from projections.core import shadow

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
+from ledger.log.integrity import GENESIS, leaf
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of
 from ledger.proof.sealed import Seal, head_at
-from ledger.store.integrity import GENESIS, leaf
 
 _UNSOUND = (AttributeError, TypeError, ValueError)
 

@@ -8,20 +8,20 @@ import sqlite3
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
-from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
-from ledger.engine.engine import Engine
-from ledger.engine.work import Work
+from ledger.events import LEDGER_STREAM, CheckpointSealed
+from ledger.log import mapper
+from ledger.log.alone import APPLICATION_ID
+from ledger.log.integrity import GENESIS, check_chain
+from ledger.log.paths import StrPath, checked_path
+from ledger.log.sqlite_files import examining, no_ledger, typed
 from ledger.proof import checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
-from ledger.store import mapper
-from ledger.store.alone import APPLICATION_ID
-from ledger.store.integrity import GENESIS, check_chain
-from ledger.store.paths import StrPath, checked_path
-from ledger.store.sqlite_files import examining, no_ledger, typed
 from projections.core.projector import check_end
 
 

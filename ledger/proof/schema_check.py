@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 
-from ledger.store import copies
-from ledger.store.sqlite_files import FOREIGN, LISTED, SCHEMA, blank, no_tables
+from ledger.log import copies
+from ledger.log.sqlite_files import FOREIGN, LISTED, SCHEMA, blank, no_tables
 from projections.core import own_registry as registry
 from projections.core.projector import create_tables
 from projections.core.rebuild import FRESH, OLD

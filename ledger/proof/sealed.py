@@ -12,11 +12,11 @@ from typing import Self
 from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, StorageError
-from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, ContentErased
+from ledger.events import LEDGER_STREAM, CheckpointSealed, ContentErased
+from ledger.log import copies, mapper
+from ledger.log.integrity import GENESIS, CheckedRow, ErasedContents
+from ledger.log.sqlite_files import typed
 from ledger.proof.merkle import Tree
-from ledger.store import copies, mapper
-from ledger.store.integrity import GENESIS, CheckedRow, ErasedContents
-from ledger.store.sqlite_files import typed
 
 STEP = 4_096  # rows between two calls of ``progress``
 

@@ -18,19 +18,19 @@ from itertools import zip_longest
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.engine.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
+from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
+from ledger.log import mapper
+from ledger.log.alone import APPLICATION_ID
+from ledger.log.integrity import GENESIS, ErasedContents, check_chain
+from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
-from ledger.store import mapper
-from ledger.store.alone import APPLICATION_ID
-from ledger.store.integrity import GENESIS, ErasedContents, check_chain
-from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections

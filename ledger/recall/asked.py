@@ -7,13 +7,13 @@ from typing import get_args
 
 from msgspec import Struct
 
-from ledger.domain import memory as memory_domain
+from ledger.core.snapshot import LIST_CAP
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, flags, one_of, text_list
-from ledger.engine.snapshot import LIST_CAP
+from ledger.memories import rules as memory_domain
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS, SCORE
 

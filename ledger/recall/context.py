@@ -21,29 +21,29 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.log_reading import first_position
+from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, named
 from ledger.domain import passages as pieces
-from ledger.domain import question as questions
-from ledger.domain.alike import content_stems, share_stems
 from ledger.domain.errors import RejectedError
-from ledger.domain.memory import MemoryState, since
-from ledger.domain.salience import stated_spans
 from ledger.domain.text import check_text, normalise
-from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, named
+from ledger.english import question as questions
+from ledger.english.alike import content_stems, share_stems
+from ledger.english.salience import stated_spans
+from ledger.log.reading import read_tip
+from ledger.memories.rules import MemoryState, since
 from ledger.recall import ordering, packing, recalling, reopening
 from ledger.recall.asked import CONTEXT, RecallRequest, checked
 from ledger.recall.finding import Finder, RecallHit, of_memory, of_passage
 from ledger.recall.observing import Observing
 from ledger.recall.packs import Item, Pack
-from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.search.ranking import who
 from projections.views import memories, projects, sessions, summaries
 
 if TYPE_CHECKING:
-    from ledger.engine.engine import Engine
-    from ledger.engine.who import Who
+    from ledger.core.engine import Engine
+    from ledger.core.who import Who
 
 Key = tuple[str, int]
 

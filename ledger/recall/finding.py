@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.snapshot import ENOUGH, Snapshot, believed
 from ledger.domain import confidence as rules
-from ledger.domain import spelling
-from ledger.domain.memory import MemoryState
 from ledger.domain.passages import day_words
-from ledger.domain.policy import PolicyState
-from ledger.domain.question import Question, any_of, indexed_words, quoted, unspaced
-from ledger.engine.snapshot import ENOUGH, Snapshot, believed
+from ledger.english import spelling
+from ledger.english.question import Question, any_of, indexed_words, quoted, unspaced
+from ledger.memories.rules import MemoryState
+from ledger.policy.rules import PolicyState
 from ledger.recall import rubino
 from ledger.recall.asked import RecallRequest
 from ledger.vectors.embedding import QueryVector as Sought
@@ -31,7 +31,7 @@ from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, sessions
 
 if TYPE_CHECKING:
-    from ledger.engine.engine import Engine
+    from ledger.core.engine import Engine
 
 POOL = 200  # the best rows of each index that are looked at
 SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or four times the limit

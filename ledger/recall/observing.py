@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.log_reading import first_position
 from ledger.domain import confidence as rules
-from ledger.domain import observation as domain
-from ledger.domain.question import Question
 from ledger.domain.text import normalise
-from ledger.engine.log_reading import first_position
+from ledger.english.question import Question
+from ledger.observations import rules as domain
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall.asked import RecallRequest
@@ -24,8 +24,8 @@ from projections.search.stems import stem
 from projections.views import observations
 
 if TYPE_CHECKING:
-    from ledger.engine.engine import Engine
-    from ledger.engine.snapshot import Snapshot
+    from ledger.core.engine import Engine
+    from ledger.core.snapshot import Snapshot
 
 POOL = 60  # the best matching observations that are looked at
 DEEPER = 20_000  # the larger pool if too few of the first pool are supported

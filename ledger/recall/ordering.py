@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
-from ledger.domain.alike import ALIKE_CHARS, content_stems, share_stems
-from ledger.domain.memory import MemoryState, since
-from ledger.domain.question import Question, split
+from ledger.english.alike import ALIKE_CHARS, content_stems, share_stems
+from ledger.english.question import Question, split
+from ledger.memories.rules import MemoryState, since
 from ledger.recall.asked import RecallRequest
 from ledger.recall.finding import Finder, RecallHit
 from projections.search.stems import stem

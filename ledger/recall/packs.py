@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import field
 
 from ledger.answers import Memory, StateEntry
+from ledger.core.answer import Answer
 from ledger.domain.harmless import fenced, one_line
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import folded
-from ledger.engine.answer import Answer
+from ledger.english.question import folded
 from ledger.observations.answers import Observation
 
 MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks

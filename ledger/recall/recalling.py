@@ -9,23 +9,23 @@ from contextlib import contextmanager, suppress
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain import question
+from ledger.core.engine import Engine
+from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
+from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
-from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.question import Question
 from ledger.domain.text import check_text, one_of
-from ledger.engine.engine import Engine
-from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
-from ledger.engine.who import Who
+from ledger.english import question
+from ledger.english.question import Question
+from ledger.log.reading import read_tip
 from ledger.memories.queries import memories_shown
+from ledger.memories.rules import MemoryState
 from ledger.projects.queries import find as find_project
 from ledger.recall import fitting, ordering, packing, reopening
 from ledger.recall.asked import UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
-from ledger.store.reading import read_tip
 from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection

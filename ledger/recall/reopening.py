@@ -7,10 +7,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position, read_event
+from ledger.core.past import at
+from ledger.core.snapshot import text_of
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain import confidence as rules
-from ledger.domain.erasure import BLACK
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import (
+from ledger.domain.ids import KINDS
+from ledger.domain.times import moment
+from ledger.english.question import folded
+from ledger.erasure.rules import BLACK
+from ledger.events import (
     LEDGER_STREAM,
     AnyEvent,
     ChunkAdded,
@@ -21,22 +30,13 @@ from ledger.domain.events import (
     RecallDelivered,
     ResponseAttached,
 )
-from ledger.domain.ids import KINDS
-from ledger.domain.message import part_texts
-from ledger.domain.question import folded
-from ledger.domain.times import moment
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position, read_event
-from ledger.engine.past import at
-from ledger.engine.snapshot import text_of
-from ledger.engine.who import Who
-from ledger.engine.work import Work
 from ledger.memories.queries import memories_shown
 from ledger.recall import fitting
 from ledger.recall.asked import RecallRequest
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
+from ledger.sessions.rules.message import part_texts
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.domain.memory import MemoryState
-from ledger.domain.question import READ_CHARS
+from ledger.english.question import READ_CHARS
+from ledger.memories.rules import MemoryState
 from ledger.recall.asked import RecallRequest
 from projections.core.rows import Connection
 from projections.search.memory_hits import MemoryScope

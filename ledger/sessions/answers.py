@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import field
 
-from ledger.domain.message import Part, readable
+from ledger.core.answer import Answer, answer_of
 from ledger.domain.metadata import Value
-from ledger.domain.provider_forms import Fields
-from ledger.engine.answer import Answer, answer_of
+from ledger.sessions.rules.message import Part, readable
+from ledger.sessions.rules.provider_forms import Fields
 from projections.views.summaries import SummaryRow as SummaryRow
 
 
@@ -136,8 +136,8 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Items that were not compacted, with the reason.
 
-    ``why`` is a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless", "under_way" (another compaction of the
-    session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the
+    ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS``, or "ignored", "stateless", "under_way" (another
+    compaction of the session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the
     summary was written).
     """
 

@@ -6,16 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from ledger import answers as ledger_answers
+from ledger.core.area import Area
+from ledger.core.paging import LIMIT, page
+from ledger.core.who import Who
 from ledger.domain import times
-from ledger.domain.assembly import FRESH_TAIL
-from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, checked
 from ledger.domain.text import plural, texts
-from ledger.domain.window import WindowItem
-from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, page
-from ledger.engine.who import Who
 from ledger.extraction import cursor
 from ledger.extraction import sessions as session_extraction
 from ledger.sessions import (
@@ -33,12 +30,15 @@ from ledger.sessions import (
 from ledger.sessions.assembled import Window
 from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.diagram import SummaryGraph
+from ledger.sessions.rules.assembly import FRESH_TAIL
+from ledger.sessions.rules.compaction import EXPAND_TOKENS
+from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.engine import Engine
+    from ledger.core.engine import Engine
     from ledger.types import ModelLike, SummarizerLike
 
 SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20

@@ -5,15 +5,15 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ledger.domain import rendering
-from ledger.domain.message import Part, read_besides, readable
-from ledger.domain.provider_forms import TOOL_RESULT, Fields
-from ledger.domain.rendering import Content, Rendered
-from ledger.domain.shortening import shortened
+from ledger.core.answer import Answer
 from ledger.domain.text import one_of
-from ledger.domain.window import WindowItem
-from ledger.engine.answer import Answer
 from ledger.recall.packs import Pack, shown
+from ledger.sessions.rules import rendering
+from ledger.sessions.rules.message import Part, read_besides, readable
+from ledger.sessions.rules.provider_forms import TOOL_RESULT, Fields
+from ledger.sessions.rules.rendering import Content, Rendered
+from ledger.sessions.rules.shortening import shortened
+from ledger.sessions.rules.window import WindowItem
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
@@ -98,8 +98,8 @@ class Window(Answer, frozen=True, kw_only=True):
 
     ``used`` is the size of everything: the entries, the ``overhead`` of the note around summaries, and the recalled memories
     (``pack``). ``left_out`` are entries that were considered and not taken, as (position, reason). ``reasons`` are codes of
-    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` is the number of summaries among the
-    evicted items. ``receipt`` is the id by which ``reopen`` returns the same window.
+    ``ledger.sessions.rules.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` is the number of
+    summaries among the evicted items. ``receipt`` is the id by which ``reopen`` returns the same window.
     """
 
     session: str

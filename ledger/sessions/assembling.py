@@ -7,19 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import assembly, rendering, shortening
-from ledger.domain import message as messages
-from ledger.domain.assembly import FRESH_TAIL, Fitted
+from ledger.core.log_reading import read_known
+from ledger.core.past import at
+from ledger.core.work import Work
 from ledger.domain.errors import ReadOnlyError, RejectedError
-from ledger.domain.events import LeftOut, Ranges, Shortened, WindowAssembled
-from ledger.domain.rendering import Content
-from ledger.domain.session import SessionState as State
 from ledger.domain.text import one_of
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
-from ledger.domain.window import WindowItem
-from ledger.engine.log_reading import read_known
-from ledger.engine.past import at
-from ledger.engine.work import Work
+from ledger.events import LeftOut, Ranges, Shortened, WindowAssembled
+from ledger.log.reading import read_tip
 from ledger.recall import context, reopening
 from ledger.recall.asked import UNITS
 from ledger.recall.packs import Pack
@@ -27,10 +22,15 @@ from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts, is_held
+from ledger.sessions.rules import assembly, rendering, shortening
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules.assembly import FRESH_TAIL, Fitted
+from ledger.sessions.rules.rendering import Content
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED, opened
-from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
 

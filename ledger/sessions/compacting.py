@@ -11,21 +11,13 @@ from itertools import islice
 
 from msgspec import Struct
 
-from ledger.domain import compaction, escalation
-from ledger.domain.assembly import FRESH_TAIL
-from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, CompactionRun, Skip
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.domain.events import CompactionSkipped
-from ledger.domain.session import SessionState as State
-from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
-from ledger.engine.who import Who
-from ledger.engine.work import Work
-from ledger.language.port import NamedSummarizer
-from ledger.language.summarizing import (
-    TIMEOUT_SECONDS,
-    ModelAttempt,
-    emit_attempts,
-)
+from ledger.events import CompactionSkipped
+from ledger.log.lease import Lease, leased
+from ledger.models.port import NamedSummarizer
+from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.drafting import (
@@ -37,9 +29,13 @@ from ledger.sessions.drafting import (
     summary_text,
     writer_of,
 )
+from ledger.sessions.rules import compaction, escalation
+from ledger.sessions.rules.assembly import FRESH_TAIL
+from ledger.sessions.rules.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, CompactionRun, Skip
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.sessions.summary_writes import SummarySources, Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
-from ledger.store.lease import Lease, leased
 from projections.views import erasures
 
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # tokens of a long window that are read, from its beginning

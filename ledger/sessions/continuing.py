@@ -12,26 +12,26 @@ from functools import cached_property
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ledger.domain import continuing, transcript
-from ledger.domain import interaction as interactions_domain
-from ledger.domain.continuing import KnownPrefix, Newest, TurnPlace
+from ledger.core.log_reading import read_known
+from ledger.core.optimistic import Moved, optimistic
+from ledger.core.snapshot import load
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import InteractionCaptured, MessageAppended, ResponseAttached
-from ledger.domain.interaction import InteractionState
 from ledger.domain.late import late
 from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
-from ledger.domain.session import SessionState as State
-from ledger.domain.transcript import TranscriptMessage
-from ledger.engine.log_reading import read_known
-from ledger.engine.optimistic import Moved, optimistic
-from ledger.engine.snapshot import load
-from ledger.engine.stopping import Stopping
-from ledger.engine.who import Who
-from ledger.engine.work import Outcome, Work
+from ledger.events import InteractionCaptured, MessageAppended, ResponseAttached
 from ledger.guards.guarding import TakenSecret
+from ledger.interactions import rules as interactions_domain
+from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reconciling import clean, line_of
+from ledger.sessions.rules import continuing, transcript
+from ledger.sessions.rules.continuing import KnownPrefix, Newest, TurnPlace
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.transcript import TranscriptMessage
 from ledger.sessions.transcripts import Outside, cleared, outside, without_ids, without_thinking
 from projections.core.rows import Connection
 from projections.views import audit, sessions

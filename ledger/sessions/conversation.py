@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ledger.core.engine import Engine
+from ledger.core.pipeline import Writer
+from ledger.core.snapshot import load
+from ledger.core.who import Who
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
-from ledger.domain.patterns import NamePatterns
-from ledger.domain.session import SessionState as State
 from ledger.domain.text import check_text
-from ledger.engine.engine import Engine
-from ledger.engine.pipeline import Writer
-from ledger.engine.snapshot import load
-from ledger.engine.who import Who
+from ledger.sessions.rules.patterns import NamePatterns
+from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import projects
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.domain.events import ESTIMATE as ESTIMATED
-from ledger.domain.message import Draft
 from ledger.domain.text import check_plain
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
+from ledger.events import ESTIMATE as ESTIMATED
+from ledger.sessions.rules.message import Draft
 
 MAX_TOKENS = 2**40
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")

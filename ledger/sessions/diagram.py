@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
+from ledger.core.answer import Answer
 from ledger.domain.harmless import mermaid_label, one_line
-from ledger.domain.window import FALLBACK, WindowItem
-from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import info
+from ledger.sessions.rules.window import FALLBACK, WindowItem
 from ledger.sessions.window import OpenWindow
 from projections.views import summaries
 from projections.views.summaries import UNDER, WINDOW, SummaryRow

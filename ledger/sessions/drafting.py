@@ -6,24 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ledger.domain import escalation
+from ledger.core.stopping import check_seconds
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
-from ledger.domain.escalation import Attempt
-from ledger.domain.message import readable
-from ledger.domain.window import CONDENSED, Ranges
-from ledger.engine.stopping import check_seconds
-from ledger.engine.who import Who
-from ledger.engine.work import Work
-from ledger.language.port import NamedSummarizer, SummaryRequest
-from ledger.language.summarizing import (
-    PROMPTS,
-    ModelAttempt,
-    answer_of,
-    as_summarizer,
-    emit_attempts,
-)
+from ledger.models.port import NamedSummarizer, SummaryRequest
+from ledger.models.summarizing import PROMPTS, ModelAttempt, answer_of, as_summarizer, emit_attempts
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.rules import escalation
+from ledger.sessions.rules.escalation import Attempt
+from ledger.sessions.rules.message import readable
+from ledger.sessions.rules.window import CONDENSED, Ranges
 from ledger.sessions.summary_writes import SummarySources, Written
 from projections.core.rows import Connection
 from projections.views.summaries import SummaryRow

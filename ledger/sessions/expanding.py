@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ledger.domain.session import SessionState
+from ledger.sessions.rules.session import SessionState
 from ledger.sessions.search_answers import Unexpanded
 from projections.core.rows import Connection
 from projections.views import sessions, summaries

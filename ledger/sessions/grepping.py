@@ -8,10 +8,10 @@ from itertools import islice
 
 from msgspec import Struct
 
-from ledger.domain.grep import GrepPattern, Span
-from ledger.domain.snippet import snippet
-from ledger.engine.snapshot import Snapshot
+from ledger.core.snapshot import Snapshot
 from ledger.sessions.reading import HiddenReason, is_held
+from ledger.sessions.rules.grep import GrepPattern, Span
+from ledger.sessions.rules.snippet import snippet
 from ledger.sessions.search_answers import Hit
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN

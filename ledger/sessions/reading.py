@@ -8,20 +8,20 @@ from itertools import islice
 
 from msgspec import UNSET, Struct
 
+from ledger.core.answer import answer_of
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position, read_known, read_messages
+from ledger.core.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
 from ledger.domain import ids
-from ledger.domain import message as messages
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.domain.metadata import NO_PAIRS, Pairs, of_row
-from ledger.domain.provider_forms import Fields
-from ledger.domain.session import SessionState as State
-from ledger.domain.window import WindowItem
-from ledger.engine.answer import answer_of
-from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position, read_known, read_messages
-from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
+from ledger.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.sessions import answers
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules.provider_forms import Fields
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.window import OpenWindow
 from projections.core.rows import Connection
 from projections.search.session_texts import SearchedRow

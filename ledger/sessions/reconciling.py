@@ -11,20 +11,21 @@ from itertools import chain, count
 from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
-from ledger.domain import message as messages
-from ledger.domain import times, transcript
-from ledger.domain.events import NOTHING, MessageRepaired
+from ledger.core.optimistic import Moved, optimistic
+from ledger.core.snapshot import event_data
+from ledger.core.who import Who
+from ledger.core.work import Work
+from ledger.domain import times
 from ledger.domain.metadata import event_form, of_row
-from ledger.domain.session import SessionState as State
-from ledger.domain.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
-from ledger.engine.optimistic import Moved, optimistic
-from ledger.engine.snapshot import event_data
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.events import NOTHING, MessageRepaired
 from ledger.guards.guarding import TakenSecret
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules import transcript
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from ledger.domain import escalation
-from ledger.domain.compaction import LEAF_CHUNK_TOKENS
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
-from ledger.domain.window import CONDENSED
-from ledger.engine.who import Who
-from ledger.engine.work import Work
-from ledger.language.summarizing import (
-    TIMEOUT_SECONDS,
-    ModelAttempt,
-    emit_attempts,
-)
+from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
 from ledger.sessions import answers, reading, summary_writes, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.drafting import (
@@ -22,6 +15,9 @@ from ledger.sessions.drafting import (
     source_texts,
     writer_of,
 )
+from ledger.sessions.rules import escalation
+from ledger.sessions.rules.compaction import LEAF_CHUNK_TOKENS
+from ledger.sessions.rules.window import CONDENSED
 from ledger.sessions.summary_writes import SummarySources, check_in_use, record
 from ledger.sessions.writing import invalidate
 from projections.views import erasures, summaries

@@ -8,20 +8,21 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from ledger.domain import grep, times
-from ledger.domain.compaction import EXPAND_TOKENS
+from ledger.core.snapshot import listed
+from ledger.core.who import Time
+from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.domain.message import ROLES, readable
-from ledger.domain.session import SessionState as State
 from ledger.domain.text import one_of
-from ledger.engine.snapshot import listed
-from ledger.engine.who import Time
 from ledger.recall import recalling
 from ledger.recall.asked import UNITS
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, GrepMatches, GrepRequest, GrepSearch, Where
+from ledger.sessions.rules import grep
+from ledger.sessions.rules.compaction import EXPAND_TOKENS
+from ledger.sessions.rules.message import ROLES, readable
+from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections.core.rows import Connection
 from projections.search import one_text, session_texts
@@ -49,14 +50,14 @@ def grep_messages(
     hidden: bool = False,
     after: int = 2**62,
 ) -> GrepResult:
-    """Return the messages and summaries that a pattern (``ledger.domain.grep``) matches, newest first.
+    """Return the messages and summaries that a pattern (``ledger.sessions.rules.grep``) matches, newest first.
 
     A message is searched with its tool calls and results, as one text. The total is counted up to 10,000. If the index alone
     cannot tell, up to 20,000 texts are read for the hits and 1,000 for the total.
 
     Args:
         conversation: The session; the user's other sessions are searched only with ``everywhere``.
-        pattern: See ``ledger.domain.grep``.
+        pattern: See ``ledger.sessions.rules.grep``.
         scope: "both", "message" or "summary".
         role: Only messages of this role.
         since: The earliest time, inclusive. A summary counts if its time reaches into the range.

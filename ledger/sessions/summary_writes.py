@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from ledger.core.who import Who
+from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
-from ledger.domain.session import SessionState as State
-from ledger.domain.statuses import meant
 from ledger.domain.text import check_reason
-from ledger.domain.window import CONDENSED
-from ledger.engine.who import Who
-from ledger.engine.work import Work
+from ledger.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.rules.statuses import meant
+from ledger.sessions.rules.window import CONDENSED
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from projections.core.rows import Connection

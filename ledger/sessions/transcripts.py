@@ -1,6 +1,7 @@
 """The reading of transcripts kept elsewhere, as lists of objects.
 
-A message has our own field names, or those of OpenAI chat completions or Anthropic messages (ledger.domain.provider_forms).
+A message has our own field names, or those of OpenAI chat completions or Anthropic messages
+(ledger.sessions.rules.provider_forms).
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ledger.domain import message as messages
-from ledger.domain import provider_forms as forms
-from ledger.domain import times, transcript
+from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.domain.message import Draft
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
-from ledger.domain.other_forms import as_chat as in_chat_form
-from ledger.domain.provider_forms import MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
-from ledger.domain.transcript import TranscriptMessage
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules import provider_forms as forms
+from ledger.sessions.rules import transcript
+from ledger.sessions.rules.message import Draft
+from ledger.sessions.rules.other_forms import as_chat as in_chat_form
+from ledger.sessions.rules.provider_forms import MESSAGE_FIELD, OPENAI, Fields
+from ledger.sessions.rules.transcript import TranscriptMessage
 
 ERASED = "(erased)"  # in the place of an erased text
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")

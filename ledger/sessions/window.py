@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.domain.assembly import USER
-from ledger.domain.session import SessionState
-from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
+from ledger.sessions.rules.assembly import USER
+from ledger.sessions.rules.session import SessionState
+from ledger.sessions.rules.window import MESSAGE, SUMMARY, Ranges, WindowItem
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import MessageRow

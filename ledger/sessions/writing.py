@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Raw, json
 from msgspec.structs import replace
 
+from ledger.core.who import Time, Who
+from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
-from ledger.domain import message as messages
-from ledger.domain import session as domain
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import (
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
+from ledger.domain.text import check_text
+from ledger.events import (
     NO_PARTS,
     NOTHING,
     AbstractSet,
@@ -20,15 +22,13 @@ from ledger.domain.events import (
     MessagesHidden,
     SummaryInvalidated,
 )
-from ledger.domain.message import Draft
-from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
-from ledger.domain.session import SessionState as State
-from ledger.domain.text import check_text
-from ledger.engine.who import Time, Who
-from ledger.engine.work import Outcome, Work
 from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules import session as domain
+from ledger.sessions.rules.message import Draft
+from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.window import OpenWindow
 from projections.core.rows import Connection
 from projections.views import sessions, summaries

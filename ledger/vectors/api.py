@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ledger import answers
+from ledger.core.area import Area, callback
+from ledger.core.paging import LIMIT, of_all, page
+from ledger.core.stopping import Stopping
 from ledger.domain.errors import RejectedError
-from ledger.engine.area import Area, callback
-from ledger.engine.paging import LIMIT, of_all, page
-from ledger.engine.stopping import Stopping
 from ledger.types import Cancel, Page
 from ledger.vectors import commands
 from ledger.vectors.commands import BATCH

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.stopping import Stopping
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
-from ledger.engine.engine import Engine
-from ledger.engine.stopping import Stopping
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors
 from ledger.vectors.embedding import entries, read, write
 from projections.search import vectors

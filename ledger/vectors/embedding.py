@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from ledger.core.pipeline import Writer
 from ledger.domain.errors import LedgerError, ModelError
-from ledger.engine.pipeline import Writer
-from ledger.store import closed
-from ledger.store.event_store import EventStore, Transaction
+from ledger.log import closed
+from ledger.log.event_store import EventStore, Transaction
 from ledger.vectors.embedders import Embedder, checked_vectors
 from projections.search import nearest, vectors
 from projections.search.nearest import Hit, Keep, VectorIndex, WrongDimension

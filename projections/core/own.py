@@ -22,9 +22,9 @@ from msgspec.structs import fields
 from msgspec.structs import replace as changed
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import TYPES, AnyEvent, EventData
-from ledger.store import folding
-from ledger.store.folding import Misuse
+from ledger.events import TYPES, AnyEvent, EventData
+from ledger.log import folding
+from ledger.log.folding import Misuse
 from projections.core.rows import Key, Table, Values
 from projections.core.sqlite import SQLiteRows
 

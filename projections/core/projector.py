@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
+from ledger.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sql_views, sqlite
 from projections.core.rows import FoldLog, ProjectionRows, Table, TextIndex, parted
 from projections.core.subjects import EVERYTHING, BuiltinProjection, Family, SubjectChange

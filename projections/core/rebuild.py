@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ledger.domain.errors import ConflictError, LedgerError
-from ledger.domain.events import AnyEvent
-from ledger.store import lease
-from ledger.store.event_store import EventStore, Transaction
-from ledger.store.sqlite_files import PARTS
+from ledger.events import AnyEvent
+from ledger.log import lease
+from ledger.log.event_store import EventStore, Transaction
+from ledger.log.sqlite_files import PARTS
 from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
 from projections.core.projector import (

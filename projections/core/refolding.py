@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
-from ledger.domain.events import LEDGER_STREAM, AnyEvent
+from ledger.events import LEDGER_STREAM, AnyEvent
 from projections.core.projector import Projector, create_all, projections
 from projections.core.rows import Index, ProjectionRows, Table, TextIndex, Values
 from projections.core.sqlite import SQLiteRows, create, drop

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import AnyEvent
+from ledger.events import AnyEvent
 
 T = TypeVar("T")
 TOGETHER = 256  # values that one query binds in a list

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent, EventData
+from ledger.events import AnyEvent, EventData
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
 from projections.core.conditions import Conditions

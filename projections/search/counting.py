@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ledger.domain.events import (
+from ledger.events import (
     WAYS_BACK,
     ContentErased,
     DocumentRemoved,

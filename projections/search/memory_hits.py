@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent
-from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.question import indexed
+from ledger.english.question import indexed
+from ledger.events import AnyEvent
+from ledger.memories.rules import MemoryState
 from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, ProjectionRows, Table, TextIndex, Values
 from projections.core.subjects import SubjectChange

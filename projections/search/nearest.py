@@ -15,7 +15,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from ledger.domain.events import WAYS_BACK, ContentErased
+from ledger.events import WAYS_BACK, ContentErased
 from projections.search import vectors
 from projections.search.vectors import CORPORA, Key, Text, VectorEntry
 

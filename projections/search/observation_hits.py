@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.domain.observation import ObservationState
+from ledger.observations.rules import ObservationState
 from projections.core.conditions import Conditions
 from projections.core.rows import rows_among
 from projections.search import text_hits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from ledger.domain.grep import Span
-from ledger.domain.question import indexed, spaced
+from ledger.english.question import indexed, spaced
+from ledger.sessions.rules.grep import Span
 from projections.search.stems import scratch
 
 _START, _END, _APART = "\x02", "\x03", "\x1f"

@@ -16,8 +16,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.domain.document import DocumentState
-from ledger.domain.events import (
+from ledger.documents.rules import DocumentState
+from ledger.domain.metadata import NO_PAIRS, Pairs
+from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
+from ledger.domain.times import moment
+from ledger.english.question import Question, folded, indexed
+from ledger.events import (
     AnyEvent,
     Blob,
     ChunkAdded,
@@ -26,13 +30,9 @@ from ledger.domain.events import (
     ResponseAttached,
     SummaryCreated,
 )
-from ledger.domain.interaction import InteractionState
-from ledger.domain.message import part_texts
-from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
-from ledger.domain.question import Question, folded, indexed
-from ledger.domain.session import SessionState
-from ledger.domain.times import moment
+from ledger.interactions.rules import InteractionState
+from ledger.sessions.rules.message import part_texts
+from ledger.sessions.rules.session import SessionState
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values

@@ -29,8 +29,8 @@ from msgspec import Struct
 from ledger.domain.confidence import ONE
 from ledger.domain.late import late
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import Question, folded, indexed_words, nearness, split, unspaced
 from ledger.domain.times import day_of
+from ledger.english.question import Question, folded, indexed_words, nearness, split, unspaced
 
 K1, B = 1.2, 0.75
 DAY = 0.1  # the weight of a turn's date words if the turn itself has no word of the question

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from ledger.domain.events import AnyEvent
-from ledger.domain.matching import found_by
-from ledger.domain.memory import MemoryState
 from ledger.domain.text import keyed_digest
+from ledger.english.matching import found_by
+from ledger.events import AnyEvent
+from ledger.memories.rules import MemoryState
 from projections.core.packed import look, waiting
 from projections.core.rows import ProjectionRows, Values, packed, parted
 from projections.core.subjects import SubjectChange

@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import StorageError
-from ledger.domain.question import Question, any_of, spaced
+from ledger.english.question import Question, any_of, spaced
 from projections.core.rows import Table, TextIndex, Values
 from projections.core.sqlite import create
 from projections.search.stems import stem

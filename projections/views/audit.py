@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import AnyEvent
+from ledger.events import AnyEvent
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
 from projections.core.rows import AsOf, ProjectionRows, Table

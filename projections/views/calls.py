@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
+from ledger.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns, reader
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
+from ledger.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, check
 from projections.core.subjects import SubjectChange

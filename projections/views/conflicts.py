@@ -6,11 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from ledger.domain import conflict, slots
-from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
-from ledger.domain.events import AnyEvent
-from ledger.domain.memory import MemoryState
-from ledger.domain.slots import Filled, Statement
+from ledger.english import slots
+from ledger.english.slots import Filled, Statement
+from ledger.events import AnyEvent
+from ledger.memories.rules import MemoryState
+from ledger.review import conflict_rules as conflict
+from ledger.review.conflict_rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
 from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories

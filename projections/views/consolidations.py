@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from ledger.domain.ids import message_place
-from ledger.domain.interaction import InteractionState
-from ledger.domain.observation import ObservationState
+from ledger.interactions.rules import InteractionState
+from ledger.observations.rules import ObservationState
 from projections.core.rows import Values, rows_among
 from projections.views import interactions, memories, observations
 from projections.views.observations import SourceStanding

@@ -9,7 +9,8 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from ledger.domain.events import (
+from ledger.domain.spans import joined
+from ledger.events import (
     PUT_BACK,
     VOIDING,
     WAYS_BACK,
@@ -21,8 +22,7 @@ from ledger.domain.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.domain.policy import PolicyState, policy_of
-from ledger.domain.spans import joined
+from ledger.policy.rules import PolicyState, policy_of
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked

@@ -11,7 +11,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from ledger.domain.events import AnyEvent, RecallDelivered, WindowAssembled
+from ledger.events import AnyEvent, RecallDelivered, WindowAssembled
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
 

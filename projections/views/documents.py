@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import document
-from ledger.domain.document import DocumentState, moved
+from ledger.documents import rules as document
+from ledger.documents.rules import DocumentState, moved
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
+from ledger.events import AnyEvent, ChunkAdded, DocumentReplaced
 from projections.core.codec import codec, columns
 from projections.core.conditions import Conditions
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ledger.domain.events import AnyEvent, DuplicateAbsorbed
-from ledger.domain.memory import MemoryState
 from ledger.domain.text import fingerprint, normalise
-from ledger.domain.turned_down import NO, turned_down
+from ledger.events import AnyEvent, DuplicateAbsorbed
+from ledger.memories.rules import MemoryState
+from ledger.memories.turned_down import NO, turned_down
 from projections.core.rows import CURRENT, Connection, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
 from projections.views import control

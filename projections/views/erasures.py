@@ -7,13 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ledger.domain.events import (
-    AnyEvent,
-    ContentErased,
-    ErasureCompleted,
-    LegalHoldPlaced,
-    LegalHoldReleased,
-)
+from ledger.events import AnyEvent, ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased
 from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, ProjectionRows, Table
 from projections.core.subjects import SubjectChange

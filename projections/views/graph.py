@@ -15,9 +15,9 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.entities import RUN_WORDS, found, name_form
-from ledger.domain.events import AnyEvent
-from ledger.domain.memory import CO_OCCURS, MemoryState
+from ledger.english.entities import RUN_WORDS, found, name_form
+from ledger.events import AnyEvent
+from ledger.memories.rules import CO_OCCURS, MemoryState
 from projections.core.codec import reader
 from projections.core.conditions import Conditions
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among
@@ -60,7 +60,7 @@ EDGES_BEFORE = replace(
 
 
 class GraphProjection:
-    """The projection of the graph, whose version follows ``ledger.domain.entities``: "entities/1" is version 1."""
+    """The projection of the graph, whose version follows ``ledger.english.entities``: "entities/1" is version 1."""
 
     name, version, follows = "graph", 1, frozenset("m")
     tables = (MENTIONS, MENTIONS_BEFORE, EDGES, EDGES_BEFORE)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from ledger.domain import interaction
-from ledger.domain.events import AnyEvent
-from ledger.domain.interaction import InteractionState
 from ledger.domain.metadata import NO_PAIRS, Pairs
+from ledger.events import AnyEvent
+from ledger.interactions import rules as interaction
+from ledger.interactions.rules import InteractionState
 from projections.core.conditions import Conditions
 from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep

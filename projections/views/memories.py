@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from ledger.domain import memory
-from ledger.domain.events import AnyEvent
-from ledger.domain.memory import MemoryState
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
+from ledger.events import AnyEvent
+from ledger.memories import rules as memory
+from ledger.memories.rules import MemoryState
 from projections.core.conditions import Conditions
 from projections.core.rows import ProjectionRows, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep

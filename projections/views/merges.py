@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ledger.domain import merge
-from ledger.domain.events import AnyEvent
-from ledger.domain.merge import MergeState
+from ledger.events import AnyEvent
+from ledger.review import merge_rules as merge
+from ledger.review.merge_rules import MergeState
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange, end, ended, family, keep, newest
 

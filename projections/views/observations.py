@@ -12,17 +12,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from ledger.domain import ids, observation, times
+from ledger.domain import ids, times
 from ledger.domain.confidence import PROOF_RULES
-from ledger.domain.events import (
-    WAYS_BACK,
-    AnyEvent,
-    ConsolidationCompleted,
-    ConsolidationFailed,
-)
-from ledger.domain.observation import NO_EVIDENCE, ObservationState, Support
-from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
+from ledger.english.question import indexed
+from ledger.events import WAYS_BACK, AnyEvent, ConsolidationCompleted, ConsolidationFailed
+from ledger.observations import rules as observation
+from ledger.observations.rules import NO_EVIDENCE, ObservationState, Support
 from projections.core.conditions import Conditions
 from projections.core.rows import (
     CURRENT,

@@ -9,11 +9,11 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from ledger.domain import project
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import AnyEvent, MessageAppended
-from ledger.domain.project import ProjectState, TrustedEntry, name_form
-from ledger.domain.session import SessionState
+from ledger.events import AnyEvent, MessageAppended
+from ledger.projects import rules as project
+from ledger.projects.rules import ProjectState, TrustedEntry, name_form
+from ledger.sessions.rules.session import SessionState
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
 from projections.core.subjects import SubjectChange, end, ended, family, keep
 

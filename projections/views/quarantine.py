@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
-from ledger.domain.memory import ERASED
+from ledger.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
+from ledger.memories.rules import ERASED
 from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among
 from projections.core.subjects import SubjectChange, end, ended

@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from ledger.domain import message as messages
-from ledger.domain import metadata, session
+from ledger.domain import metadata
 from ledger.domain.errors import DamagedError
-from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
-from ledger.domain.events.base import NOTHING
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.session import SessionState
-from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
+from ledger.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
+from ledger.log.event_base import NOTHING
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules import session
+from ledger.sessions.rules.session import SessionState
+from ledger.sessions.rules.statuses import Visible
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import statuses
-from ledger.domain.events import AnyEvent, SummaryCreated
-from ledger.domain.statuses import MOVING, Known, WindowFold, first_status, moved
-from ledger.domain.window import LEVELS, SUMMARY_KINDS
+from ledger.events import AnyEvent, SummaryCreated
+from ledger.sessions.rules import statuses
+from ledger.sessions.rules.statuses import MOVING, Known, WindowFold, first_status, moved
+from ledger.sessions.rules.window import LEVELS, SUMMARY_KINDS
 from projections.core.codec import codec, columns
 from projections.core.rows import AsOf, ProjectionRows, Table, Values
 from projections.core.subjects import SubjectChange, end, ended, newest

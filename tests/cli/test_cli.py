@@ -422,7 +422,7 @@ def test_a_mistake_of_ours_is_one_line_too(db: str, monkeypatch: pytest.MonkeyPa
         raise KeyError("odd\x1b[2J")
 
     run("remember", "x", db=db)
-    monkeypatch.setattr("ledger.maintenance.care.stats", broken)
+    monkeypatch.setattr("ledger.care.care.stats", broken)
     result = run("maintenance", "stats", db=db)
     assert result.exit_code == 70 and result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
 
@@ -432,7 +432,7 @@ def test_an_interrupt_leaves_with_130(db: str, monkeypatch: pytest.MonkeyPatch) 
         raise KeyboardInterrupt
 
     run("remember", "x", db=db)
-    monkeypatch.setattr("ledger.maintenance.care.stats", interrupted)
+    monkeypatch.setattr("ledger.care.care.stats", interrupted)
     assert run("maintenance", "stats", db=db).exit_code == 130
 
 
@@ -630,7 +630,7 @@ def test_an_option_before_the_command_is_told_where_it_belongs(db: str) -> None:
 
 
 def test_help_loads_neither_the_ledger_nor_its_foundation() -> None:
-    heavy = "{'eventsourcing', 'pydantic', 'sqlite3', 'ledger.engine.engine'}"
+    heavy = "{'eventsourcing', 'pydantic', 'sqlite3', 'ledger.core.engine'}"
     code = f"import sys, ledger.cli; print(sorted({heavy} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)

@@ -13,7 +13,7 @@ from hostile import EVIL, RAW
 
 from ledger import Ledger
 from ledger.cli.views.sessions import SKIPPED
-from ledger.domain.compaction import SKIPS
+from ledger.sessions.rules.compaction import SKIPS
 
 
 @pytest.fixture

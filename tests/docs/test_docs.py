@@ -11,7 +11,7 @@ from places import ROOT
 
 from ledger.cli.derive import understood
 from ledger.cli.output import Usage
-from ledger.engine.settings import FIELDS, PREFIX
+from ledger.core.settings import FIELDS, PREFIX
 from tools.pages.page_examples import as_run, blocks
 from tools.pages.reference import known_calls, surface
 

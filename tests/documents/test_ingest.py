@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
-from ledger.domain.document import TEXT_BYTES
+from ledger.documents.rules import TEXT_BYTES
 from ledger.types import EVERYTHING, DocumentPath, Event, Project
 
 NOTES = "# Coffee\n\nDark roasts are roasted longest.\n\n## Water\n\nSoft, at 93 degrees.\n\n# Tea\n\nGreen.\n"

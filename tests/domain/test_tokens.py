@@ -10,9 +10,9 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.message import draft
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
 from ledger.sessions.counting import ESTIMATE
+from ledger.sessions.rules.message import draft
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 LIKELY = st.text(alphabet=st.sampled_from("abzABZ0123 \n\t'’.,-_{}ößéйжαאعक茶カ한🙂\u200d\u3099\u00a0"), max_size=60)

@@ -30,8 +30,8 @@ from eventsourcing.tests.projection import Counters
 from places import ROOT
 
 from ledger import DamagedError, Ledger, NewerFormatError, NotFoundError, RejectedError
-from ledger.domain.events import TYPES, MemoryCaptured, MemoryPromoted, Unknown
 from ledger.doors.eventsourcing import LedgerLog, entry
+from ledger.events import TYPES, MemoryCaptured, MemoryPromoted, Unknown
 
 # --- a projection, as the library's documentation writes one ---------------------------------------------------------
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_followed_is_refused_by_name(path: Path, tmp_path: Path) 
     with pytest.raises(RejectedError, match="SQLITE_DBNAME is the file of the ledger itself"):
         LedgerLog(env={"LEDGER_PATH": str(path), "BELIEFS_SQLITE_DBNAME": str(tmp_path / "ledger" / ".." / path)})
     school = tmp_path / "school.db"
-    with Application[UUID](env={"PERSISTENCE_MODULE": "ledger.store.event_store", "SQLITE_DBNAME": str(school)}) as app:
+    with Application[UUID](env={"PERSISTENCE_MODULE": "ledger.log.event_store", "SQLITE_DBNAME": str(school)}) as app:
         with pytest.raises(RejectedError, match="holds no events yet"):
             LedgerLog(env={"LEDGER_PATH": str(school)})
         app.save(Aggregate())

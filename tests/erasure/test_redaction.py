@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 
-from ledger.domain import erasure, events
-from ledger.domain.events import TEXT_FIELDS, Unknown
+from ledger import events
 from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.spans import merged
-from ledger.store import mapper
+from ledger.erasure import rules as erasure
+from ledger.events import TEXT_FIELDS, Unknown
+from ledger.log import mapper
 
 
 def state_of(name: str) -> str:

@@ -18,8 +18,8 @@ from soundness import problems
 from turns import NOTHING, Scripted, adds, replaces
 
 from ledger import ConflictError, KeyReusedError, Ledger, ModelError, RejectedError
-from ledger.domain.continuing import KnownPrefix, Newest, known
 from ledger.sessions import continuing
+from ledger.sessions.rules.continuing import KnownPrefix, Newest, known
 from ledger.types import SessionPatterns
 
 Message = dict[str, Any]
@@ -676,7 +676,7 @@ def test_a_call_that_is_done_in_time_was_not_stopped(memory: Ledger) -> None:
 KILLED = """
 import json, os, sys
 from ledger import Ledger
-from ledger.engine.pipeline import Writer
+from ledger.core.pipeline import Writer
 
 path, after = sys.argv[1], int(sys.argv[2])
 run, done = Writer.run, 0

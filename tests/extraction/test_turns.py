@@ -13,7 +13,7 @@ from conftest import Clock, folded_from_zero
 from turns import NOTHING, Scripted, add, adds, contents, replaces, say
 
 from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.turns import PIECE_LINES
+from ledger.extraction.lines import PIECE_LINES
 from ledger.types import Event, SessionPatterns
 
 TEA, COFFEE = "The user prefers green tea over coffee.", "The user prefers black coffee over tea."
@@ -918,7 +918,7 @@ def test_a_failed_call_over_an_interaction_is_recorded_and_raised(ledger: Ledger
 
 
 def with_model(ledger: Ledger, model: Scripted) -> Scripted:
-    from ledger.language.naming import as_model
+    from ledger.models.naming import as_model
 
     probe.set_model(ledger, as_model(model))
     return model

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from turns import Scripted, adds, contents, say
 
 from ledger import Ledger, LedgerError
-from ledger.domain.turns import ConversationLine, piece, turns
+from ledger.extraction.lines import ConversationLine, piece, turns
 
 FACTS = (
     "The user prefers green tea.",

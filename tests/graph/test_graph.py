@@ -18,8 +18,8 @@ from places import QUICK
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, answers
 from ledger.cli.views import graphs
-from ledger.domain.memory import EDGES, NAME_CHARS
-from ledger.policies import edges as rules
+from ledger.graph import policy as rules
+from ledger.memories.rules import EDGES, NAME_CHARS
 from ledger.types import Event
 from projections.views import graph as projection
 

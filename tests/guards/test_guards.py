@@ -499,7 +499,9 @@ DECLARED = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "fold_"), DECLARED)
-def test_whatever_an_expression_matches_has_a_text_that_its_pattern_declares(pattern: ScannerPattern, fold_: Any) -> None:
+def test_whatever_an_expression_matches_has_a_text_that_its_pattern_declares(
+    pattern: ScannerPattern, fold_: Any
+) -> None:
     @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.from_regex(pattern.compiled))
     def holds(text: str) -> None:

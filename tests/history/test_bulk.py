@@ -15,13 +15,13 @@ from counting import steps
 from places import ROOT
 
 from ledger import Ledger, RejectedError
-from ledger.engine.log_reading import read_event
+from ledger.core import bulk
+from ledger.core.log_reading import read_event
 from ledger.erasure import completing, erasing
-from ledger.history.in_effect import Reader
-from ledger.history.source_plan import SourcePlan
-from ledger.history.undo_plan import UndoPlan
-from ledger.policies import bulk
 from ledger.types import EVERYTHING, SessionName
+from ledger.undo.in_effect import Reader
+from ledger.undo.source_plan import SourcePlan
+from ledger.undo.undo_plan import UndoPlan
 
 RARE = "The heron keeps the brass key of the harbour office."
 Act = Callable[..., Any]
@@ -181,7 +181,7 @@ def test_an_act_is_one_append_and_so_it_is_in_a_batch(
 KILLED = """
 import os, sys
 from ledger import Ledger
-from ledger.store.writing import Writing
+from ledger.log.writing import Writing
 with Ledger.open(sys.argv[1], actor="ann") as ledger:
     Writing.commit = lambda writing: os._exit(9)
     ledger.history.undo_all(command="remember")

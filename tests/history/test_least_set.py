@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from least_set import ACTORS, VERBS, Hand, Log, Step, rows_of
 
 from ledger import Ledger, LedgerError
-from ledger.history.closure import Closure
+from ledger.undo.closure import Closure
 
 step = st.tuples(st.sampled_from(ACTORS), st.sampled_from(VERBS), st.integers(0, 9), st.integers(0, 9))
 MOST = 11  # events that are tried with every set of them

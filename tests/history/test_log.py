@@ -12,7 +12,7 @@ import pytest
 from command_line import answer, run
 
 from ledger import Ledger, NotFoundError, RejectedError
-from ledger.domain.events import InteractionCaptured, LedgerCreated, MemoryCaptured, MemoryPromoted
+from ledger.events import InteractionCaptured, LedgerCreated, MemoryCaptured, MemoryPromoted
 from ledger.history import log
 from ledger.types import EVERYTHING
 

@@ -11,9 +11,9 @@ from conftest import folded_from_zero
 from turns import Scripted, say
 
 from ledger import ConflictError, Ledger
-from ledger.domain.events import ObservationRetracted
-from ledger.engine.snapshot import load
-from ledger.policies import rule_findings
+from ledger.core.snapshot import load
+from ledger.events import ObservationRetracted
+from ledger.extraction import rule_findings
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 

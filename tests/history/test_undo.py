@@ -526,7 +526,7 @@ def test_nobody_undoes_what_is_another_users(ledger: Ledger) -> None:
 
 
 def test_a_long_undo_is_told_by_several_events_of_one_append(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledger.history.undoing.LIST_ITEMS", 2)
+    monkeypatch.setattr("ledger.undo.undoing.LIST_ITEMS", 2)
     for number in range(5):
         ledger.remember(f"fact number {number}", correlation_id="run-1")
         ledger.remember(f"another fact {number}")

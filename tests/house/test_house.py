@@ -19,24 +19,36 @@ from places import ROOT
 
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
+PURE = (  # what happened and what may happen, as data and arithmetic: no clock, no randomness, no files
+    *("ledger.domain", "ledger.english", "ledger.events", "ledger.sessions.rules", "ledger.types"),
+    *("ledger.log.envelope", "ledger.log.event_base", "ledger.log.registry"),
+    *("ledger.memories.admission_rules", "ledger.memories.turned_down"),
+    *("ledger.review.conflict_rules", "ledger.review.merge_rules"),
+    *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
+)  # and the files events.py and rules.py of every feature
 LAYERS = (  # each may import from its own and from those before it
-    ("ledger.domain", "ledger.types"),
-    ("ledger.store", "ledger.proof.merkle", "ledger.proof.checkpoints"),
+    PURE,
+    ("ledger.log", "ledger.proof.merkle", "ledger.proof.checkpoints"),
     ("projections",),
-    ("ledger.engine", "ledger.guards", "ledger.answers", "ledger.documents.answers", "ledger.observations.answers"),
+    ("ledger.core", "ledger.guards", "ledger.answers", "ledger.documents.answers", "ledger.observations.answers"),
     ("ledger.vectors",),
     ("ledger.projects",),
-    ("ledger.memories", "ledger.graph", "ledger.merges", "ledger.conflicts", "ledger.policies"),
-    ("ledger.language",),  # what a model answers becomes proposals, which the policies take or leave
+    (
+        *("ledger.memories", "ledger.graph", "ledger.review", "ledger.policy"),
+        *("ledger.extraction.applying", "ledger.extraction.policy", "ledger.extraction.rule_findings"),
+        *("ledger.interactions.policy", "ledger.observations.evidence", "ledger.observations.policy"),
+    ),  # what is decided about memories, whoever asks for it
+    ("ledger.models",),  # what a model answers becomes proposals, which the policies take or leave
     ("ledger.documents",),
     ("ledger.interactions",),
     ("ledger.observations",),
     ("ledger.recall",),  # what it finds are memories, chunks, turns and observations
     ("ledger.sessions",),
     ("ledger.extraction",),
-    ("ledger.history", "ledger.erasure", "ledger.proof", "ledger.guards.quarantining"),
-    ("ledger.jobs", "ledger.maintenance"),
-    ("ledger.api", "ledger"),  # and the namespaces, each in its feature's api.py
+    ("ledger.history", "ledger.undo", "ledger.erasure", "ledger.proof", "ledger.guards.quarantining"),
+    ("ledger.guards.api", "ledger.projects.api", "ledger.sessions.api"),  # namespaces that join several features
+    ("ledger.jobs", "ledger.care"),
+    ("ledger.api", "ledger"),
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.__main__"),
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
@@ -75,9 +87,16 @@ def imports(module: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def is_pure(name: str) -> bool:
+    """Return True for a module that is data and arithmetic: of ``PURE``, or the events or the rules of a feature."""
+    of_feature = name.startswith("ledger.") and name.rpartition(".")[2] in ("events", "rules")
+    return of_feature or any(name == prefix or name.startswith(prefix + ".") for prefix in PURE)
+
+
 @cache
 def layer(name: str) -> int:
-    name = "ledger.api" if name.endswith(".api") else name
+    if is_pure(name):
+        return 0
     found = [
         (len(prefix), number)
         for number, prefixes in enumerate(LAYERS)
@@ -97,29 +116,29 @@ def test_imports_point_one_way(product: Modules) -> None:
     assert upwards == {}
 
 
-def test_the_domain_is_pure(product: Modules) -> None:
-    domain = {name: module for name, module in product.items() if name.startswith("ledger.domain")}
-    assert len(domain) > 20
-    assert [name for name, module in domain.items() if IMPURE & {each.split(".")[0] for each in imports(module)}] == []
+def test_events_and_rules_are_pure(product: Modules) -> None:
+    pure = {name: module for name, module in product.items() if is_pure(name)}
+    assert len(pure) > 60
+    assert [name for name, module in pure.items() if IMPURE & {other.split(".")[0] for other in imports(module)}] == []
 
 
-def test_the_domain_has_no_clock_and_no_randomness() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in PRODUCT if "domain" in path.parts}
+def test_events_and_rules_have_no_clock_and_no_randomness() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in PRODUCT if is_pure(module_name(path))}
     assert [path for path, source in sources.items() if ".now(" in source or "urandom" in source] == []
 
 
 @pytest.mark.slow
 def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: Modules) -> None:
     allowed = {
-        "ledger.store.event_store",
-        "ledger.store.failures",
-        "ledger.store.reading",
-        "ledger.store.writing",
-        "ledger.store.recorders",
-        "ledger.store.pool",
-        "ledger.store.past_views",
-        "ledger.store.sqlite_files",
-        "ledger.store.mapper",
+        "ledger.log.event_store",
+        "ledger.log.failures",
+        "ledger.log.reading",
+        "ledger.log.writing",
+        "ledger.log.recorders",
+        "ledger.log.pool",
+        "ledger.log.past_views",
+        "ledger.log.sqlite_files",
+        "ledger.log.mapper",
         "ledger.doors.eventsourcing",  # is for who uses the library
     }
     users = {
@@ -132,7 +151,7 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: 
 
 def test_the_tables_of_the_log_are_written_in_the_store_alone() -> None:
     writes = re.compile(r"(?i)(?:insert [a-z ]*into|update|delete from) (?:main\.)?(?:events|blobs)\b")
-    others = [path for path in PRODUCT if "store" not in path.parts]
+    others = [path for path in PRODUCT if "log" not in path.parts]
     assert [module_name(path) for path in others if writes.search(path.read_text(encoding="utf-8"))] == []
 
 
@@ -235,7 +254,7 @@ def test_a_command_passes_few_files_on_its_way_to_the_log(tmp_path: Path) -> Non
             assert sys.getprofile() is before, "the fold was not passed, so too much was counted"
         finally:
             sys.setprofile(before)
-    assert "ledger/store/writing.py" in passed
+    assert "ledger/log/writing.py" in passed
     assert len(passed) <= FILES_OF_A_COMMAND, sorted(passed)
 
 
@@ -317,9 +336,9 @@ def test_the_help_of_a_command_loads_nothing_that_reads_or_writes_a_file() -> No
         "eventsourcing",
         "projections",
         "pydantic",
-        "ledger.store",
-        "ledger.domain.events",
-        "ledger.engine.work",
+        "ledger.log",
+        "ledger.events",
+        "ledger.core.work",
     }
     assert loaded & heavy == set()
 
@@ -341,13 +360,13 @@ def test_tests_reach_behind_the_public_surface_in_one_place() -> None:
     found = []
     for path in TESTS:
         source = path.read_text(encoding="utf-8")
-        if not any(word in source for word in ("ledger.engine", *(f".{name}" for name in INSIDE))):
+        if not any(word in source for word in ("ledger.core.engine", *(f".{name}" for name in INSIDE))):
             continue
         for node in ast.walk(ast.parse(source)):
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names += [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-            if "ledger.engine.engine" in names:
+            if "ledger.core.engine" in names:
                 found.append(f"{path.name} imports the engine")
             private = isinstance(node, ast.Attribute) and node.attr in INSIDE and path.name != "probe.py"
             if private and not (isinstance(node.value, ast.Name) and node.value.id == "self"):

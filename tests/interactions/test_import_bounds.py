@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger, RejectedError, StorageError
-from ledger.engine import given_files
+from ledger.care import copying, transfer
+from ledger.core import given_files
 from ledger.interactions import conversations, importing
-from ledger.maintenance import copying, transfer
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from examples import BLOB, EVENTS, MEMORY, NOW, OTHER_MEMORY, interaction, recor
 from msgspec.structs import replace
 
 from ledger import Ledger, NotFoundError, RejectedError
-from ledger.domain import events as e
-from ledger.domain.interaction import (
+from ledger import events as e
+from ledger.interactions.rules import (
     Attach,
     Denial,
     InteractionState,

@@ -19,7 +19,7 @@ from conftest import Clock
 from ledger import Ledger, RejectedError
 from ledger.answers import JobReport
 from ledger.jobs.running import JOBS, SPAN
-from ledger.store.lease import Lease
+from ledger.log.lease import Lease
 
 ROAST = "The user prefers dark roast coffee."
 DECIDED = "Decision: keep the kettle on the shelf number {}."
@@ -73,7 +73,7 @@ def test_what_fails_after_a_capture_is_recorded_and_the_capture_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Ledger.open(tmp_path / "memory.db", jobs_after_capture="extraction") as ledger:
-        monkeypatch.setattr("ledger.policies.rule_findings.by_rules", lambda lines: 1 / 0)
+        monkeypatch.setattr("ledger.extraction.rule_findings.by_rules", lambda lines: 1 / 0)
         turn = ledger.capture("Where to?", DECIDED.format(1))
         assert turn.response == DECIDED.format(1) and recorded(ledger, "ExtractionFailed") == 1
 

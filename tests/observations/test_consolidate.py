@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
-from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
+from ledger.events import ConsolidationCompleted, ConsolidationFailed
 from ledger.observations import consolidating
 
 COFFEE = (

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerError, ModelError, RejectedError
-from ledger.domain.events import ConsolidationFailed, ModelCalled
-from ledger.language.port import ModelRequest
+from ledger.events import ConsolidationFailed, ModelCalled
+from ledger.models.port import ModelRequest
 
 TEA = "The user drinks green tea."
 Door = tuple[Ledger, list[ModelRequest], list[Any]]

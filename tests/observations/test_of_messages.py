@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ledger import Ledger, NotFoundError, RejectedError
-from ledger.language.port import ModelRequest
+from ledger.models.port import ModelRequest
 from ledger.types import Event
 
 COFFEE = ("I really enjoy dark roast coffee.", "I enjoy dark roast coffee every morning.")

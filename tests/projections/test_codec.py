@@ -9,15 +9,15 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.conflict import ConflictState
-from ledger.domain.document import DocumentState
+from ledger.documents.rules import DocumentState
 from ledger.domain.errors import DamagedError
-from ledger.domain.interaction import InteractionState
-from ledger.domain.memory import MemoryState
-from ledger.domain.merge import MergeState
-from ledger.domain.observation import ObservationState
-from ledger.domain.project import ProjectState
-from ledger.domain.session import SessionState
+from ledger.interactions.rules import InteractionState
+from ledger.memories.rules import MemoryState
+from ledger.observations.rules import ObservationState
+from ledger.projects.rules import ProjectState
+from ledger.review.conflict_rules import ConflictState
+from ledger.review.merge_rules import MergeState
+from ledger.sessions.rules.session import SessionState
 from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES
 from projections.core.rows import Table

@@ -16,7 +16,7 @@ from own import BOTH, Counts, Day, Seen, Turn, Turns, listed, rows_of
 from places import QUICK
 
 from ledger import ConflictError, Ledger, LedgerError, Projection, RejectedError, Row, SuspendedError
-from ledger.engine import own as engine_own
+from ledger.core import own as engine_own
 
 EFFECT = (
     "SELECT e.position, e.type, substr(json_extract(e.state, '$.recorded_at'), 1, 10) FROM events e"
@@ -255,7 +255,7 @@ def test_a_fold_that_raises_is_suspended_alone_and_the_write_goes_on(path, error
         report = ledger.proof.verify()
         assert report.ok
         assert any("bad" in warning and "suspended" in warning for warning in report.warnings)
-        assert any("bad" in each.found for each in ledger.maintenance.doctor().findings if each.level == "problem")
+        assert any("bad" in each.found for each in ledger.care.doctor().findings if each.level == "problem")
     mended = raising(error, lambda event: False, version=2)
     with Ledger.open(path, projections=[mended]) as ledger:
         assert len(ledger.projections.rows(Heard)) == 3

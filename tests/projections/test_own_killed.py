@@ -13,7 +13,7 @@ from own import BOTH, Day, Seen, listed
 from places import ROOT
 
 from ledger import Ledger, LedgerError
-from ledger.engine import own as engine_own
+from ledger.core import own as engine_own
 from tools.pages.page_examples import blocks
 
 

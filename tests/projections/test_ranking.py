@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ledger import Ledger
 from ledger.domain.confidence import ONE
-from ledger.domain.question import indexed, read
+from ledger.english.question import indexed, read
 from ledger.recall.rubino import by_rank
 from projections.core.sqlite import TOKENIZER
 from projections.search import ranking

@@ -19,10 +19,10 @@ from soundness import assert_sound, contents, problems, tables, types
 from tampering import TABLES, raw
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.engine.log_reading import FoldReading
-from ledger.store.alone import APPLICATION_ID
-from ledger.store.event_store import EventStore
-from ledger.store.sqlite_files import FORMAT, SCHEMA, no_tables
+from ledger.core.log_reading import FoldReading
+from ledger.log.alone import APPLICATION_ID
+from ledger.log.event_store import EventStore
+from ledger.log.sqlite_files import FORMAT, SCHEMA, no_tables
 from projections.core import projector, rebuild
 from projections.core.projector import projections
 from projections.core.sqlite import SQLiteRows
@@ -312,7 +312,7 @@ def test_a_checkpoint_that_does_not_fit_the_log_means_a_rebuild_on_open(path, da
 def test_a_checkpoint_that_fits_means_no_rebuild_on_open(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-    monkeypatch.setattr("ledger.maintenance.rebuilding.rebuild", None)
+    monkeypatch.setattr("ledger.care.rebuilding.rebuild", None)
     with Ledger.open(path) as ledger:
         assert contents(ledger)
 

@@ -8,7 +8,7 @@ from life import life
 from soundness import assert_sound
 
 from ledger import Ledger
-from ledger.store import sqlite_files
+from ledger.log import sqlite_files
 from projections.core import rebuild
 from projections.core.sqlite import SQLiteRows
 from projections.search import memory_hits as search

@@ -19,8 +19,8 @@ from soundness import assert_sound
 
 from ledger import Ledger
 from ledger.domain.errors import DamagedError, RejectedError
-from ledger.domain.matching import MATCHERS, Response, judge
-from ledger.policies import reinforcement
+from ledger.english.matching import MATCHERS, Response, judge
+from ledger.interactions import policy as reinforcement
 from projections.core import packed
 from projections.core.rows import packed as index_named
 from projections.core.sqlite import SQLiteRows, create, fill_index

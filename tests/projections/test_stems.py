@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.question import folded, split
+from ledger.english.question import folded, split
 from projections.core.sqlite import TOKENIZER
 from projections.search.stems import stem
 

@@ -8,8 +8,8 @@ from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, projec
 from msgspec.structs import replace
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
-from ledger.domain import events as e
-from ledger.domain.project import (
+from ledger import events as e
+from ledger.projects.rules import (
     CATEGORIES,
     AddProjectAlias,
     DescribeProject,
@@ -24,8 +24,8 @@ from ledger.domain.project import (
     evolve,
     name_form,
 )
-from ledger.domain.session import admits as admits_session
-from ledger.domain.session import evolve as evolve_session
+from ledger.sessions.rules.session import admits as admits_session
+from ledger.sessions.rules.session import evolve as evolve_session
 from projections.views import projects, sessions
 
 

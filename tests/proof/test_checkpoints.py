@@ -16,9 +16,9 @@ from places import ROOT
 from tampering import erase, recompute, tamper
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
+from ledger.log.integrity import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
-from ledger.store.integrity import leaf
 
 PARTS = ("ab" * 16, 7, bytes(range(32)), bytes(32), "2026-03-01T12:00:00.000000Z")
 TEXT = f"""memory-ledger/{"ab" * 16}

@@ -17,7 +17,7 @@ from unwritable import as_nobody
 from unwritable import sealed as sealed_media
 
 from ledger import Ledger, NotFoundError, RejectedError, StorageError
-from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
+from ledger.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
 from ledger.proof.proving import verify_file
 from projections.core.projector import projections
 from projections.views import memories

@@ -21,7 +21,7 @@ from observed import LONG_AGO, formed, happened
 from ledger import Ledger, RejectedError
 from ledger.domain import confidence as rules
 from ledger.domain.errors import ReadOnlyError
-from ledger.domain.events import (
+from ledger.events import (
     EvidenceWithdrawn,
     ObservationMarkedStale,
     ObservationRefreshed,

@@ -17,10 +17,10 @@ from providers import check_anthropic, check_openai
 from windows import message
 
 from ledger import Ledger, Session
-from ledger.domain import message as messages
-from ledger.domain import rendering
-from ledger.domain.rendering import Rendered
 from ledger.sessions.assembled import Entry
+from ledger.sessions.rules import message as messages
+from ledger.sessions.rules import rendering
+from ledger.sessions.rules.rendering import Rendered
 from ledger.sessions.transcripts import Outside, as_chat, outside
 
 PNG = "iVBORw0KGgo="

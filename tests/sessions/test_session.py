@@ -18,7 +18,7 @@ from threads import together
 
 from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.errors import ReadOnlyError
-from ledger.domain.message import TEXT_BYTES, readable
+from ledger.sessions.rules.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat
 from ledger.types import Event, SessionPatterns
 from projections.views import sessions

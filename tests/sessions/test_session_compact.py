@@ -15,9 +15,9 @@ from summarizing import Writer
 from threads import together
 
 from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS
-from ledger.domain.escalation import FALLBACK_BYTES, LEAF_TARGET
-from ledger.language.port import SummaryRequest
+from ledger.models.port import SummaryRequest
+from ledger.sessions.rules.compaction import ITERATIONS, LEAF_CHUNK_TOKENS
+from ledger.sessions.rules.escalation import FALLBACK_BYTES, LEAF_TARGET
 
 TAIL = 32
 BUDGET = (

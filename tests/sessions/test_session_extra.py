@@ -12,9 +12,9 @@ from leftovers import RARE, remains
 from providers import check_anthropic
 
 from ledger import Ledger, RejectedError
-from ledger.domain.message import PARTS_BYTES, draft
 from ledger.domain.tokens import MEDIA_TOKENS
 from ledger.doors.picoclaw import SessionStore
+from ledger.sessions.rules.message import PARTS_BYTES, draft
 from ledger.sessions.transcripts import as_chat, outside
 from ledger.types import Event
 

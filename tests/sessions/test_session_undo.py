@@ -6,7 +6,7 @@ import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed, widened
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.domain.statuses import Visible, WindowFold
+from ledger.sessions.rules.statuses import Visible, WindowFold
 
 
 def talk(ledger: Ledger, count: int = 8, **by: str) -> tuple:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.domain.events import TYPES
+from ledger.events import TYPES
 from tools.pages import format_pages
 
 

@@ -19,7 +19,7 @@ from hostile import BYTES, CELLS, HALF, RAW, TEXTS, VALUES, spoilt
 from reads import PUBLIC, READERS, methods, named, opened, prepared, put
 
 from ledger import Ledger, LedgerError, RejectedError
-from ledger.engine.settings import FIELDS, Settings
+from ledger.core.settings import FIELDS, Settings
 from ledger.erasure import certificates
 from ledger.proof.api import Proofs
 

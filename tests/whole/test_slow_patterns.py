@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from ledger import Ledger
-from ledger.domain import clauses, entities, extraction, first_person, grouping, meaning, question, slots
+from ledger.english import clauses, entities, first_person, meaning, question, slots
+from ledger.english import extractor as extraction
 from ledger.guards import claims, secrets, threats
+from ledger.observations import grouping
 from tools.crash.slow_patterns import GIVE_UP_S, Expression, expressions, grows, seconds, slow
 
 KIB = 1024
@@ -40,7 +42,7 @@ def test_the_expressions_of_every_module_are_collected() -> None:
     for name in ("secrets 0 private_key", "secrets item", "threats 0 prompt_injection", "claims 0 tool_limitation"):
         assert name in names
     uses = {each.name: each.uses for each in expressions()}
-    assert uses["ledger.domain.slots._TOKEN"] == ("finditer",)
+    assert uses["ledger.english.slots._TOKEN"] == ("finditer",)
 
 
 READERS: dict[str, Callable[[str], Any]] = {

@@ -36,12 +36,12 @@ from unittest.mock import patch
 import msgspec
 
 from ledger import Ledger, PastLedger
-from ledger.domain.events import TYPES, Envelope
-from ledger.engine.log_reading import decode_range
+from ledger.core.log_reading import decode_range
+from ledger.events import TYPES, Envelope
+from ledger.log.integrity import ErasedContents, check_chain
+from ledger.log.writing import COLUMNS, Writing
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
-from ledger.store.integrity import ErasedContents, check_chain
-from ledger.store.writing import COLUMNS, Writing
 from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
 from projections.search import memory_hits as search

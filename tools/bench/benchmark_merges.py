@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from ledger import Ledger
-from ledger.domain import near
+from ledger.english import near
 
 CITIES = ("Lisbon", "Rome", "Athens", "Porto", "Oslo")
 

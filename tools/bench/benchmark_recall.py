@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from ledger import Ledger, RejectedError
-from ledger.domain import question
+from ledger.english import question
 from tools.bench.measuring import Figure, Options, Row, Texts, lasting, p95, reading, remove, say
 from tools.evaluate.evaluate import load
 

@@ -18,7 +18,7 @@ now = time.process_time
 started = now()
 from ledger import Ledger
 seconds = [now() - started]
-import ledger.domain.erasure, ledger.domain.memory
+import ledger.erasure.rules, ledger.memories.rules
 started = now()
 from ledger.guards.guarding import Guard
 Guard().verdict({TEXT!r})

@@ -20,7 +20,7 @@ from tools.bench.measuring import Texts, reading
 Work = Callable[[], object]
 
 try:
-    from ledger.engine.log_reading import decode_range
+    from ledger.core.log_reading import decode_range
 except ImportError:  # before the modules had rooms
     from ledger.log_reading import decode_range  # type: ignore[import-not-found, no-redef]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.store.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
+from ledger.log.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
 
 WORDS, PROJECTS = 5_000, 20
 CHUNK = 10_000  # rows read and written at a time by the limits

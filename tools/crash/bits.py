@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, LedgerError, NotFoundError
-from ledger.engine.log_reading import FoldReading
-from ledger.store import sqlite_files
-from ledger.store.integrity import check_chain
+from ledger.core.log_reading import FoldReading
+from ledger.log import sqlite_files
+from ledger.log.integrity import check_chain
 from projections.core import shadow
 from projections.core.projector import Projector, text_indexes
 from projections.core.rows import Packed, TextIndex
@@ -164,7 +164,7 @@ def build(path: str) -> None:
 
 def fill(ledger: Ledger) -> None:
     """A little of everything, so that every table holds rows; one text lies in the blobs."""
-    from ledger.engine import work as writing
+    from ledger.core import work as writing
 
     kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
     turn = ledger.capture(

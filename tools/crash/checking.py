@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger
-from ledger.domain.events import AnyEvent, Blob
-from ledger.engine.log_reading import FoldReading
-from ledger.store.integrity import check_chain
+from ledger.core.log_reading import FoldReading
+from ledger.events import AnyEvent, Blob
+from ledger.log.integrity import check_chain
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_all
 from projections.core.sqlite import SQLiteRows

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, RejectedError
-from ledger.store.integrity import check_chain
+from ledger.log.integrity import check_chain
 from tools import inside
 from tools.crash.bits import CHECKED, verified
 from tools.crash.result import Result

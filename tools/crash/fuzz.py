@@ -106,7 +106,7 @@ def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
         import ledger.api  # and with it everything below the public surface
-        import ledger.maintenance.opening  # noqa: F401
+        import ledger.care.opening  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:
         target = atheris.instrument_func(a_bug)
@@ -261,7 +261,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
     import sqlite3
     from typing import get_args
 
-    from ledger.domain.question import indexed, read
+    from ledger.english.question import indexed, read
     from ledger.types import Corpus
     from projections.core.sqlite import create
     from projections.search.memory_hits import SEARCH
@@ -285,8 +285,8 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
 
 def json_state(place: Path) -> tuple[Target, list[bytes]]:
     """The first byte chooses the type under which the rest is read."""
-    from ledger.domain.events import TYPES
-    from ledger.store import mapper
+    from ledger.events import TYPES
+    from ledger.log import mapper
     from tools import inside
 
     names = [*sorted(TYPES), "FromTheFuture"]

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import ledger.engine.tables
-import ledger.maintenance.backing_up
+import ledger.care.backing_up
+import ledger.core.tables
+import ledger.log.event_store
+import ledger.log.sqlite_files
 import ledger.memories.commands
-import ledger.store.event_store
-import ledger.store.sqlite_files
 import projections.core.projector
 import projections.core.rebuild
 import projections.views.erasures
 from ledger import Ledger, LedgerError, Session
-from ledger.domain.events import LEDGER_STREAM
-from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.who import Who
+from ledger.core.who import Who
+from ledger.events import LEDGER_STREAM
 from ledger.sessions import writing
+from ledger.sessions.rules.window import CONDENSED, LEAF
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from tools import inside
@@ -279,19 +279,19 @@ def acknowledged(told: bytes) -> list[Ack]:
 
 def small_checkpoints() -> None:
     """Not wrong, but tuned: the product checkpoints by itself within a short script."""
-    ledger.store.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
-    ledger.store.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
-    ledger.store.sqlite_files.LOOK_BYTES = 64 * 1024
+    ledger.log.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
+    ledger.log.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
+    ledger.log.sqlite_files.LOOK_BYTES = 64 * 1024
     projections.core.rebuild.BATCH = projections.core.rebuild.TAIL = 20
     projections.core.rebuild.EMPTYING = 50
 
 
 def synchronous_normal() -> None:
-    ledger.store.sqlite_files.SETTINGS["synchronous"] = 1
+    ledger.log.sqlite_files.SETTINGS["synchronous"] = 1
 
 
 def synchronous_off() -> None:
-    ledger.store.sqlite_files.SETTINGS["synchronous"] = 0
+    ledger.log.sqlite_files.SETTINGS["synchronous"] = 0
 
 
 def texts_garbled() -> None:
@@ -308,7 +308,7 @@ def backups_in_place() -> None:
     def in_place(place: str, what: str, **how: Any) -> Iterator[str]:
         yield place
 
-    backing_up: Any = ledger.maintenance.backing_up
+    backing_up: Any = ledger.care.backing_up
     backing_up.in_the_making = in_place
 
 
@@ -319,7 +319,7 @@ def erasures_left() -> None:
 
 def documents_in_parts() -> None:
     """The first events of a long command in one commit, and the others in the next."""
-    append = ledger.store.event_store.Transaction.append
+    append = ledger.log.event_store.Transaction.append
 
     def in_parts(self: Any, events: Any, keys: Any = ()) -> list[int]:
         if len(events) < 3:
@@ -328,12 +328,12 @@ def documents_in_parts() -> None:
         self.renew()
         return [*places, *append(self, events[2:], keys[2:])]
 
-    ledger.store.event_store.Transaction.append = in_parts  # type: ignore[method-assign]
+    ledger.log.event_store.Transaction.append = in_parts  # type: ignore[method-assign]
 
 
 def projections_apart() -> None:
     """The events and the checkpoint in one commit, and the rows of the projections in the next."""
-    fold = ledger.engine.tables.Tables.fold
+    fold = ledger.core.tables.Tables.fold
 
     def apart(self: Any, transaction: Any, events: Any) -> None:
         if not transaction.deferred and transaction.position > 1:
@@ -341,4 +341,4 @@ def projections_apart() -> None:
             transaction.renew()
         fold(self, transaction, events)
 
-    ledger.engine.tables.Tables.fold = apart  # type: ignore[method-assign]
+    ledger.core.tables.Tables.fold = apart  # type: ignore[method-assign]

@@ -32,9 +32,9 @@ from typing import Any, Literal
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ledger import Ledger
-from ledger.domain.events import CandidatesExtracted
-from ledger.domain.grouping import sentences
-from ledger.domain.matching import DEFAULT_MATCHER, Response, found_by, judge, sought
+from ledger.english.matching import DEFAULT_MATCHER, Response, found_by, judge, sought
+from ledger.events import CandidatesExtracted
+from ledger.observations.grouping import sentences
 from tools.bench.measuring import reading
 from tools.evaluate.evaluate import load
 

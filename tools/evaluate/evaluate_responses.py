@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS, Response, judge
+from ledger.english.matching import DEFAULT_MATCHER, MATCHERS, Response, judge
 
 FILE = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "response_pairs.jsonl"
 

@@ -17,9 +17,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ledger.domain import turns
 from ledger.domain.text import STOP_WORDS, words
-from ledger.policies.rule_findings import by_rules
+from ledger.extraction import lines as turns
+from ledger.extraction.rule_findings import by_rules
 from projections.search.stems import stem
 
 FILE = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "self_descriptions.jsonl"

@@ -20,8 +20,7 @@ from typing import Any
 
 import msgspec
 
-from ledger import Ledger
-from ledger.domain import events
+from ledger import Ledger, events
 from projections.core.projector import projections
 from projections.search import vectors
 

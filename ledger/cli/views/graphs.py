@@ -11,7 +11,7 @@ from rich.tree import Tree
 from ledger import answers
 from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import mermaid_label
-from ledger.domain.memory import CO_OCCURS
+from ledger.memories.rules import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
 

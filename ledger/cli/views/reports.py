@@ -15,8 +15,8 @@ from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
 from ledger.extraction.answers import Added
-from ledger.merges.answers import ConflictReport, MergeReport
 from ledger.observations.answers import WithdrawalReport
+from ledger.review.answers import ConflictReport, MergeReport
 
 
 def stats(answer: answers.Stats) -> RenderableType:

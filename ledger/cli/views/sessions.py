@@ -12,15 +12,15 @@ from ledger.cli.pieces import card_of, counted, detailed, heading, listing, mome
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.cli.views.beliefs import pack
 from ledger.cli.views.tables import table
-from ledger.domain.assembly import REASONS
-from ledger.domain.compaction import SKIPS
 from ledger.domain.harmless import one_line
-from ledger.domain.message import readable
-from ledger.domain.rendering import Rendered
-from ledger.domain.window import FALLBACK, NORMAL
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.diagram import NO_SUMMARY, Node, SummaryGraph, span
+from ledger.sessions.rules.assembly import REASONS
+from ledger.sessions.rules.compaction import SKIPS
+from ledger.sessions.rules.message import readable
+from ledger.sessions.rules.rendering import Rendered
+from ledger.sessions.rules.window import FALLBACK, NORMAL
 from ledger.sessions.search_answers import Expansion, Hit, Hits, Unexpanded
 from projections.views.summaries import WINDOW
 

@@ -22,8 +22,8 @@ from ledger import answers
 from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
-from ledger.domain.window import FALLBACK
 from ledger.sessions.diagram import NO_SUMMARY
+from ledger.sessions.rules.window import FALLBACK
 
 COLUMNS = {  # by type: the columns, and after the bar the fields in small print under the last column
     "AuditEntry": "position recorded_at subject type | content command actor client project session reason in_effect",

@@ -1,0 +1,179 @@
+"""The numbers of a file, the rebuild of its projections, and private projections for a file that cannot be written."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+
+from ledger import answers
+from ledger.core.engine import Engine
+from ledger.core.log_reading import FoldReading
+from ledger.core.past import follow_apart
+from ledger.core.stopping import Stopping
+from ledger.core.who import Who
+from ledger.core.work import Work
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
+from ledger.log.event_store import Transaction
+from ledger.log.reading import read_tip
+from projections.core import projector
+from projections.core.projector import Projector, resumed
+from projections.core.rebuild import Rebuild, RebuildStopped
+from projections.search import vectors
+from projections.views import documents, interactions, memories, observations, projects, sessions
+
+Progress = Callable[[int, int], None]
+_log = logging.getLogger(__name__)
+
+
+def users(engine: Engine, limit: int, after: str | None) -> list[str]:
+    """Return the users that have events, by name."""
+    where = "user IS NOT NULL" if after is None else "user > ?"
+    sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
+    with engine.reading() as connection:
+        return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
+
+
+def stats(engine: Engine, user: str) -> answers.Stats:
+    """Return counts, sizes in bytes, and the position of each projection."""
+    with engine.reading(stale=True) as connection:
+        pending = {
+            work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")
+        }
+        columns = answers.ProjectionStatus.__struct_fields__
+        sql = (
+            "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
+            " FROM projections p, checkpoint c WHERE c.id = 1 ORDER BY p.name"
+        )
+        statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
+        counts, turns = memories.counts(connection, user), interactions.count(connection, user)
+        known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
+        made = vectors.counts(connection)
+        in_sessions, noticed = sessions.counts(connection, user), observations.counts(connection, user)
+        position, head = read_tip(connection.cursor())
+    return answers.Stats(
+        ledger_id=engine.created.ledger_id,
+        position=position,
+        head=head.hex(),
+        format=FORMAT,
+        memories=counts,
+        interactions=turns,
+        projects=known,
+        documents=papers,
+        observations=noticed,
+        sessions=in_sessions[0],
+        messages=in_sessions[1],
+        summaries=in_sessions[2],
+        pending=pending,
+        projections=tuple(statuses),
+        size_bytes=_size(engine.store.path),
+        wal_bytes=_size(engine.store.path + "-wal"),
+        sqlite_version=sqlite3.sqlite_version,
+        vectors=made,
+    )
+
+
+def fold_again(
+    engine: Engine,
+    name: str | None = None,
+    *,
+    digest: bool = True,
+    progress: Progress | None = None,
+    asker: Who | None = None,
+    stopping: Stopping | None = None,
+) -> answers.RebuildReport:
+    """Fold every projection again from the log, next to the live tables, and switch; others go on meanwhile.
+
+    A suspended projection that folds now is resumed, and a projection that does not fold is suspended.
+
+    Args:
+        engine: The engine of the ledger.
+        name: The projection to switch, with those that read its rows; None for all.
+        digest: False leaves out the digest of all rows.
+        progress: Called with (events folded, events in the log).
+        asker: Who asked for the rebuild, which is then recorded. A rebuild by the ledger itself, on opening, is not.
+        stopping: The condition that ends the rebuild before the switch; the tables then stay as they were.
+
+    Raises:
+        ConflictError: Another rebuild runs, or a batch is open.
+        RejectedError: No projection has the name.
+    """
+    if engine.writer.batching:
+        raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
+    if name is not None and name not in projector.names():
+        known = sorted({*projector.names(), *(engine.own.definitions if engine.own is not None else ())})
+        raise RejectedError(f"no projection {name!r:.60}; the projections are: {', '.join(known)}")
+    started = time.monotonic()
+    with engine.store.snapshot() as connection:
+        projector.check_end(connection)
+    suspended_before = suspended_names(engine)
+    only = projector.read_by(name) if name is not None else frozenset[str]()
+    stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
+    work = Rebuild(engine.store, engine.writer.secret, ledger_id, FoldReading, progress, only, lambda: stopping.why)
+    try:
+        events, digest_of_rows = work.run(
+            lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),
+            digest=digest,
+        )
+    except RebuildStopped as ended:
+        seconds, still_suspended = time.monotonic() - started, tuple(sorted(suspended_before))
+        return answers.RebuildReport(
+            events=ended.events, seconds=seconds, digest="", suspended=still_suspended, stopped=stopping.why
+        )
+    suspended, names = tuple(sorted(suspended_names(engine))), tuple(sorted(work.names))
+    seconds = time.monotonic() - started
+    _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
+    return answers.RebuildReport(
+        events=events, seconds=seconds, digest=digest_of_rows, suspended=suspended, projections=names
+    )
+
+
+def suspended_names(engine: Engine) -> set[str]:
+    with engine.store.snapshot() as connection:
+        try:
+            rows = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
+        except sqlite3.OperationalError:
+            return set()
+    return {name for (name,) in rows}
+
+
+def _switched(
+    engine: Engine,
+    transaction: Transaction,
+    fold: Projector,
+    names: frozenset[str],
+    suspended_before: set[str],
+    asker: Who | None,
+) -> None:
+    """Restart the writer inside the switch's transaction, and record the suspended, the resumed and the asker."""
+    writer, upto = engine.writer, int(transaction.position)
+    transaction.outdate()  # the tables were replaced
+    writer.attend(transaction)
+    work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
+    for name in sorted((suspended_before & names) - fold.suspended):
+        work.emit(LEDGER_STREAM, resumed(name))
+    for name, at, error in fold.poisoned:
+        if name in names - suspended_before:
+            work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
+    if work.emitted:
+        writer.append(work)
+    if asker is not None:
+        work = Work(writer, transaction, "maintenance.rebuild", asker, writer.now())
+        work.emit(LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names))))
+        writer.append(work)
+
+
+def fold_privately(engine: Engine) -> None:
+    """Fold the projections of a read-only file into tables of this process alone, which follow the log."""
+    secret, ledger_id = engine.writer.secret, engine.created.ledger_id
+    engine.store.fold_privately(lambda connection: follow_apart(connection, secret, ledger_id))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

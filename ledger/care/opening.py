@@ -1,0 +1,357 @@
+"""The way from a path to an open engine: the format is checked, and the tables get this product's versions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ledger.care.fitting import tables_fit
+from ledger.core.engine import Engine
+from ledger.core.log_reading import (
+    READER,
+    WRITER,
+    check_format,
+    check_tables,
+    check_upgrade,
+    last_upgrade,
+    owner,
+    read_event,
+)
+from ledger.core.own import Own
+from ledger.core.pipeline import Writer
+from ledger.core.who import CHANNELS, Who
+from ledger.core.work import Clock, Random, Work, now, system_random
+from ledger.domain.errors import (
+    ConflictError,
+    DamagedError,
+    LedgerError,
+    NewerFormatError,
+    RejectedError,
+    StorageError,
+    UnknownEventError,
+)
+from ledger.domain.text import check_text, one_of
+from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
+from ledger.guards.guarding import Guard, Scanner, as_scanners
+from ledger.log import mapper
+from ledger.log.event_store import EventStore
+from ledger.log.integrity import GENESIS
+from ledger.log.making import remove_unfinished
+from ledger.log.sqlite_files import FOREIGN
+from ledger.sessions.counting import as_counter
+from ledger.sessions.rules.patterns import NamePatterns
+from projections.core import damage, sql_views
+from projections.core.own import Definition, Projection, definitions
+from projections.core.projector import check_end, create_tables, names, write_checkpoints
+from projections.core.rebuild import RebuildUnderWay
+from projections.core.sqlite import exists
+from projections.views import audit, erasures
+
+if TYPE_CHECKING:
+    from ledger.care.transfer import Progress
+    from ledger.core.settings import Settings
+    from ledger.models.port import Model, ModelRequest
+    from ledger.vectors.embedders import Embedder, EmbedderLike
+
+# Rebuilds on opening before the file counts as damaged. A process of another version may undo the first ones.
+REBUILDS = 3
+
+
+def open_engine(
+    path: str | os.PathLike[str],
+    *,
+    readonly: bool = False,
+    create: bool = True,
+    user: str | None = None,
+    actor: str = "",
+    client: str = "",
+    channel: str = "user",
+    agent: str = "",
+    clock: Clock = now,
+    random: Random = system_random,
+    embedder: EmbedderLike | None = None,
+    model: Model | Callable[[ModelRequest], object] | str | None = None,
+    token_counter: Callable[[str], int] | None = None,
+    summarizer: object = None,
+    ignored_sessions: Sequence[str] = (),
+    stateless_sessions: Sequence[str] = (),
+    settings: Settings | None = None,
+    after_capture: Sequence[str] = (),
+    scanners: Sequence[Scanner] = (),
+    projections: Iterable[Projection | type[Projection]] = (),
+) -> Engine:
+    """Open a ledger, or create it if there is no file; ``Ledger.open`` describes the parameters."""
+    _check_given(settings, clock=clock, random=random)
+    default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
+    embedder = embedder if embedder is not None or settings is None else settings.embedder
+    counter, patterns = as_counter(token_counter), NamePatterns(tuple(ignored_sessions), tuple(stateless_sessions))
+    guard, own_projections = Guard(as_scanners(scanners)), _checked_own(projections)
+    language_model, writer_of = _models(model, summarizer, settings)
+    vectors_of = _embedder(embedder)
+    store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
+    if settings is not None:
+        store.bound_wal(settings.wal_mib * 1024 * 1024)
+    try:
+        created = _created(store) or _begin(store, default, clock, random)
+        store.find_damage = damage.find
+        engine = Engine(store, created, default, clock, random)
+        engine.counter, engine.patterns, engine.settings = counter, patterns, settings
+        engine.model, engine.summarizer = language_model, writer_of
+        if vectors_of is not None:
+            from ledger.vectors.embedding import VectorSearch
+
+            engine.vectors = VectorSearch(store, engine.writer, vectors_of)
+        if after_capture:
+            from ledger.jobs import running
+
+            running.run_after_capture(engine, after_capture)
+        engine.writer.guard = guard
+        _fit_projections(engine)
+        if own_projections:
+            _fit_own(engine, own_projections)
+        if not store.readonly:
+            with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
+                remove_unfinished(store)
+            with suppress(DamagedError):
+                _finish_erasures(engine)
+    except BaseException:
+        store.close()
+        raise
+    return engine
+
+
+def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:
+    """Return the given model and summarizer, or those of the settings; model code is loaded only if needed."""
+    if model is None and summarizer is None and (settings is None or settings.model is None):
+        return None, None
+    from ledger.models.models import chosen
+
+    return chosen(model, summarizer, settings)
+
+
+def _embedder(embedder: EmbedderLike | None) -> Embedder | None:
+    if embedder is None:
+        return None
+    from ledger.vectors.embedders import as_embedder
+
+    return as_embedder(embedder)
+
+
+def import_log(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
+    """Make the ledger of an export at a free path: the same id, rows, digests and head; all or nothing.
+
+    The new ledger is opened once, which folds its projections.
+    """
+    from ledger.care import transfer
+
+    transfer.import_log(source, path, progress=progress)
+    # A log that this version cannot open stays as it was imported, for a version that can.
+    with suppress(NewerFormatError, UnknownEventError, DamagedError):
+        open_engine(path).close()
+
+
+def _fit_projections(engine: Engine) -> None:
+    """Give the tables this product's versions; use private tables if the file cannot be written."""
+    rebuilt = 0
+    while not _look(engine):
+        if engine.store.readonly:
+            from ledger.care import care
+
+            care.fold_privately(engine)
+            return
+        if rebuilt == REBUILDS:
+            _check_versions(engine)
+            raise StorageError(
+                f"the projections do not fit their log after {REBUILDS} rebuilds, so the file is damaged"
+            )
+        with suppress(RebuildUnderWay):  # a lease ends by itself if nobody renews it
+            from ledger.care import rebuilding
+
+            rebuilding.rebuild(engine, digest=False)
+            rebuilt += 1
+            continue
+        time.sleep(0.05)
+    _fit_views(engine)
+
+
+def _fit_views(engine: Engine) -> None:
+    """Make the views that are missing or of another version.
+
+    If the file takes no write now, the next open makes them.
+    """
+    if engine.store.readonly:
+        return
+    with engine.store.snapshot() as connection:
+        names = "SELECT 1 FROM main.sqlite_master WHERE name IN (?, ?)"
+        open_to_others = connection.execute(names, tuple(FOREIGN)).fetchone() is None
+        if not open_to_others and not any(sql_views.unfit(connection)):
+            return
+    with suppress(StorageError), engine.store.transact() as transaction:
+        for made in FOREIGN.values() if open_to_others else ():
+            transaction.connection.execute(made)
+        sql_views.create_views(transaction.connection)
+
+
+def _checked_own(projections: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
+    own = definitions(projections) if projections != () else {}
+    if taken := own.keys() & {*names()}:
+        raise RejectedError(f"the ledger has a projection {min(taken)!r} already: give yours another name")
+    return own
+
+
+def _fit_own(engine: Engine, definitions: Mapping[str, Definition]) -> None:
+    """Make the tables of a user's own projections and catch them up, if the file can be written."""
+    own = engine.own = Own(engine.store, definitions)
+    if not engine.store.readonly:
+        engine.writer.tables.own = own
+        own.bring_up()
+        own.catch_up()
+
+
+def _check_versions(engine: Engine) -> None:
+    """Raise ConflictError if another process gave the tables another version again."""
+    with engine.store.snapshot() as connection:
+        try:
+            check_tables(connection, engine.writer.secret)
+        except ConflictError as error:
+            raise ConflictError(
+                "another version of the product has this ledger open and keeps changing its projections: use one version"
+                " for all processes, or open it here with readonly=True"
+            ) from error
+
+
+def _finish_erasures(engine: Engine) -> None:
+    """Purge the erasures that a crash left pending; the code is loaded only if there are any."""
+    with (
+        suppress(sqlite3.OperationalError),  # without the table no erasure can be pending
+        engine.store.snapshot() as connection,
+    ):
+        if not erasures.pending(connection):
+            return
+    from ledger.erasure import completing
+
+    completing.purge_what_a_crash_left(engine)
+
+
+def _look(engine: Engine) -> bool:
+    """Check the format that the log needs, and return True if the projections fit.
+
+    The last upgrade is read from the audit trail, or from the whole log if the trail does not fit (0.3 s a million
+    events).
+    """
+    with engine.store.snapshot() as connection:
+        suspended = tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
+        last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
+        position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
+        check_upgrade(connection, position, readonly=engine.store.readonly)
+    engine.writer.tables.looked_at = last
+    return suspended is not None
+
+
+def _check_given(settings: object, **functions: object) -> None:
+    if settings is not None:
+        from ledger.core.settings import Settings
+
+        if not isinstance(settings, Settings):
+            raise RejectedError(f"settings must be a Settings from Settings.load(), not a {type(settings).__name__}")
+    for name, function in functions.items():
+        if not callable(function):
+            raise RejectedError(f"{name} must be a function, not {function!r:.40}")
+
+
+def _default(settings: Settings | None, *, user: str | None, channel: str, **texts: str) -> Who:
+    """Return who calls by default, from the arguments or else from the settings."""
+    names: dict[str, Any] = {
+        name: getattr(settings, name) if settings and value == "" else value for name, value in texts.items()
+    }
+    names["user"] = user if user is not None else settings.user if settings else ""
+    for name, value in names.items():
+        check_text(name, value, blank_allowed=True)
+    one_of("channel", channel, CHANNELS)
+    names_user = user is not None or (settings is not None and settings.names_user)
+    return Who(channel=channel, names_user=names_user, **names)
+
+
+def _created(store: EventStore) -> LedgerCreated | None:
+    """Return the first event, after a check that the end of the log is there and that this product knows the format."""
+    with store.snapshot() as connection:
+        event = _first(connection, store.path)
+        if event is None or not store.readonly:
+            check_end(connection)
+        if event is None:
+            return None
+        check_format(event.data.least_reader, event.data.least_writer, readonly=store.readonly)
+        return owner(connection, event.data)
+
+
+def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
+    """Return the first event of a ledger that is only read.
+
+    Raises:
+        RejectedError: The file holds no events, or is no ledger.
+    """
+    event = _first(connection, path)
+    if event is None:
+        raise RejectedError(f"{path} holds no events yet, so there is nothing to read", rule="readonly")
+    check_format(event.data.least_reader, event.data.least_writer, readonly=True)
+    return owner(connection, event.data)
+
+
+def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:
+    check_owner(connection, path)
+    event = read_event(connection, 1)
+    if event is not None and not isinstance(event.data, LedgerCreated):
+        raise LedgerError("the first event of this file is not LedgerCreated, so it is no ledger of this product")
+    return event
+
+
+def check_owner(connection: sqlite3.Connection, path: str) -> None:
+    """Raise RejectedError if an application of the eventsourcing library keeps its events or snapshots in the file."""
+    if what := held_by_another(connection):
+        raise RejectedError(f"{path} has {what}; name the ledger's own file (--db on the command line)", rule="foreign")
+
+
+def held_by_another(connection: sqlite3.Connection) -> str:
+    """Return the part of a file that belongs to an application of the eventsourcing library, or ""."""
+    first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
+    whose = "an application of the eventsourcing library"
+    if first is not None and mapper.is_foreign(first[0]):
+        return f"the log of {whose}, whose first event is a {first[0]:.60}, and is no ledger"
+    theirs = [name for name in ("stored_snapshots", "tracking") if exists(connection, name)] if first is None else []
+    return f"the table {theirs[0]} of {whose}, so no ledger can begin there" if theirs else ""
+
+
+def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:
+    """Return the position of the last LedgerUpgraded event, from the log itself if the trail cannot be read."""
+    if by_trail:
+        with suppress(sqlite3.DatabaseError):
+            return audit.last_upgrade(connection)
+    return last_upgrade(connection)
+
+
+def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
+    """Write the first event, unless another process has written it already."""
+    if store.readonly:
+        raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
+    created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
+    with store.transact() as transaction:
+        if transaction.position:
+            return _created(store) or created
+        secret = bytes.fromhex(created.secret)
+        if not exists(transaction.connection, "checkpoint"):  # only the log was made here
+            create_tables(transaction.connection)
+        write_checkpoints(transaction.connection, secret, created.ledger_id, 0, GENESIS)
+        writer = Writer(store, secret, created.ledger_id, clock, random)
+
+        def body(work: Work) -> str:
+            work.emit(LEDGER_STREAM, created)
+            return LEDGER_STREAM
+
+        writer.run("open", Who(actor=default.actor, client=default.client), body)
+    return created

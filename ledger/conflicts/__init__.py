@@ -1,1 +1,0 @@
-"""Conflicts between memories that cannot all be true."""

@@ -1,0 +1,61 @@
+"""A batch: many commands in one commit, which is split at fixed bounds of time and size."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from ledger.log.event_store import Transaction
+from ledger.log.token import Token
+
+BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
+
+
+class CommandBatch:
+    """An open batch. A command inside ``with`` runs in the batch's transaction."""
+
+    def __init__(self, transaction: Transaction, write_out: Callable[[Transaction], None]) -> None:
+        self.transaction, self._write_out = transaction, write_out
+        self._token = transaction.token = Token()
+        transaction.deferred = True
+        self.began, self._after, self.committed = 0.0, 0, 0
+        self._start()
+
+    def _start(self) -> None:
+        self.began, self._after = time.monotonic(), self.transaction.position
+        self.committed = self._after  # the position up to which others see the batch
+
+    @property
+    def is_here(self) -> bool:
+        """Return True if the caller owns this batch."""
+        return self._token.is_here
+
+    def __enter__(self) -> Transaction:
+        grown = self.transaction.position - self._after >= BATCH_EVENTS
+        if grown or time.monotonic() - self.began >= BATCH_SECONDS:
+            self._write_out(self.transaction)
+            self.transaction.renew()
+            self._start()
+        return self.transaction
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Leave the batch open."""
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Run a part that can be undone alone. The bounds start anew in here, so a short part is committed whole."""
+        self._write_out(self.transaction)
+        bounds, committed = (self.began, self._after), self.committed
+        self.began, self._after = time.monotonic(), self.transaction.position
+        try:
+            with self.transaction.savepoint():
+                yield
+        finally:
+            if self.committed == committed:
+                self.began, self._after = bounds
+
+    def end(self) -> None:
+        self._token.end()
+        self.transaction.token, self.transaction.deferred = None, False

@@ -1,0 +1,335 @@
+"""The write path: one command is one append, decided under the writer's lock, written, folded and committed.
+
+``Writer.run`` is the only way into the log; ``run`` and ``_decide`` list its steps in order. A command's body reads through
+``Work`` and emits events. Nothing is written before the body has returned, so a refusal leaves no trace but its own event.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+from ledger.core import expecting, keys, trust
+from ledger.core.batch import CommandBatch
+from ledger.core.log_reading import READER
+from ledger.core.refusals import RefusalCounter
+from ledger.core.tables import Tables
+from ledger.core.who import Who
+from ledger.core.work import Body, Clock, Outcome, Pooled, Random, Work, now
+from ledger.domain import ids
+from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.text import keyed_digest
+from ledger.events import (
+    FORMAT,
+    LEDGER_STREAM,
+    AnyEvent,
+    Envelope,
+    LedgerUpgraded,
+    MemoryQuarantined,
+    Recorded,
+    TextQuarantined,
+)
+from ledger.guards.guarding import Guard, as_warnings
+from ledger.log import folding, mapper
+from ledger.log.event_store import EventStore, Transaction
+from ledger.policy.rules import PolicyState
+from projections.core.projector import Projector, suspend
+from projections.core.sqlite import SQLiteRows
+
+_LONG = (
+    *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
+    *("session.set_abstract", "session.compact"),
+)
+_log = logging.getLogger(__name__)  # logs ids, types and times, never a text
+
+
+class Writer:
+    """The writing side of one open ledger: the tables under the lock, the clock, the ids and the open batch."""
+
+    def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
+        self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
+        self.random = Pooled(random)
+        self.guard = Guard()
+        self.tables = Tables(secret)
+        self._own_turn = store.transact()
+        self._refusals = RefusalCounter()
+        self._batch: CommandBatch | None = None
+
+    # --- one command ---------------------------------------------------------------------------------------------
+
+    def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
+        """Run a command's body under the lock; its events are one append, folded and committed with it."""
+        outcome = self._run(command, who, body, arguments)
+        if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
+            own.after_command()
+        return outcome
+
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+        if command in _LONG or self.guard.scanners:
+            self.guard.ahead(arguments)
+        refusal: RejectedError
+        with self._turn() as transaction:  # holds the lock; the end commits, or rolls everything back
+            try:
+                self.tables.begin(transaction)  # brings the tables to the end of the log, whoever wrote it
+                return self._decide(transaction, command, who, body, arguments)
+            except RejectedError as error:
+                self._refusals.record(self, transaction, command, who, error, arguments)
+                refusal = error
+            except BaseException as error:
+                if not transaction.deferred:  # a batch keeps the rows of its earlier commands
+                    self.tables.forget()
+                if (explained := self.store.explained(error, transaction.connection)) is not None:
+                    raise explained from error
+                raise
+        raise refusal  # the event of the refusal is committed
+
+    def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+        """Take a command to its answer; each line is a step that is defined elsewhere."""
+        with self.tables.closed():  # a decision reads no suspended projection
+            self.guard.check_people(who)
+            key = keys.given(self, command, who, who.key, arguments) if who.key is not None else None
+            if key is not None and (known := keys.answer(self, key, command)) is not None:
+                return known
+            work = Work(self, transaction, command, who, self.now())
+            subject = body(work)
+            if who.expected is not None:
+                expecting.check(work, who.expected)
+            if distrusted := self.tables.distrusted():
+                trust.check(work, distrusted)
+            quarantined = self.guard.watch(work)
+            bearer = keys.bearer(self, work, subject) if key is not None else subject
+        events = self.append(work, key, bearer)
+        return self._outcome(work, subject, events, quarantined=quarantined > 0)
+
+    def append(self, work: Work, key: keys.Key | None = None, bearer: str = LEDGER_STREAM) -> list[AnyEvent]:
+        """Append the emitted events and fold them, both or neither."""
+        if not work.emitted:
+            return []
+        if later := work.unannounced():
+            self._announce(work, later)
+        transaction = work.transaction
+        events = self._write(work, key, bearer)
+        try:
+            self.tables.fold(transaction, events)
+            if self.tables.projector.poisoned:
+                self._suspend(transaction)
+            for act in work.afterwards:
+                act(events)
+        except BaseException:
+            transaction.spoil()  # events without their rows must not be committed, not even by a batch that goes on
+            raise
+        expecting.note(work, events)
+        self.tables.learn(events)
+        if _log.isEnabledFor(logging.DEBUG):
+            for event in events:
+                _log.debug("%s: %s at %d of %s", work.command, event.type, event.position, event.stream)
+        return events
+
+    def _write(self, work: Work, key: keys.Key | None, bearer: str) -> list[AnyEvent]:
+        """Append each event in its envelope to the log; the last event on the stream ``bearer`` carries the key."""
+        transaction, who, position = work.transaction, work.who, work.transaction.position
+        versions: dict[str, int] = {}
+        begun = {LEDGER_STREAM: 1}  # stream -> the position of its first event
+        events: list[AnyEvent] = []
+        stored, bound, command_id = [], [], ""
+        bearing = (at for at, emitted in enumerate(work.emitted) if emitted[0] == bearer)
+        last = max(bearing, default=-1) if key is not None else -1
+        for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
+            position += 1
+            new = not first and stream != LEDGER_STREAM
+            version = versions.get(stream) or (1 if new else transaction.version(stream) + 1)
+            versions[stream] = version + 1
+            random = self.random(16)
+            event_id = ids.uuid7(self.nanoseconds(work.recorded_at, position), random[:8])
+            carried = (
+                key.key if key is not None and at == last else None
+            )  # a repeat answers with the state after this event
+            envelope: Envelope[Any] = Envelope(
+                event_id=event_id,
+                schema=data.schema,
+                recorded_at=work.recorded_at,
+                occurred_at=occurred_at,
+                begun=command_id or None,
+                command=work.command,
+                user=work.user,
+                project=project,
+                session=work.session,
+                salt=random[8:].hex(),
+                redactions=work.redactions.get(at, ()),
+                data=data,
+                **who.envelope,
+            )
+            if key is not None:
+                envelope.arguments, envelope.key = key.arguments, carried.hex() if carried is not None else None
+            command_id = command_id or event_id
+            stored.append(mapper.to_stored(stream, version, envelope))
+            bound.append(carried)
+            begins = begun.setdefault(stream, first or position)
+            events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, carried))
+        for blob_id, content in work.blobs:
+            transaction.put_blob(blob_id, content)
+        transaction.append(stored, bound)
+        return events
+
+    def _announce(self, work: Work, later: int) -> None:
+        """Record in the log that events follow which older products do not know; these go on reading and write no more."""
+        upgrade = Work(self, work.transaction, "upgrade", Who(actor="ledger"), work.recorded_at)
+        upgrade.emit(LEDGER_STREAM, LedgerUpgraded(FORMAT, READER, later))
+        self.append(upgrade)
+
+    def _suspend(self, transaction: Transaction) -> None:
+        """Suspend the projections that could not fold an event; raise ``DamagedError`` if their own rows are to blame."""
+        self.tables.flush()  # SQLite must see every row for the search for damage
+        poisoned = self.tables.projector.poisoned
+        if (damaged := self.store.find_damage(transaction.connection, {name for name, *_ in poisoned})) is not None:
+            raise damaged
+        self.tables.projector.poisoned = []
+        work = Work(self, transaction, "suspend", Who(actor="ledger"), self.now())
+        for name, at, error in poisoned:
+            _log.warning("the projection %s is suspended at position %d (%s)", name, at, error)
+            work.emit(LEDGER_STREAM, suspend(transaction.connection, name, at, error))
+        self.append(work)
+
+    def _outcome(self, work: Work, subject: str, events: Sequence[AnyEvent], *, quarantined: bool) -> Outcome:
+        """Return the answer, read under the lock.
+
+        A projection that this command suspended has no state to return. The command is committed all the same.
+        """
+        try:
+            state = self.tables.subject(subject)
+        except SuspendedError:
+            state = None
+        if quarantined:  # the guards' events are no part of the answer
+            events = [event for event in events if not isinstance(event.data, MemoryQuarantined | TextQuarantined)]
+        return Outcome(
+            subject,
+            state,
+            events,
+            work.transaction.position,
+            absorbed=work.absorbed,
+            names=self.tables.names_of(state),
+            policy=self.tables.policy(work.who.user),
+            warnings=as_warnings(chain.from_iterable(work.redactions.values())),
+        )
+
+    # --- batches -------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> AbstractContextManager[Transaction]:
+        """Return the transaction of one command: the batch's if the caller owns a batch, else a new transaction."""
+        if folding.now.is_on:
+            folding.refuse()
+        batch = self._batch
+        return batch if batch is not None and batch.is_here else self._own_turn
+
+    @property
+    def batching(self) -> bool:
+        """Return True if the caller is inside its own ``batch``."""
+        return self._batch is not None and self._batch.is_here
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Run many commands in one commit, which is split every 5 seconds or 10,000 events.
+
+        The batch belongs to the thread, task and context that open it. A batch inside a batch of the same owner is a part of
+        the outer batch, and an exception undoes this part alone.
+        """
+        batch = self._batch
+        if batch is not None and batch.is_here:
+            try:
+                with batch.inside():
+                    yield
+            except BaseException:
+                self._roll_back(batch.transaction.position)
+                raise
+            return
+        with self.store.transact() as transaction:
+            self.tables.begin(transaction)
+            batch = self._batch = CommandBatch(transaction, self._write_out)
+            try:
+                yield
+                self._write_out(transaction)
+            except BaseException:
+                self._roll_back(batch.committed)
+                raise
+            finally:
+                self._batch = None
+                batch.end()
+        if self.tables.own is not None and self.tables.own.waiting and not self.store.is_own:
+            self.tables.own.after_command()
+
+    def _roll_back(self, position: int) -> None:
+        """Forget everything that was learned after a position, because it was rolled back."""
+        self.tables.forget()
+        self.tables.looked_at = min(self.tables.looked_at, position)
+        self._refusals.forget()  # the same refusal is recorded again
+
+    def write_waiting(self) -> None:
+        """Write the rows and events that the caller's batch keeps back, so that they can be read, without a commit."""
+        batch = self._batch
+        if batch is not None and batch.is_here:
+            self._write_out(batch.transaction)
+
+    def _write_out(self, transaction: Transaction) -> None:
+        self.tables.flush()
+        if self.tables.projector.poisoned:
+            self._suspend(transaction)
+        self.tables.checkpoint(transaction)
+
+    # --- for commands and jobs -----------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> SQLiteRows:
+        return self.tables.rows
+
+    @property
+    def projector(self) -> Projector:
+        return self.tables.projector
+
+    def now(self) -> str:
+        moment = self.clock()
+        if not isinstance(moment, datetime):
+            raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
+        utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        if utc.microsecond:  # msgspec leaves out a zero fraction
+            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
+        return utc.isoformat(timespec="microseconds")[:26] + "Z"
+
+    def nanoseconds(self, recorded_at: str, position: int = 0) -> int:
+        """Return the time for an id: the system's time, or with a user's clock the clock's time plus 1 µs per event before.
+
+        A user's clock thereby gives the same ids in every run of a test.
+        """
+        if self.clock is now:
+            return time.time_ns()
+        return (round(datetime.fromisoformat(recorded_at).timestamp() * 1_000_000) + position) * 1_000
+
+    def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
+        """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""
+        text = value.encode() if isinstance(value, str) else value
+        owner = user.encode()
+        return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
+
+    def policy(self, user: str) -> PolicyState:
+        """Return the policy in effect for a user, under the lock."""
+        return self.tables.policy(user)
+
+    def named(self, user: str, kind: str, name: str) -> str | None:
+        """Return the id of a user's project or session by name, alias or id, under the lock."""
+        return self.tables.named(user, kind, name)
+
+    def attend(self, transaction: Transaction) -> None:
+        """Work in this transaction from here, even if projections are suspended."""
+        self.tables.attend(transaction)
+
+    def forget_names(self) -> None:
+        """Forget names, policies and distrust, which an act may have changed."""
+        self.tables.forget_names()
+
+    def index_waiting(self) -> None:
+        """Index the waiting texts before a search, unless another writer is active."""
+        self.store.write_now(self.tables.index_waiting)

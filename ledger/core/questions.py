@@ -1,0 +1,206 @@
+"""Queries in SQL about the ledger as it is, or as it was known at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+
+from msgspec.structs import replace
+
+from ledger.core import own
+from ledger.core.engine import Engine
+from ledger.core.log_reading import check_tables
+from ledger.core.past import PastEngine, stand_at
+from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
+from ledger.log import closed
+from ledger.log.questions import Bounds, BoundsOfUser, ask, undecoded
+from ledger.log.sql_functions import Value
+from projections.core import own_registry as registry
+from projections.core import questions
+from projections.core.own import PREFIX
+from projections.core.projector import tables_of
+from projections.core.rows import Connection, DatabaseError
+from projections.core.sql_views import VIEWS
+
+MOST_SECONDS, MOST_ROWS = 3_600, 1_000_000
+SQL_CHARS = 1_000_000
+
+
+def query(
+    engine: Engine, user: str | None, sql: str, parameters: Sequence[object], timeout: float, limit: int
+) -> tuple[dict[str, Value], ...]:
+    """Return the rows of one SELECT about one user, or about every user if ``user`` is None.
+
+    Raises:
+        RejectedError: The text is not a SELECT, takes too long, returns too much, or reads another user's rows.
+    """
+    if not isinstance(sql, str) or not sql.strip() or len(sql) > SQL_CHARS:
+        raise RejectedError(f"query takes one SELECT as a text of at most {SQL_CHARS:,} characters")
+    seconds, rows = _bound("timeout", timeout, MOST_SECONDS), int(_bound("limit", limit, MOST_ROWS, whole=True))
+    values = _checked(parameters)
+    if engine.valid is not None:
+        raise RejectedError(
+            "query answers as of a position only: compare valid_from and valid_to in the query, and leave valid_at= out"
+        )
+    if not engine.is_past and engine.writer.batching:
+        raise ConflictError("query cannot run inside a batch, whose rows are not committed; end the batch first")
+    engine.writer.write_waiting()
+    if user is not None:
+        return _of_user(engine, user, sql, values, seconds, rows)
+    if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
+        engine.own.restore()
+        engine.own.catch_up()
+    with _decoded(), _ready(engine, sql) as connection:
+        _, suspended = check_tables(connection, engine.writer.secret)
+        bounds = Bounds(
+            tables=_tables(connection),
+            views=VIEWS,
+            closed=tables_of(suspended) | _suspended_own(connection),
+            log=questions.hidden_log(connection),
+            through=questions.through() if engine.is_past else None,
+            own=questions.own_before(connection) if engine.is_past else {},
+            seconds=seconds,
+            rows=rows,
+        )
+        return tuple(ask(connection, sql, values, bounds, lambda: _names(connection)))
+
+
+def _of_user(
+    engine: Engine, user: str, sql: str, parameters: Sequence[Value] | Mapping[str, Value], seconds: float, rows: int
+) -> tuple[dict[str, Value], ...]:
+    bounds = BoundsOfUser(views=VIEWS, nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
+    present = engine.present if isinstance(engine, PastEngine) else engine
+    store = present.store
+    if store.folded_privately:  # the folded tables have the names of the file's tables, so the query runs on a copy
+        with _decoded(), _folded(engine) as connection:
+            _, suspended = check_tables(connection, engine.writer.secret)
+            with closed.reading(connection, tables_of(suspended)):
+                copy = questions.copy_of(connection, user, sql)
+            with closing(copy):
+                return tuple(ask(copy, sql, parameters, bounds, lambda: _documented(copy)))
+    prepare = questions.prepare_past_of_user if engine.is_past else questions.prepare_live_of_user
+    with _decoded(), store.past_view(prepare) as connection:
+        if isinstance(engine, PastEngine):
+            stand_at(connection, engine, engine.moment)
+        _, suspended = check_tables(connection, engine.writer.secret)
+        prefix = questions.stand_for(connection, user)
+        bounds = replace(
+            bounds,
+            prefix=prefix,
+            tables=_tables(connection),
+            closed=tables_of(suspended),
+            log=questions.hidden_log(connection),
+            schema="temp",
+        )
+        return tuple(ask(connection, sql, parameters, bounds, lambda: _documented(connection)))
+
+
+@contextmanager
+def _decoded() -> Iterator[None]:
+    try:
+        yield
+    except StorageError as error:
+        if not isinstance(error, DamagedError) and (refusal := undecoded(error.__cause__)) is not None:
+            raise refusal from None
+        raise
+
+
+@contextmanager
+def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
+    """Yield a connection on which the documented views show the engine's moment."""
+    past = isinstance(engine, PastEngine)
+    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
+    if store.folded_privately:
+        with _folded(engine) as connection:
+            _shadow_own(connection, engine, sql)
+            yield connection
+        return
+    with store.past_view(questions.prepare_past if past else questions.prepare_live) as connection:
+        if isinstance(engine, PastEngine):
+            stand_at(connection, engine, engine.moment)
+            _shadow_own(connection, engine, sql)
+        elif store.readonly:
+            _shadow_own(connection, engine, sql)
+        else:
+            questions.shadow_own(connection)
+        yield connection
+
+
+@contextmanager
+def _folded(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection on which the projections are folded up to the engine's moment."""
+    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
+    position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
+    refusal: RejectedError | None = None
+    with store.past_view(questions.prepare_folded) as connection:
+        stand_at(connection, engine, position)
+        try:
+            yield connection
+        except RejectedError as error:  # raised after the block, because an error in here would undo the fold
+            refusal = error
+    if refusal is not None:
+        raise refusal
+
+
+def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:
+    """Bring the user's own views, and the projections that the query names, to the engine's moment."""
+    text = " ".join((sql, *questions.shadow_own(connection))).lower()
+    definitions = engine.own.definitions.values() if engine.own is not None else ()
+    own.stand(
+        connection,
+        [definition for definition in definitions if any(table.name.lower() in text for table in definition.tables)],
+    )
+
+
+def _suspended_own(connection: Connection) -> dict[str, str]:
+    suspended = (entry for entry in registry.entries(connection).values() if entry.suspended_at is not None)
+    return {table.lower(): entry.name for entry in suspended for table in entry.tables}
+
+
+def _tables(connection: Connection) -> frozenset[str]:
+    return frozenset(str(name).lower() for (name,) in connection.execute("SELECT name FROM main.sqlite_master"))
+
+
+def _names(connection: Connection) -> Collection[str]:
+    """Return the names that a misspelt name may have meant: views, tables and their columns."""
+    listed = "SELECT name FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'log_*'"
+    names = [name for schema in ("temp", "main") for (name,) in connection.execute(listed.format(schema))]
+    for name in tuple(names):
+        with suppress(DatabaseError):  # a view may name a missing table
+            names += [row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))]
+    return dict.fromkeys(names)
+
+
+def _documented(connection: Connection) -> Collection[str]:
+    """Return the names of the documented views and of their columns."""
+    columns = (row[1] for view in VIEWS for row in connection.execute("SELECT * FROM pragma_table_info(?)", (view,)))
+    return dict.fromkeys((*VIEWS, *columns))
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _bound(name: str, value: float, most: int, *, whole: bool = False) -> float:
+    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not fits or not 0 < value <= most:  # refuses nan too; a whole number may be too large for a float
+        raise RejectedError(
+            f"{name} is {'a whole number' if whole else 'a number'} above 0 and at most {most:,}", rule=name
+        )
+    return value
+
+
+def _checked(parameters: Sequence[object]) -> Sequence[Value] | Mapping[str, Value]:
+    """Return one value for each ?, or a mapping of names to values for :name."""
+    if len(parameters) == 1 and isinstance(parameters[0], Mapping):
+        return {str(name): _value(f":{name}", value) for name, value in parameters[0].items()}
+    return tuple(_value(f"parameter {number}", value) for number, value in enumerate(parameters, 1))
+
+
+def _value(label: str, value: object) -> Value:
+    if isinstance(value, list | tuple):
+        raise RejectedError(f"{label} is a {type(value).__name__}: give each value by itself, as in query(sql, 1, 2)")
+    if value is not None and not isinstance(value, str | int | float | bytes):
+        raise RejectedError(
+            f"{label} is a text, a number, bytes or None, and not a {type(value).__name__}: give a time as its ISO text"
+        )
+    return value

@@ -1,0 +1,241 @@
+"""Settings from arguments, the environment and a ``ledger.toml``, in this order, each value with its origin.
+
+A ``ledger.toml`` is read next to a ledger that the caller named, or at the path in LEDGER_CONFIG, and never from the working
+directory alone. Otherwise a user in a foreign folder would run with the settings of the folder's owner. Such settings can
+name a server that memories are sent to, and a variable whose value is sent there as the key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.text import check_text
+from ledger.log.paths import path_name
+
+PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
+ARGUMENT, DEFAULT = "argument", "default"
+FILE_BYTES = 64 * 1024
+# any text is valid for these, so pydantic need not be loaded to check them
+_TEXTS = ("path", "user", "actor", "client", "agent", "project")
+_SECRET = "model_api_key"
+# the variable with a provider's key, unless the settings name another
+KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+# the variable with a provider's server, as the provider's own client reads it
+SERVERS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A setting's value and its origin: "argument", the name of a variable, the path of a file, or "default"."""
+
+    name: str
+    value: object
+    origin: str
+
+
+class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """The settings that a ledger is opened with.
+
+    ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
+    seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
+    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers.
+    """
+
+    path: str = "memory.db"
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    agent: str = ""
+    project: str | None = None
+    embedder: str | None = None
+    model: str | None = None
+    model_base_url: str | None = None
+    model_api_key: str | None = None
+    model_api_key_env: str | None = None
+    model_max_tokens: int | None = None
+    model_temperature: float | None = None
+    model_timeout: float | None = None
+    summaries: bool = True
+    wal_mib: int = 64
+    origins: dict[str, str] = {}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | None = None, **arguments: object) -> Settings:
+        """Return the settings for a ledger.
+
+        A value is an argument that is not None, or else from ``LEDGER_*`` of the environment, or else from the
+        ``ledger.toml``, or else the default.
+
+        Raises:
+            RejectedError: A value does not fit, a setting does not exist, or others may write to the file; the message names
+                the origin.
+            NotFoundError: LEDGER_CONFIG names a file that does not exist.
+        """
+        arguments_by_name = {"path": path_name(path) if path is not None else None, **arguments}
+        for name in arguments_by_name:
+            _check_known(name, ARGUMENT, name)
+        chosen = {name: (value, ARGUMENT) for name, value in arguments_by_name.items() if value is not None}
+        for name, value, origin in _of_environment(os.environ):
+            chosen.setdefault(name, (value, origin))
+        for name, value, origin in _of_file(chosen.get("path")):
+            chosen.setdefault(name, (value, origin))
+        return cls(**_checked(chosen), origins={name: origin for name, (_, origin) in chosen.items()})
+
+    @property
+    def names_user(self) -> bool:
+        """Return True if an argument, a variable or the file names the user, even the user ""."""
+        return self.user != "" or "user" in self.origins
+
+    @property
+    def shown(self) -> list[Setting]:
+        """Return every value with its origin; a secret is shown as "set" or "not set"."""
+        return [self._shown(name, getattr(self, name), self.origins.get(name, DEFAULT)) for name in FIELDS]
+
+    def _shown(self, name: str, value: object, origin: str) -> Setting:
+        if name == _SECRET:
+            variable = self.model_api_key_env or KEYS.get((self.model or "").partition(":")[0], "")
+            if not value and os.environ.get(variable):
+                value, origin = True, variable
+            value = "set" if value else "not set"
+        if name == "model_base_url" and not value:
+            variable = SERVERS.get((self.model or "").partition(":")[0], "")
+            if os.environ.get(variable):
+                value, origin = os.environ[variable], variable
+        return Setting(name=name, value=value, origin=origin)
+
+    def __repr__(self) -> str:
+        text = ", ".join(f"{setting.name}={setting.value!r}" for setting in self.shown if setting.origin != DEFAULT)
+        return f"Settings({text})"
+
+    def of_requests(self) -> dict[str, object]:
+        """Return the settings that replace values of a request to the model."""
+        values = {
+            "max_tokens": self.model_max_tokens,
+            "temperature": self.model_temperature,
+            "timeout": self.model_timeout,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+FIELDS = tuple(name for name in Settings.__struct_fields__ if name != "origins")
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Settings)}
+
+
+def _checked(chosen: Mapping[str, tuple[object, str]]) -> dict[str, Any]:
+    values = {name: value for name, (value, _) in chosen.items()}
+    if not all(name in _TEXTS and isinstance(value, str) for name, value in values.items()):
+        from ledger.core.given_settings import check_settings
+
+        values = check_settings(Settings, values, {name: origin for name, (_, origin) in chosen.items()})
+    for name in values.keys() & set(_TEXTS):
+        if values[name] is not None:
+            check_text(f"{chosen[name][1]}: {name}", values[name], max_bytes=4096, blank_allowed=True)
+    return values
+
+
+# --- the origins of values -------------------------------------------------------------------------------------------
+
+
+def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]]:
+    """Return (name, value, variable); only LEDGER_MODEL_ names are checked, as other programs use LEDGER_ names too."""
+    for variable in sorted(environment):
+        if variable.startswith(PREFIX + "MODEL_"):
+            _check_known(variable.removeprefix(PREFIX).lower(), variable, variable, PREFIX)
+    chosen = []
+    for name in FIELDS:
+        variable = PREFIX + name.upper()
+        if variable in environment and (name != "path" or environment[variable]):
+            chosen.append((name, _text_or_none(name, environment[variable]), variable))
+    return chosen
+
+
+def _text_or_none(name: str, text: str) -> Any:
+    """Return None for an empty variable of a setting that may be None, else the text."""
+    return None if text == "" and _DEFAULTS[name] is None else text
+
+
+def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
+    named = os.environ.get(CONFIG)
+    if named:
+        place = named
+    elif path is None or not isinstance(path[0], str) or not path[0] or "\0" in path[0]:
+        return []  # the default ledger is in the working directory
+    else:
+        place = os.path.join(os.path.dirname(os.path.abspath(path[0])), FILE)
+    place = os.path.abspath(place)
+    data = _read(place)
+    if data is None:
+        if named:
+            raise NotFoundError(f"{CONFIG}: there is no file {place}")
+        return []
+    try:
+        values = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
+        raise RejectedError(f"{place}: the file is not valid TOML ({where:.100})", rule="settings") from None
+    for name in values:
+        _check_known(name, place, name)
+    if "path" in values and not named:
+        raise RejectedError(f"{place}: path: the file next to a ledger cannot name another ledger", rule="settings")
+    if isinstance(values.get("path"), str):
+        values["path"] = os.path.join(os.path.dirname(place), values["path"])
+    return [(name, value, place) for name, value in values.items()]
+
+
+def _read(place: str) -> bytes | None:
+    """Return the bytes of a file that no other user may write; None if there is no file."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RejectedError(f"{place}: the file cannot be read ({error.strerror})", rule="settings") from None
+    try:
+        status = os.fstat(descriptor)
+        _check_ours(place, status)
+        content = os.read(descriptor, FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > FILE_BYTES:
+        raise RejectedError(
+            f"{place}: a file of settings has at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES
+        )
+    if b"model_api_key " in content or b"model_api_key=" in content:
+        _check_unread(place, status.st_mode)
+    return content
+
+
+def _check_ours(place: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise RejectedError(f"{place}: settings are read from a regular file only", rule="settings")
+    owners, link = (os.geteuid(), 0), os.lstat(place)
+    if status.st_uid not in owners or link.st_uid not in owners:
+        raise RejectedError(f"{place}: the file belongs to another user, whose settings are not used", rule="settings")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = f"{place}: other users can write the file and so name a server to send memories to: chmod 600 it"
+        raise RejectedError(message, rule="settings")
+
+
+def _check_unread(place: str, mode: int) -> None:
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        raise RejectedError(
+            f"{place}: the file holds a key, and other users can read it: chmod 600 it", rule="settings"
+        )
+
+
+def _check_known(name: str, origin: str, setting: str, prefix: str = "") -> None:
+    if name in FIELDS:
+        return
+    near = difflib.get_close_matches(name, FIELDS, 1, 0.5)
+    spelled = [prefix + match.upper() if prefix else match for match in near]
+    hint = f"; did you mean {spelled[0]}?" if spelled else f"; the settings are: {', '.join(FIELDS)}"
+    where = "" if origin == setting else f"{origin}: "
+    raise RejectedError(f"{where}there is no setting {setting!r:.60}{hint}", rule="settings")

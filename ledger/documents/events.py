@@ -1,0 +1,79 @@
+"""The events of a document."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UnsetType
+
+from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
+
+
+class DocumentAdded(EventData, frozen=True):
+    """A document begins; its chunks are the ChunkAdded events next to it. ``size`` is in characters.
+
+    ``path`` identifies the document within its user ("" for a text without a path). ``digest`` is that of the whole text.
+    """
+
+    traits = Traits("reversible", begins="document")
+
+    path: Annotated[Text | None, Use("name")]
+    title: Text | None
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    tags: tuple[Text, ...] | None = ()
+    type: Code = "markdown"
+    metadata: Json = NOTHING
+
+
+class ChunkAdded(EventData, frozen=True):
+    """A piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above the piece, outermost first."""
+
+    traits = Traits("reversible", quarantined_as="chunk")
+
+    chunk: Annotated[Id, Ref("part")]
+    index: int
+    content: Annotated[Text | None, Use("material")]
+    heading_path: Annotated[tuple[Text, ...] | None, Use("material")] = ()
+    metadata: Json = NOTHING
+
+
+Moved = tuple[int, int, int]
+
+
+class DocumentReplaced(EventData, frozen=True):
+    """The document has another text from here; new pieces are the ChunkAdded events next to this event.
+
+    ``previous`` is the position of the DocumentAdded or DocumentReplaced event whose chunks the ranges count. ``kept`` holds
+    (first, last, to): the chunks with indexes first to last continue, from index ``to`` upwards. ``removed`` holds inclusive
+    ranges of the indexes before. A missing title, tags or metadata stay as they are; null means erased. The project is that
+    of the envelope.
+    """
+
+    traits = Traits("reversible")
+
+    previous: int
+    digest: KeyedDigest | None
+    size: int
+    chunks: int
+    kept: tuple[Moved, ...] = ()
+    removed: Ranges = ()
+    title: Text | UnsetType | None = msgspec.UNSET
+    tags: tuple[Text, ...] | UnsetType | None = msgspec.UNSET
+    metadata: Json | UnsetType = msgspec.UNSET
+
+
+class DocumentRemoved(EventData, frozen=True):
+    """The document and its chunks are no longer found."""
+
+    traits = Traits("reversible")
+
+    reason: Text | None = ""
+
+
+class DocumentRestored(EventData, frozen=True):
+    """A removed document is found again, as it was."""
+
+    traits = Traits("reversible")
+
+    reason: Text | None = ""

@@ -1,0 +1,428 @@
+"""The clauses of a text for stems/5: the words of each, its subject and time, and whether it states or only supposes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import takewhile
+
+from ledger.domain.late import late, once
+from ledger.domain.text import STOP_WORDS, stem, words
+from ledger.english.meaning import AGAINST, LITTLE, SENTENCE, significant
+from ledger.english.near import NEGATIONS
+from ledger.english.question import FORMS
+
+_TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
+# In a text without a blank at its end: without a match the text is a single sentence.
+_ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
+_QUOTED = late(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’|`[^`\n]*`|(?m:^[ \t]*+>[^\n]*$)')
+_TITLE = late(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
+_FENCE = "```"
+_POSSESSIVE = late(r"[^\W_]+['’]s")
+
+SOMEBODY = "user"
+"""The stem that stands for the user, whom a response addresses as "you"."""
+
+YOU = frozenset(("user", "you", "youre", "youve", "youd", "youll"))
+YOURS = frozenset(("users", "your", "yours"))
+USER = YOU | YOURS
+ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
+"""The user in a memory. In a response these words mean the assistant, who speaks of itself."""
+
+_OTHER = """
+    he she they his her their we hes shes theyre theyve weve our ours us
+"""
+_OTHERS = frozenset(_OTHER.split())
+_DENY = "hardly scarcely seldom rarely fail fails failed failing refuse refuses refused false untrue"
+DENYING = NEGATIONS - {"without"} | {*_DENY.split()}
+_FOREIGN = """
+    nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als
+"""
+_ELSEWHERE = frozenset(_FOREIGN.split())
+"""Words that deny or suppose in other languages. A clause with such a word is neither confirmed nor denied."""
+
+_WAS = frozenset(["was", "were", "had", "did", "ago", "wasnt", "werent", "hadnt", "didnt"])
+
+
+def _irregular() -> Iterator[str]:
+    known = set[str]()
+    for word, others in takewhile(lambda family: family[0] != "child", FORMS.items()):  # verbs come first
+        if word in known and not word.endswith(("s", "ing")):
+            yield word
+        known.update((word, *others))
+
+
+PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "got", "given"}
+"""Irregular past forms of verbs; the first form of each family is the present."""
+
+_SUPPOSED = """
+    if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering
+    doubt unsure guess apparently supposedly allegedly reportedly presumably
+"""
+_SUPPOSING = frozenset(_SUPPOSED.split())
+_MODAL = """
+    would could might may must can cannot should shall will youd youll
+    wouldnt couldnt mustnt cant shouldnt wont
+"""
+_MODALS = frozenset(_MODAL.split())
+_NOTE = """
+    memory memories note notes entry entries record records remark remarks profile
+    delete deleted remove removed erase erased forget forgotten stored saved discard discarded unverified mistake mistaken wrong
+"""
+_NOTES = frozenset(_NOTE.split())
+"""Words by which a sentence speaks of a note instead of the world."""
+
+_JOINS = frozenset(("and", "or", ","))
+_BREAKING = """
+    but although though whereas while however yet except instead ; : ( ) [ ] – — |
+"""
+_BREAKS = frozenset(_BREAKING.split())
+_LEADING = frozenset(["as", "because", "since", "so", "who", "which", "where"])
+_NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
+_RELATIVE = frozenset(["as", "which", "where", "whom"])  # "metformin, which you take" speaks of the clause before it
+_STARTING = frozenset(("he", "she", "it", "they", "we", "i", "hes", "shes", "theyre", "theyve", "weve", *ME, *USER)) - {
+    "me",
+    "users",
+}
+_REPORTING = frozenset(["that", "when", "whenever", "once", "until", "till", "before", "after", "than"])
+"""Words before a subject after which nothing is stated: a report or a condition follows."""
+
+_FACTIVES = """
+    know knowing remember see seeing note given considering now said mentioned told since because
+    good great glad nice lovely helps fact
+"""
+_FACTIVE = frozenset(_FACTIVES.split())
+"""Words after which "(that) you" is stated all the same."""
+
+_FRONTING = frozenset(["in", "at", "on", "with", "for", "by", "during", "since", "from", "this", "as"])
+_PREPOSITIONS = """
+    to with for about of from by like at on between against
+"""
+_BEFORE_OBJECTS = frozenset(_PREPOSITIONS.split())
+
+_AS_LONG = frozenset(("long", "soon", "far", "much"))
+
+_AUXILIARY = frozenset(
+    ["am", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "having", "do", "does", "did"]
+)
+_ADVERBS = "a an the also just too own both all already got always often sometimes only ever even usually"
+_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | {*_ADVERBS.split()}
+"""Words between a subject and its predicate."""
+
+OVER = late(
+    r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
+    r"|(?:no|not any) longer|formerly|previously|former|stopped|quit|g[ai]ven? up|switched (?:from|away from))\b",
+    re.IGNORECASE,
+)
+_HARMLESS = late(
+    r"\b(?:not|never|\w+n['’]?t) (?:only|just|merely|simply|stopped|quit)\b|\bno (?:doubt|wonder|more than)\b|\bno *[,.!]",
+    re.IGNORECASE,
+)
+_MARK = "ended"  # replaces the matches of OVER
+_TURNS = DENYING | {_MARK}
+_REACH = 6  # a denying word concerns the first telling word among this many
+_DATES = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+    october november december
+"""
+_DATED = frozenset(map(stem, _DATES.split()))
+_DAYS = frozenset(("today", "tomorrow", "tonight", "week", "month", "year"))
+_CLOSING = "\"'”’)]*_ \t\n"
+NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence.
+
+    Attributes:
+        words: The words as they stand.
+        stems: The stems without negations; a name counts in the following clauses of its sentence too.
+        meanings: The meaning of each stem.
+        denied: The words that a negation denies, each as its stem and its meaning.
+        over: The words that the clause says have ended.
+        who: The name, or the user, that begins the clause, or else its sentence; "" if unknown.
+        names: The stems of each run of capitalised words that does not begin the sentence, dates included.
+        notes: The words of its sentence that speak of a note.
+        owned: Each owner besides the user with the thing that it owns.
+        supposed: The clause is a condition or a supposition.
+        carried: The supposition comes from the clause before.
+        modal: The clause has a modal verb.
+        negative: The clause has a denying word, or says that something has ended.
+    """
+
+    words: tuple[str, ...]
+    stems: frozenset[str]
+    meanings: Mapping[str, str]
+    denied: frozenset[str]
+    over: frozenset[str]
+    who: str
+    names: tuple[frozenset[str], ...]
+    notes: frozenset[str]
+    owned: tuple[tuple[str, str], ...]
+    supposed: bool
+    carried: bool
+    modal: bool
+    negative: bool
+
+    @once
+    def all(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @once
+    def opposable(self) -> frozenset[str]:
+        return frozenset(AGAINST.keys() & self.meanings.values())
+
+    @once
+    def past(self) -> frozenset[str]:
+        """Return the words, except auxiliaries, that speak of the past."""
+        return frozenset(word for word in self.all if word in PASTS or _is_past(word))
+
+    @once
+    def was(self) -> bool:
+        return not _WAS.isdisjoint(self.all)
+
+    @once
+    def figures(self) -> frozenset[str]:
+        return frozenset(
+            own for own, meaning in self.meanings.items() if own != "one" and any(map(str.isdigit, meaning))
+        )
+
+    def having(self, other_clause: Clause) -> frozenset[str]:
+        """Return the stems of this clause that another clause has too, or has as another word of the same meaning."""
+        meant = {*other_clause.meanings.values()}
+        return (self.stems & other_clause.stems) | {own for own, meaning in self.meanings.items() if meaning in meant}
+
+    def among(self, marked: Collection[str]) -> frozenset[str]:
+        """Return the stems of this clause that are marked, or whose meaning is marked."""
+        return frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
+
+
+def clauses(text: str) -> tuple[Clause, ...]:
+    """Return the clauses of a text that have a stem, without those of questions."""
+    return tuple(clause for sentence in _sentences(text) for clause in _of_sentence(sentence) if clause.stems)
+
+
+def unquoted(text: str) -> str:
+    """Return a text without code and quotations."""
+    if _FENCE in text:
+        text = "\n".join(text.split(_FENCE)[::2])
+    return _QUOTED.sub(" ", text)
+
+
+def pieces(text: str) -> int:
+    """Return the largest number of clauses that a text can have. Counting takes a seventh of the time of reading them."""
+    return sum(len(_cut(_TOKEN.findall(sentence))) for sentence in _sentences(text))
+
+
+def tells(word: str) -> bool:
+    return word not in STOP_WORDS and word not in NEGATIONS and word not in ME and word not in _LEADING
+
+
+def is_stated(own: Sequence[str], at: int) -> bool:
+    """Return False if a subject's clause, by the subject's place, is a report or a condition: "that you", "as long as you"."""
+    before, earlier = (own[at - 1] if at > 0 else ""), (own[at - 2] if at > 1 else "")
+    if before in ("that", "me"):
+        return earlier in _FACTIVE
+    return before not in _REPORTING and not is_verbal(before) and not (before == "as" and earlier in _AS_LONG)
+
+
+def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
+    """Return True if the "you" at a place begins a statement.
+
+    Right before it stands no preposition, and no telling word unless it is among the known ones.
+    """
+    if own[at] == SOMEBODY and at > 0 and own[at - 1] == "the":
+        at -= 1
+    before = own[at - 1] if at > 0 else ""
+    if not is_stated(own, at) or before in _BEFORE_OBJECTS:
+        return False
+    fronted = own[0] in _FRONTING or before in _DAYS or stem(before) in _DATED  # "For the commute you use"
+    return not before or not tells(before) or fronted or before in _FACTIVE or before == "way" or stem(before) in known
+
+
+def supposes(spoken: Sequence[str]) -> bool:
+    return not _SUPPOSING.isdisjoint(spoken) or ("case" in spoken and "in case" in " ".join(spoken))
+
+
+def was(spoken: Sequence[str]) -> bool:
+    return not _WAS.isdisjoint(spoken)
+
+
+def is_between(word: str) -> bool:
+    """Return True for a word between a subject and its predicate: an auxiliary, an article, an adverb."""
+    return word in _BETWEEN or (word.endswith("ly") and word != "nearly" and word not in _SUPPOSING)
+
+
+def is_modal(word: str) -> bool:
+    return word in _MODALS
+
+
+def is_verbal(word: str) -> bool:
+    """Return True for an auxiliary or modal word, which ends the words of a possession."""
+    return word in _AUXILIARY or word in _MODALS
+
+
+def others_in(clause: Clause) -> frozenset[str]:
+    """Return the pronouns of a clause that mean somebody besides the user."""
+    return clause.all & (_OTHERS | ME)
+
+
+def is_foreign(clause: Clause) -> bool:
+    return not _ELSEWHERE.isdisjoint(clause.all)
+
+
+def _is_past(word: str) -> bool:
+    return word.endswith("ed") and stem(word) != word
+
+
+def _sentences(text: str) -> Iterator[str]:
+    text = _TITLE.sub(r"\1 ", text)
+    sentences = SENTENCE.split(text) if _ENDING.search(text.rstrip()) else (text.rstrip(),)
+    return (sentence for sentence in sentences if not sentence.rstrip(_CLOSING).endswith(("?", "？")))
+
+
+def _of_sentence(sentence: str) -> Iterator[Clause]:
+    tokens = _TOKEN.findall(sentence)
+    of_sentence = _first(words(" ".join(tokens)), _names(tokens))
+    before: Clause | None = None
+    named, notes, supposed, open_still, first = NONE, NONE, False, False, True
+    for part in _cut(tokens):
+        own, names = words(" ".join(part)), _names(part)
+        names |= named if names <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+        notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
+        carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
+        supposed = carried or supposes(own)
+        open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
+        clause = _clause(
+            part, own, names, _first(own, names) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
+        )
+        if (
+            before is not None
+            and own[:1]
+            and own[0] in _RELATIVE
+            and len([word for word in own if tells(word) and word not in USER]) == 1
+        ):
+            clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
+        named, first, before = names - clause.denied, False, clause  # "Do Not Disturb" is not a person's name
+        yield clause
+
+
+def _cut(tokens: Sequence[str]) -> list[list[str]]:
+    parts, before = list[list[str]]([[]]), ""
+    for at, token in enumerate(tokens):
+        word = token.lower()
+        if (word in _BREAKS and before not in DENYING) or (
+            word == "," and parts[-1] and parts[-1][0] in _RELATIVE
+        ):  # in "nothing but" the "but" does not begin a clause
+            parts.append([])
+        elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
+            parts.append([] if word == "," else [token])
+        elif (
+            (word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])))
+            or word in _SUPPOSING
+            or (
+                word in _LEADING
+                and before not in _AS_LONG
+                and _begins(tokens[at + 1 : at + 2])
+                and not (word == "as" and tokens[at + 1].lower() in YOURS)
+            )
+        ):
+            parts.append([token])
+        else:
+            parts[-1].append(token)
+        before = word
+    return [part for part in parts if part]
+
+
+def _names(tokens: Sequence[str]) -> frozenset[str]:
+    """Return the stems of the capitalised words except dates, and the user, if a word means the user."""
+    return frozenset().union(*map(_named, tokens))
+
+
+@lru_cache(maxsize=16_384)
+def _named(token: str) -> frozenset[str]:
+    stems_of_name = frozenset(map(stem, filter(tells, words(token)))) if token[:1].isupper() else NONE
+    return stems_of_name - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY})
+
+
+def _first(own: Sequence[str], named: frozenset[str]) -> str:
+    """Return the first telling word if it is a name or the user, else ""."""
+    of_words = (SOMEBODY if word in USER else stem(word) for word in own if word in USER or tells(word))
+    first = next(of_words, "")
+    return first if first in named else ""
+
+
+def _begins(following: Sequence[str]) -> bool:
+    """Return True if "and" or a comma begins a clause of its own: with a subject, a condition or a negation."""
+    spoken = words(" ".join(following))
+    if spoken[:1] == ["so"]:
+        return True
+    if spoken and spoken[0] in _LEADING:
+        spoken = spoken[1:]
+    starts = bool(spoken) and spoken[0] in _STARTING
+    if len(following) > 1 and following[0][:1].isupper() and following[1].islower() and following[1].endswith("s"):
+        return True  # "and Bob likes"
+    return starts or not DENYING.isdisjoint(spoken[:2]) or any(significant(word) in AGAINST for word in spoken[:1])
+
+
+def _clause(
+    part: Sequence[str],
+    own: Sequence[str],
+    named: frozenset[str],
+    who: str,
+    notes: frozenset[str],
+    supposed: tuple[bool, bool],
+    first: bool,
+    prose: bool,
+) -> Clause:
+    text = " ".join(part)
+    turned = OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text))
+    spoken = words(turned) if turned != text else own
+    marks: dict[bool, set[str]] = {True: set(), False: set()}  # words that have ended, and words that are denied
+    ending, left = False, 0
+    for word in () if _TURNS.isdisjoint(spoken) else spoken:
+        if word in _TURNS:
+            ending, left = word == _MARK, _REACH
+        elif left and significant(word):
+            marks[ending] |= {stem(word), significant(word)}
+            left = 0
+        else:
+            left = max(left - 1, 0)
+    stems = named.union(stem(word) for word in own if word not in STOP_WORDS) - NEGATIONS
+    return Clause(
+        words=tuple(own),
+        stems=stems,
+        meanings={stem(word): significant(word) for word in own if word not in STOP_WORDS} if prose else {},
+        denied=frozenset(marks[False]),
+        over=frozenset(marks[True]),
+        who=who,
+        names=tuple(_runs(part[1:] if first else part)),
+        notes=notes,
+        owned=tuple(_owned(part)),
+        supposed=supposed[0],
+        carried=supposed[1],
+        negative=not _TURNS.isdisjoint(spoken),
+        modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
+    )
+
+
+def _runs(tokens: Sequence[str]) -> Iterator[frozenset[str]]:
+    run: set[str] = set()
+    for token in (*tokens, ""):
+        capitalised = {stem(word) for word in words(token) if tells(word)} if token[:1].isupper() else set[str]()
+        if not capitalised and run:
+            yield frozenset(run)
+        run = run | capitalised if capitalised else set()
+
+
+def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each owner with the owned thing, as in "Ben's mother", except the user's own."""
+    for at, token in enumerate(tokens[:-1]):
+        if _POSSESSIVE.fullmatch(token):
+            owner = words(token[:-2])[0]
+            if owner not in YOU and owner not in STOP_WORDS and owner not in _DAYS and stem(owner) not in _DATED:
+                thing = next((word for word in words(" ".join(tokens[at + 1 : at + 6])) if tells(word)), "")
+                yield stem(owner), stem(thing) if thing != owner else ""

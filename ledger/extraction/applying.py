@@ -1,0 +1,462 @@
+"""The findings of a model in a piece of conversation, applied under the lock: successors, retractions, new facts, relations.
+
+A refused finding is dropped with its reason, and no memory is retracted for it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.core.work import Work
+from ledger.domain import confidence as rules
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import normalise, words
+from ledger.english import near
+from ledger.english.matching import DEFAULT_MATCHER, Response, match
+from ledger.english.question import folded, quoted
+from ledger.events import MemoryCaptured, Origin
+from ledger.extraction import policy as extraction
+from ledger.extraction.lines import ConversationLine
+from ledger.graph import policy as graph_rules
+from ledger.interactions import policy as reinforcement
+from ledger.memories import admission
+from ledger.memories import admission_rules as admitting
+from ledger.memories import rules as memory_domain
+from ledger.memories.rules import MemoryState
+from ledger.policy.rules import REVIEW
+from projections.search import memory_hits as search
+from projections.views import projects
+
+MODEL_EXTRACTOR = "extract/2"
+KEPT, CONFIRMED = "kept", "confirmed"
+STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated by the user, or by the assistant alone
+ACTIONS = 50  # of one call that are applied, as in ATOCore's batch cap; further ones are counted
+FACT_CHARS = 2_000  # a longer text is not a fact (our own choice)
+SHOWN = 60  # facts in a prompt, the newest, as in rubino
+LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (our own choice)
+MODEL_CONFIDENCE = 600_000  # of a fact without a confidence in [0, 1], equal to a sentence rule's (our own choice)
+UNTRUSTED = ("web", "tool", "file")  # channels whose texts always need a review
+
+ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
+CITES = "cites"  # the action in a recorded call that gives the message a model named for a memory
+CITED = 20  # messages listed for a memory; a memory with more of them rests on the whole piece (our own choice)
+_JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """A fact that a model found: a new fact, or the successor of another.
+
+    The fact replaced is ``fact`` (a number in the prompt), or a memory that says ``old``. ``cited`` are the lines that state the
+    fact. ``confidence`` is None if the model gave none in [0, 1]. A retraction has no ``content``: ``fact`` no longer holds, or
+    was ``wrong`` from the beginning.
+    """
+
+    what: str
+    content: str
+    kind: str = "knowledge"
+    by_user: bool = True
+    cited: tuple[ConversationLine, ...] = ()
+    confidence: int | None = None
+    entities: tuple[str, ...] = ()
+    fact: int | None = None
+    old: str = ""
+    reason: str = ""
+    wrong: bool = False
+
+    @property
+    def claimed(self) -> bool:
+        """Return True if only the assistant stated the fact: the model says so, or cites no line of the user's."""
+        return not self.by_user or not any(line.role == "user" for line in self.cited)
+
+    @property
+    def trusted(self) -> bool:
+        return not self.claimed and all(line.channel not in UNTRUSTED for line in self.cited)
+
+
+class ActionOutcome(Struct, frozen=True):
+    """The result of an action: "kept", or the reason why it was dropped.
+
+    ``subject`` is the resulting memory, ``target`` the memory that the action was about. ``text`` is the action's text, if it
+    lies nowhere else and may be kept.
+    """
+
+    what: str
+    outcome: str = KEPT
+    subject: str | None = None
+    target: str | None = None
+    text: str = ""
+
+
+class ProposedRelation(Struct, frozen=True):
+    """A relation between two names that a model found."""
+
+    subject: str
+    relation: str
+    object: str
+
+    @property
+    def content(self) -> str:
+        return f"{self.subject} {self.relation} {self.object}"
+
+
+# --- outside of the lock ---------------------------------------------------------------------------------------------
+
+
+class SeenProposal(Struct, frozen=True):
+    """A proposal with the memories found on a snapshot: the memory to replace, and those that say nearly the same.
+
+    ``unknown`` is True if the proposal names a fact that the model was not shown.
+    """
+
+    proposal: Proposal
+    target: MemoryState | None = None
+    like: tuple[MemoryState, ...] = ()
+    unknown: bool = False
+
+
+def look(
+    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[MemoryState], user: str, project: str | None
+) -> SeenProposal:
+    """Return the proposal with related memories, by reading only; decisions check the memories again under the lock."""
+    like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
+    if proposal.what not in (SUPERSEDE, RETRACT):
+        return SeenProposal(proposal, None, like)
+    if proposal.fact is not None:
+        known = 1 <= proposal.fact <= len(shown)
+        return SeenProposal(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
+    return SeenProposal(proposal, _memory_stating(connection, proposal.old, shown, user, project), like)
+
+
+def _memory_stating(
+    connection: sqlite3.Connection, old: str, shown: Sequence[MemoryState], user: str, project: str | None
+) -> MemoryState | None:
+    """Return the active memory that a text means.
+
+    A memory with exactly this text comes first, then the only shown memory that contains it, then the nearest memory.
+    """
+    normal_form = normalise(old)
+    if not normal_form:
+        return None
+    same = [memory for memory in shown if normalise(memory.content or "") == normal_form]
+    containing = [memory for memory in shown if normal_form in normalise(memory.content or "")]
+    if same or len(containing) == 1:
+        return (same or containing)[0]
+    return next((memory for memory in near_to(connection, old, user, project) if memory.status == "active"), None)
+
+
+def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[MemoryState]:
+    """Return the memories of a project and without a project that say nearly the same, whatever their status; the nearest first.
+
+    A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
+    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest words are taken, for they are the rarest.
+    """
+    own = near.word_set(content)
+    if not own:
+        return []
+    forms = {"".join(words(joined[0])): joined[0] for joined in _JOINED.finditer(folded(content))}
+    ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
+    prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
+    expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
+    scope = {*projects.together(connection, project), None}
+    matches = search.having(connection, expression, user, tuple(scope), limit=LOOKED_AT)
+    judged = [(how, memory) for memory in matches if (how := same_fact(own, memory.content))]
+    return [item for _, item in sorted(judged, key=lambda scored: (-scored[0], -scored[1].row))]
+
+
+def same_fact(own: near.WordSet, content: str | None) -> int:
+    """Return the similarity of a text, in millionths; 0 if it states another fact.
+
+    Two texts state different facts below the threshold, and where one denies the other or has a number of its own.
+    """
+    word_set = near.word_set(content or "")
+    similarity = near.similarity(own, word_set)
+    return similarity if similarity >= near.THRESHOLD and not near.opposed(own, word_set) else 0
+
+
+# --- under the lock --------------------------------------------------------------------------------------------------
+
+
+class TurnsBatch:
+    """The application of a piece: the memories made and retracted so far, and the characters that these add."""
+
+    def __init__(
+        self, work: Work, sources: Callable[[ConversationLine], tuple[str, ...]], injected: Iterable[str] = ()
+    ) -> None:
+        self.work, self.sources, self.policy = work, sources, work.policy()
+        self.injected = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
+        self.results: list[ActionOutcome] = []
+        self.made: list[tuple[str, MemoryCaptured]] = []
+        self.of_line: list[tuple[str, ConversationLine]] = []  # (memory, the line that it came from)
+        self.cited: list[tuple[str, tuple[ConversationLine, ...]]] = []  # (memory, the lines that it cites)
+        self._retired: dict[int, str] = {}
+        self.superseded: list[str] = []
+        self.retracted: list[str] = []
+        self._lines: Sequence[ConversationLine] = ()
+        self._chars = dict.fromkeys(admission.GROUPS, 0)
+
+    @property
+    def kept(self) -> list[str]:
+        return [id for id, _ in self.made]
+
+    def apply(
+        self, seen: Sequence[SeenProposal], relations: Sequence[ProposedRelation], lines: Sequence[ConversationLine]
+    ) -> list[ActionOutcome]:
+        """Apply successors first, then retractions, then new facts, then relations."""
+        self._lines = lines
+        for action in (SUPERSEDE, RETRACT, ADD):
+            for proposal_seen in seen:
+                if proposal_seen.proposal.what == action:
+                    self.results.append(self._applied(proposal_seen, lines))
+        for relation in relations:
+            self.results.append(self._related(relation))
+        return self.results
+
+    def _applied(self, seen: SeenProposal, lines: Sequence[ConversationLine]) -> ActionOutcome:
+        proposal, project = seen.proposal, self.work.project
+        target = seen.target.id if seen.target is not None else None
+        if seen.target is not None:
+            self.work.project = seen.target.project  # a successor belongs to the project of the fact that it replaces
+        try:
+            result = self._take(seen, lines)
+        except RejectedError as refusal:
+            result = ActionOutcome(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
+        finally:
+            self.work.project = project
+        text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
+        return replace(result, text=text, target=result.target or target)
+
+    def _secret(self, *texts: str | None) -> str:
+        """Return "secret" if a text has a secret and the policy refuses secrets instead of redacting them."""
+        return "secret" if self.policy.secrets == "refuse" and self.work.secret_in(*texts) else ""
+
+    def _take(self, seen: SeenProposal, lines: Sequence[ConversationLine]) -> ActionOutcome:
+        """Apply a proposal; every check comes before the first event, so that nothing is retracted for a refused proposal."""
+        proposal, target = seen.proposal, None
+        if proposal.what == RETRACT:
+            return self._take_back(seen)
+        if why := _malformed(proposal):
+            return ActionOutcome(proposal.what, why)
+        if proposal.what == SUPERSEDE:
+            target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+            if seen.unknown or (seen.target is not None and target is None):
+                return ActionOutcome(proposal.what, "unknown")
+            if why := self._no_target(target, proposal):
+                return ActionOutcome(proposal.what, why, target.id if target is not None else None)
+        elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
+            return ActionOutcome(proposal.what, "echo", echoed.id)
+        line = next(
+            (cited_line for cited_line in proposal.cited if cited_line.role == "user" or proposal.claimed),
+            _nobodys(lines[0]),
+        )
+        attempt = self.work.cleaned(self._attempt(proposal, target, line))
+        if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
+            return ActionOutcome(proposal.what, why)
+        reason, known = self._known(attempt, seen.like, target, proposal)
+        if known is None:
+            return self._capture(proposal, attempt, target, line)
+        if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
+            self._retire(target, known, attempt, proposal.reason)  # the known memory is the successor, as in rubino
+            return ActionOutcome(proposal.what, KEPT, known, target.id)
+        return ActionOutcome(proposal.what, reason, known)
+
+    def _take_back(self, seen: SeenProposal) -> ActionOutcome:
+        """Retract the memory that a model names, if the user says in his own words that it is over or was wrong."""
+        proposal = seen.proposal
+        target: MemoryState | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+        if target is None:
+            return ActionOutcome(RETRACT, "unknown")
+        if target.row in self._retired:
+            return ActionOutcome(RETRACT, "repeated", target.id)
+        if target.status != "active":
+            return ActionOutcome(RETRACT, "not_active", target.id)
+        row = self._row(proposal, target)
+        if row is None or row.status != admitting.ACTIVE:
+            return ActionOutcome(RETRACT, "not_admitted", target.id)
+        if (target.valid_from or "") > max(line.time for line in proposal.cited):
+            return ActionOutcome(RETRACT, "newer", target.id)
+        reason = "" if self._secret(proposal.reason) else proposal.reason
+        self._end(target, memory_domain.Invalidate(reason) if proposal.wrong else memory_domain.Retract(reason))
+        self._retired[target.row] = target.id
+        self.retracted.append(target.id)
+        return ActionOutcome(RETRACT, KEPT, target.id, target.id)
+
+    def _end(self, target: MemoryState, command: memory_domain.Command) -> None:
+        for event in memory_domain.decide(command, target):
+            self.work.emit(target.id, event, first=target.row)
+        self._chars[admission.group_of(target.kind)] -= len(target.content or "")
+
+    def _row(self, proposal: Proposal, target: MemoryState | None) -> admitting.AdmissionRow | None:
+        """Return the line of the table that decides; None if a person decides."""
+        if self.policy.admit == REVIEW:
+            return None
+        content = proposal.content or (target.content or "" if target is not None else "")
+        corrects = target is not None
+        return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
+
+    def _no_target(self, target: MemoryState | None, proposal: Proposal) -> str:
+        """Return the reason why a memory cannot be replaced; "" if it can.
+
+        Without a known memory the fact is simply new.
+        """
+        if target is None:
+            return ""
+        if target.row in self._retired:
+            return "repeated"
+        if target.status != "active":
+            return "not_active"
+        # A repetition is not a successor, as in rubino.
+        return "same" if normalise(target.content or "") == normalise(proposal.content) else ""
+
+    def _echoed(self, content: str) -> MemoryState | None:
+        response = Response(content)
+        readable = (memory for memory in self.injected if memory.content)
+        return next(
+            (memory for memory in readable if match(DEFAULT_MATCHER, response, memory.content or "") is not None), None
+        )
+
+    def _attempt(self, proposal: Proposal, target: MemoryState | None, line: ConversationLine) -> MemoryCaptured:
+        row = self._row(proposal, target)
+        confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
+        if proposal.claimed:
+            confidence = min(confidence, rules.millionths("claim_confidence", self.policy.claim_confidence))
+        rule = CLAIMED if proposal.claimed else STATED
+        kind = memory_domain.SYNONYMS.get(proposal.kind or "", proposal.kind)
+        return MemoryCaptured(
+            content=proposal.content.strip(),
+            kind=kind if kind in memory_domain.KINDS else target.kind if target else "knowledge",
+            status=row.status if row is not None else "candidate",
+            confidence=confidence,
+            entities=proposal.entities,
+            sources=self.sources(line),
+            valid_from=line.time,
+            supersedes=target.id if target is not None else None,
+            origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
+            admission=row.recorded if row is not None else "",
+        )
+
+    def _known(
+        self, attempt: MemoryCaptured, like: Sequence[MemoryState], target: MemoryState | None, proposal: Proposal
+    ) -> tuple[str, str | None]:
+        """Return the reason why a fact is not new, and the memory that has it; the memory to be replaced does not count."""
+        besides = target.row if target is not None else 0
+        if (made := self._made_near(attempt)) is not None:
+            return "repeated", made
+        reason, known = extraction.known(self.work, attempt, ())
+        matches = [(reason, known)] if known is not None else []
+        matches += [(self._reason(still), still) for seen in like if (still := self._still(seen, attempt)) is not None]
+        for why, candidate in matches:
+            if candidate.row == besides or candidate.row in self._retired or why is None:
+                continue
+            if why == "duplicate":
+                if attempt.status == "active" or candidate.supersedes != attempt.supersedes:
+                    continue  # an active memory may stand beside a candidate, and the review shows both
+                if candidate is known:
+                    admission.absorb(self.work, candidate, attempt)
+                    self.cited.append((candidate.id, proposal.cited))
+            own = proposal.trusted and attempt.admission != admitting.PASTED.recorded
+            if why == "known" and target is None and own and confirm(self.work, candidate, attempt):
+                self.cited.append((candidate.id, proposal.cited))
+                why = CONFIRMED
+            return why, candidate.id
+        return "", None
+
+    def _reason(self, memory: MemoryState) -> str | None:
+        """Return the meaning of a memory that says nearly the same; None if it ended without a person's rejection.
+
+        A fact that ended so may become true again.
+        """
+        reasons = {
+            "active": "near_duplicate",
+            "candidate": "duplicate",
+            "invalid": "rejected",
+            "retracted": "retracted",
+        }
+        reason = reasons.get(memory.status)
+        is_no = reason in ("rejected", "retracted") and admission.is_nobodys_no(self.work, memory)
+        return None if is_no else reason
+
+    def _still(self, seen: MemoryState, attempt: MemoryCaptured) -> MemoryState | None:
+        """Return a memory found on the snapshot, if it still states the same."""
+        memory: MemoryState | None = self.work.at_row(seen.row, "m")
+        own = near.word_set(attempt.content or "")
+        says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
+        return memory if says else None
+
+    def _made_near(self, attempt: MemoryCaptured) -> str | None:
+        own = near.word_set(attempt.content or "")
+        same = normalise(attempt.content or "")
+        for id, data in self.made:
+            if normalise(data.content or "") == same or same_fact(own, data.content):
+                return id
+        return None
+
+    def _capture(
+        self, proposal: Proposal, attempt: MemoryCaptured, target: MemoryState | None, line: ConversationLine
+    ) -> ActionOutcome:
+        if attempt.status == "active":
+            admission.check_budget(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
+        stream = self.work.new_id("m")
+        self.work.emit(stream, attempt)
+        self.made.append((stream, attempt))
+        self.of_line.append((stream, line))
+        self.cited.append((stream, proposal.cited))
+        if attempt.status == "active":
+            self._chars[admission.group_of(attempt.kind)] += len(attempt.content or "")
+            if target is not None:
+                self._retire(target, stream, attempt, proposal.reason)
+        return ActionOutcome(proposal.what, KEPT, stream, attempt.supersedes)
+
+    def _retire(self, target: MemoryState, by: str, attempt: MemoryCaptured, reason: str) -> None:
+        shown_reason = "" if self._secret(reason) else reason
+        self._end(target, memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
+        self._retired[target.row] = by
+        self.superseded.append(target.id)
+
+    def _related(self, relation: ProposedRelation) -> ActionOutcome:
+        """Add a relation to the first fact that was stored; without a stored fact the relation is dropped."""
+        if not self.made:
+            return ActionOutcome(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
+        names = (relation.subject, relation.relation, relation.object)
+        if self.work.secret_in(*names):  # a name is looked up by its text, so nothing in it can be redacted
+            return ActionOutcome(RELATIONS, "secret")
+        if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
+            return ActionOutcome(RELATIONS, "threat")
+        anchor, attempt = self.made[0]
+        mark = len(self.work.emitted)
+        try:
+            command = memory_domain.Relate(*names)
+            graph_rules.say(self.work, anchor, attempt, (command,))
+        except RejectedError as refusal:
+            del self.work.emitted[mark:]
+            return ActionOutcome(RELATIONS, refusal.rule, text=relation.content[:FACT_CHARS])
+        return ActionOutcome(RELATIONS, KEPT, anchor)
+
+
+def _nobodys(line: ConversationLine) -> ConversationLine:
+    """Return a line with the time of this line, and without its source, for a proposal that cites nothing."""
+    return replace(line, position=0, interaction=None)
+
+
+def _malformed(proposal: Proposal) -> str:
+    """Return the reason why a text is not a fact; "" if it is."""
+    content = proposal.content.strip()
+    if not content or not words(content):
+        return "blank"
+    return "too_long" if len(content) > FACT_CHARS else ""
+
+
+def confirm(work: Work, believed: MemoryState, attempt: MemoryCaptured) -> bool:
+    """Record that the user stated a known fact again; return False if he said so before, or if a turn denies the memory.
+
+    A memory that a turn denies waits for a person.
+    """
+    is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
+    if not is_newer or reinforcement.is_contradicted(work, believed):
+        return False
+    admission.absorb(work, believed, attempt)
+    return True

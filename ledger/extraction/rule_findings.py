@@ -1,0 +1,153 @@
+"""The findings of the rules in a piece of conversation, recorded under the lock with the status of the table of admission."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from ledger.core.work import Work
+from ledger.domain import confidence as rules
+from ledger.domain.errors import RejectedError
+from ledger.english import first_person
+from ledger.english.extractor import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.english.extractor import DroppedFinding as Passed
+from ledger.events import Dropped, MemoryCaptured, Origin
+from ledger.extraction import policy as extraction
+from ledger.extraction.applying import CONFIRMED, UNTRUSTED, confirm
+from ledger.extraction.lines import ConversationLine
+from ledger.memories import admission
+from ledger.memories import admission_rules as admitting
+from ledger.policy.rules import REVIEW, PolicyState
+
+_BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
+
+
+def by_rules(lines: Sequence[ConversationLine]) -> Extraction:
+    """Return the findings of the rules in some lines, as one pass; each finding's ``field`` is the number of its line.
+
+    A statement of the user about himself is dropped if it lies inside a finding of rules/1. Of the user's preferences only the
+    forms in the first person count, for those of rules/1 take half a sentence for the whole.
+    """
+    extracted = extract_all({str(number): line.text for number, line in enumerate(lines)})
+    of_others = [
+        finding
+        for finding in extracted.kept
+        if finding.rule != "preference_sentence" or lines[int(finding.field)].role != "user"
+    ]
+    own = [
+        statement
+        for number, line in enumerate(lines)
+        if line.role == "user"
+        for statement in first_person.statements(line.text, str(number))
+        if not any(
+            enclosing.field == statement.field and enclosing.start <= statement.start < enclosing.end
+            for enclosing in of_others
+        )
+    ]
+    ordered = sorted((*of_others, *own), key=lambda finding: (int(finding.field), finding.start))
+    return Extraction(tuple(ordered[:BATCH_CAP]), extracted.dropped, extracted.further_dropped)
+
+
+def record_rules(
+    work: Work,
+    lines: Sequence[ConversationLine],
+    findings: Extraction,
+    sources: Callable[[ConversationLine], tuple[str, ...]],
+    injected: Iterable[str] = (),
+    *,
+    quarantined: bool = False,
+) -> tuple[list[tuple[str, ConversationLine]], list[tuple[Dropped, ConversationLine]]]:
+    """Record the new findings under the lock, active or as candidates by the table of admission.
+
+    The function returns the memories, and the dropped findings with their reasons, each with its line. Nothing is kept of lines
+    in quarantine.
+    """
+    policy = work.policy()
+    echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
+    kept: list[tuple[str, ConversationLine]] = []
+    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in findings.dropped]
+    earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
+    for extracted in findings.kept:
+        line = lines[int(extracted.field)]
+        claimed = line.role != "user"
+        attempt = work.cleaned(_of_rule(extracted, line, sources(line), policy))
+        reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
+        if reason == "duplicate" and attempt.status == admitting.ACTIVE:
+            reason, known = (
+                None,
+                None,
+            )  # an active memory may have the text of a candidate, as after a person's remember
+        reason = reason or extraction.unfit(work, attempt)
+        if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
+            reason = "secret"
+        if (
+            claimed
+            and extracted.rule == "preference_sentence"
+            and line.text[extracted.start : extracted.start + 1] == "I"
+        ):
+            reason, known = "speaker", None  # an assistant's "I" states no person's preference
+        reason = "quarantined" if quarantined else reason
+        if reason is None and attempt.status == admitting.ACTIVE:
+            reason = _over_budget(work, attempt, added)
+        if reason is None:
+            kept.append((work.new_id("m"), line))
+            work.emit(kept[-1][0], attempt)
+            continue
+        if reason == "duplicate" and known is not None:
+            admission.absorb(work, known, attempt)
+        elif reason == "known" and known is not None and _is_by_user(attempt, line):
+            reason = CONFIRMED if confirm(work, known, attempt) else reason
+        dropped.append((_dropped(extracted, reason, lines, known.id if known else None), line))
+    return kept, dropped
+
+
+def _of_rule(
+    finding: Extracted, line: ConversationLine, sources: tuple[str, ...], policy: PolicyState
+) -> MemoryCaptured:
+    """Return the memory of a finding, with the status that its line of the table of admission gives."""
+    row = rule_row(finding, line) if policy.admit != REVIEW else None
+    most = rules.millionths("claim_confidence", policy.claim_confidence)
+    extractor = first_person.EXTRACTOR if finding.rule.endswith(first_person.OF_RULES) else EXTRACTOR
+    return MemoryCaptured(
+        content=finding.content,
+        kind=finding.kind,
+        status=row.status if row is not None else "candidate",
+        confidence=min(finding.confidence, most) if line.role != "user" else finding.confidence,
+        sources=sources,
+        valid_from=line.time,
+        origin=Origin(finding.rule, extractor, line.field, finding.start, finding.end, line.position),
+        admission=row.recorded if row is not None else "",
+    )
+
+
+def rule_row(finding: Extracted, line: ConversationLine) -> admitting.AdmissionRow:
+    """Return the line of the table for a rule's finding in a line."""
+    stated = finding.rule.endswith(first_person.OF_RULES)
+    prefers = finding.rule == "preference_sentence" and line.text[finding.start : finding.start + 1] == "I"
+    before = line.text[max(0, finding.start - 40) : finding.start]
+    decided = finding.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
+    of_himself = stated or prefers or decided
+    is_order = finding.rule == first_person.ORDER
+    return admitting.of_finding(line, finding.start, finding.end, of_himself=of_himself, is_order=is_order)
+
+
+def _is_by_user(attempt: MemoryCaptured, line: ConversationLine) -> bool:
+    """Return True if the user states the attempt in his own words, as far as a form can tell."""
+    return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
+
+
+def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> str | None:
+    """Return "budget" if an active memory does not fit, or None after counting the memory in ``added``."""
+    try:
+        admission.check_budget(work, attempt.kind, attempt.content, pending=added)
+    except RejectedError:
+        return "budget"
+    added[admission.group_of(attempt.kind)] += len(attempt.content or "")
+    return None
+
+
+def _dropped(
+    finding: Extracted | Passed, reason: str, lines: Sequence[ConversationLine], memory: str | None = None
+) -> Dropped:
+    line = lines[int(finding.field)]
+    return Dropped(finding.rule, line.field, finding.start, finding.end, reason, memory, line.position)

@@ -1,0 +1,97 @@
+"""The events of an interaction: a prompt, its response, and the evaluations of the two."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from ledger.log.event_base import NOTHING, Body, Code, Dropped, EventData, Id, Json, Ref, Traits, Use
+
+
+class InteractionCaptured(EventData, frozen=True):
+    """A prompt and, if already known, its response.
+
+    ``memories_used`` and ``chunks_used`` are what the model had been shown, and ``context`` is everything it was given.
+    ``reinforce`` is false if the response is not evidence.
+    """
+
+    traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
+
+    prompt: Annotated[Body | None, Use("material")]
+    response: Annotated[Body | None, Use("material")] = ""
+    summary: Annotated[Body | None, Use("material")] = ""
+    memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    context: Json = NOTHING
+    reinforce: bool = True
+    metadata: Annotated[Json, Use("material")] = NOTHING
+
+
+class ResponseAttached(EventData, frozen=True):
+    """The response of a turn that was captured without a response; its ``metadata`` is added to that of the turn."""
+
+    traits = Traits("reversible", quarantined_as="response")
+
+    response: Annotated[Body | None, Use("material")] = ""
+    summary: Annotated[Body | None, Use("material")] = ""
+    memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    metadata: Annotated[Json, Use("material")] = NOTHING
+
+
+class Matched(Struct, frozen=True, omit_defaults=True):
+    """A memory that the response restates: stems in common, stems in all, and their share in millionths."""
+
+    memory: Annotated[Id, Ref("about")]
+    overlap: int
+    total: int
+    fraction: int
+    echo: bool = False
+
+
+class Denied(Struct, frozen=True, omit_defaults=True):
+    """A memory that the response denies, and ``how``: by a "negation", as "past", or by its "opposite"."""
+
+    memory: Annotated[Id, Ref("about")]
+    how: Code
+
+
+class ReinforcementEvaluated(EventData, frozen=True):
+    """The memories that a response restates, and those that it ``denied``, by a ``matcher`` among ``pool_size`` active memories.
+
+    ``left_over`` counts the matches beyond the number that a policy allows.
+    """
+
+    traits = Traits("reversible")
+
+    matcher: Code
+    pool_size: int
+    matches: tuple[Matched, ...] = ()
+    left_over: int = 0
+    denied: tuple[Denied, ...] = ()
+
+
+class ReinforcementFailed(EventData, frozen=True):
+    """A reinforcement that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
+
+    traits = Traits("reversible")
+
+    error: Code
+
+
+class CandidatesExtracted(EventData, frozen=True):
+    """The result of an extractor on a turn: the memories it ``kept``, and what it ``dropped`` and why."""
+
+    traits = Traits("reversible")
+
+    extractor: Code
+    kept: Annotated[tuple[Id, ...], Ref("about")] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+
+class ExtractionFailed(EventData, frozen=True):
+    """An extraction that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
+
+    traits = Traits("reversible")
+
+    extractor: Code
+    error: Code

@@ -1,0 +1,140 @@
+"""Reinforcement after a response: the memories that it restates are reinforced, once each, best first.
+
+Memories that the response denies are named, and offered for review.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from ledger.core.log_reading import find_row
+from ledger.core.work import Work
+from ledger.domain import confidence as rules
+from ledger.english import substring
+from ledger.english.matching import Match, Response, judge, sought
+from ledger.events import Denied, Matched, ReinforcementEvaluated
+from ledger.interactions import rules as interactions_domain
+from ledger.interactions.rules import InteractionState
+from ledger.memories import rules as memory_domain
+from ledger.memories.rules import MemoryState
+from ledger.policy.rules import PolicyState
+from projections.search import restatable
+from projections.views import confidence, interactions, memories, projects
+
+ACTOR = "policy:reinforcement"
+MOST_DENIED = 20  # denied memories that are named for a response (our own choice)
+
+
+class RestatementSearch(Struct, frozen=True):
+    """The result of a search outside the lock.
+
+    It has the size of the pool, the rows of the memories that the response restates, best first, and of those that it denies.
+    """
+
+    matcher: str
+    pool_size: int
+    response: Response
+    matches: tuple[tuple[int, Match], ...]
+    denied: tuple[int, ...]
+
+
+def evaluate(
+    connection: sqlite3.Connection, secret: bytes, user: str, project: str | None, text: str, matcher: str
+) -> RestatementSearch:
+    """Return the memories that a text restates or denies, by reading only; ``text`` is the response and its summary."""
+    response, scope = Response(text), projects.together(connection, project)
+    size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
+    if matcher == substring.NAME:  # an index of words cannot find a substring that begins inside a word
+        texts = [
+            (memory.row, memory.content)
+            for memory in memories.pool(connection, user, scope)
+            if memory.content is not None
+        ]
+    judged = [(row, judge(matcher, response, content)) for row, content in texts]
+    matches = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
+    matches.sort(key=lambda hit: (-hit[1].fraction, -hit[1].overlap, hit[0]))
+    denied = sorted(row for row, verdict in judged if verdict.denial)
+    return RestatementSearch(matcher, size, response, tuple(matches), tuple(denied))
+
+
+def record(
+    work: Work, subject: InteractionState, evaluation: RestatementSearch, policy: PolicyState
+) -> ReinforcementEvaluated:
+    """Check the best matches again under the lock, and emit those that still hold.
+
+    Matches beyond the policy's limit are counted.
+    """
+    taken: list[tuple[MemoryState, Match]] = []
+    looked_at, echoes = 0, set(subject.memories_used)
+    for row, _ in evaluation.matches:
+        if len(taken) == policy.max_matches:
+            break
+        looked_at += 1
+        memory = _active(work, row)
+        if memory is None or confidence.counted(work.rows, memory.row, subject.id):
+            continue
+        if (hit := judge(evaluation.matcher, evaluation.response, memory.content or "").match) is not None:
+            taken.append((memory, hit))
+    matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
+    left, denied = len(evaluation.matches) - looked_at, tuple(_denied(work, evaluation, subject))[:MOST_DENIED]
+    evaluated = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size, matched, left, denied)
+    if taken or denied or subject.reinforcement not in ("done", "waiting"):
+        for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):
+            work.emit(subject.id, event, first=subject.row)
+        for (memory, _), match in zip(taken, matched, strict=True):
+            _reinforce(work, memory, match, evaluation.matcher, subject, policy)
+    return evaluated
+
+
+def _denied(work: Work, evaluation: RestatementSearch, subject: InteractionState) -> Iterator[Denied]:
+    """Yield the memories that the response still denies, without those whose denial is already recorded."""
+    known = {denial.memory for denial in subject.denials}
+    for row in evaluation.denied:
+        if (memory := _active(work, row)) is not None and memory.id not in known:
+            how = judge(evaluation.matcher, evaluation.response, memory.content or "").denial
+            if how:
+                yield Denied(memory.id, how)
+
+
+def _active(work: Work, row: int) -> MemoryState | None:
+    memory: MemoryState | None = work.at_row(row, "m")
+    return memory if memory is not None and memory.status == "active" and not memory.quarantined else None
+
+
+def is_contradicted(work: Work, memory: MemoryState) -> bool:
+    work.rows.flush()
+    return memory.row in contradicted(work.connection(), work.who.user, memory.id)
+
+
+def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> dict[int, tuple[str, ...]]:
+    """Return the active memories that turns deny, by their rows, each with the turns.
+
+    A memory about which something was decided since the turn is left out. ``only`` selects one memory.
+    """
+    turns_by_row: dict[int, tuple[str, ...]] = {}
+    for turn in interactions.denying(connection, user, only):
+        for denial in turn.denials:
+            row = find_row(connection, denial.memory, "m", user)
+            memory = memories.get(connection, row) if row is not None else None
+            if memory is None or memory.status != "active" or memory.quarantined:
+                continue
+            if memory.decided_at < denial.position:
+                turns_by_row[memory.row] = (*turns_by_row.get(memory.row, ()), turn.id)
+    return turns_by_row
+
+
+def _reinforce(
+    work: Work, memory: MemoryState, matched: Matched, matcher: str, subject: InteractionState, policy: PolicyState
+) -> None:
+    command = memory_domain.Reinforce(
+        delta=rules.millionths("gain", policy.echo_gain if matched.echo else policy.gain),
+        interaction=subject.id,
+        matcher=matcher,
+        fraction=matched.fraction,
+        echo=matched.echo,
+    )
+    for event in memory_domain.decide(command, memory):
+        work.emit(memory.id, event, first=memory.row)

@@ -1,0 +1,122 @@
+"""The contents of a ledger's file without its -wal, and the check that the -wal next to the file belongs to the file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from contextlib import closing, suppress
+from string import ascii_letters, digits
+
+from ledger.log import copies, notes
+from ledger.log.place import Alone
+
+APPLICATION_ID = 0x4C656467  # "Ledg"
+
+
+def alone(path: str, *, is_copy: bool = False) -> Alone:
+    """Return the contents of the file itself, without its -wal.
+
+    A copy for reading only counts as a ledger if ``is_copy`` is true.
+    """
+    if not bytes_of(path):
+        return Alone(False)
+    first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
+    sql = "SELECT position, head FROM events WHERE typeof(head) = 'blob' AND"
+    try:
+        with closing(sqlite3.connect(uri_of(path, "immutable=1"), uri=True)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
+                return Alone(False)
+            creation = connection.execute(f"{sql} {first}").fetchone()
+            if creation is None:
+                return Alone(True)
+            return Alone(True, creation[1], *connection.execute(f"{sql} {last}").fetchone())
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
+
+
+_HEADER = (
+    # prints the bytes 1 1 for a file outside of WAL mode
+    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"
+)
+
+
+def foreign_wal(path: str) -> str:
+    """Return a sentence with the reason why the -wal belongs to another file than this file; empty if no reason is known.
+
+    SQLite would read the pages of a foreign -wal into this file without a warning. The caller holds the file lock.
+
+    A file that is as the notes say owns its -wal. Otherwise the -wal is foreign to a file outside of WAL mode, such as
+    a backup, to the file of another ledger, and to a file that is older than the last checkpoint.
+    """
+    note = notes.read(f"{path}.lock")
+    if not bytes_of(f"{path}-wal") or not bytes_of(path):
+        return ""
+    if note is not None and not note.begun and note.written == notes.written(path):
+        return ""
+    contents = alone(path, is_copy=True)
+    if not contents.is_ledger and (note is None or not note.first):
+        return ""  # a database of another program: the caller refuses it with a better message
+    if contents.first and _mode_of(path) == b"\1\1":
+        why = "the file is a backup that has no -wal of its own"
+    elif note is None:
+        return ""
+    elif contents.first and note.first and contents.first != note.first:
+        why = "the file is another ledger's"
+    elif note.begun or not note.position or contents.position < 0:
+        return ""  # the file has pages of several moments, or none after a power cut; the -wal has the missing pages
+    elif not contents.is_ledger:
+        why = "the file is no ledger"
+    elif contents.position < note.position:
+        why = "the file is older than its last checkpoint"
+    elif _head_at(path, note.position) not in (None, note.head):
+        why = "the file holds other events than at its last checkpoint"
+    else:
+        return ""
+    return (
+        f"{path}-wal belongs to another file than {path}: {why}. If no process has it open, and the file is the one that you"
+        f" want, move {path}-wal and {path}-shm away and open it again; otherwise put back the file whose -wal this is"
+    )
+
+
+def _head_at(path: str, position: int) -> bytes | None:
+    """Return the head after an event in the file itself; None if the file cannot be read."""
+    with (
+        suppress(sqlite3.Error, UnicodeDecodeError),
+        closing(sqlite3.connect(uri_of(path, "immutable=1"), uri=True)) as connection,
+    ):
+        row = connection.execute("SELECT head FROM events WHERE position = ?", (position,)).fetchone()
+        return row[0] if row is not None else b""
+    return None
+
+
+def _mode_of(path: str) -> bytes:
+    """Return the two bytes of a file's header that state its journal mode.
+
+    Another process reads them: if this process opened the file, closing it would drop SQLite's locks.
+    """
+    import subprocess  # slow to load and rarely needed
+
+    command = [sys.executable, "-I", "-S", "-c", _HEADER, path]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=30)
+        return done.stdout
+    return b""
+
+
+_PLAIN = frozenset("/-._~" + ascii_letters + digits)
+
+
+def uri_of(path: str, query: str) -> str:
+    """Return the URI of a file with every special character percent-encoded, so that a name cannot set an option."""
+    characters = (chr(byte) for byte in os.fsencode(path))
+    quoted = "".join(character if character in _PLAIN else f"%{ord(character):02X}" for character in characters)
+    return f"file://{quoted}?{query}"
+
+
+def bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

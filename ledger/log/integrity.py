@@ -1,0 +1,135 @@
+"""Digests, the hash chain over the log, and the check that walks the chain.
+
+``digest`` covers the state of one event. ``link`` covers the digest, the place of the event and the head before it, so one
+known head proves everything before it. ``leaf`` is the same record as a leaf of a Merkle tree. An erased row keeps its
+digest, so the chain still holds; the event that erased the row states the digest of what is left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+
+from ledger.events import ContentErased
+
+GENESIS = bytes(32)  # the head of an empty log
+
+# Text that JSON writes as it is: ASCII without controls, quotation mark and backslash.
+_plain = re.compile(r"[ !#-\[\]-~]*").fullmatch
+
+# position, stream, version, type, state, digest, head, erased_by
+CheckedRow = tuple[int, str, int, str, str, bytes, bytes, int | None]
+
+
+def digest(state: bytes) -> bytes:
+    """Return the SHA-256 of the stored bytes of one event."""
+    return sha256(state).digest()
+
+
+def link(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
+    """Return the head after an event, from the head before it."""
+    return sha256(_record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
+
+
+def leaf(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
+    """Return an event as a leaf of a Merkle tree; the zero byte keeps leaves and inner nodes apart."""
+    return sha256(b"\x00" + _record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
+
+
+def _record(previous: str, position: int, stream: str, version: int, type_: str, digest: str) -> bytes:
+    if ((names := stream + type_).isascii() and names.isidentifier()) or _plain(names):
+        return f'["ledger/1","{previous}",{position:d},"{stream}",{version:d},"{type_}","{digest}"]'.encode()
+    record = ["ledger/1", previous, position, stream, version, type_, digest]
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+class ErasedContents:
+    """The rows and blobs that the ContentErased events of a log changed; the events are added in their order."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[tuple[int, str, str]]] = {}  # position -> (erased at, digest before, digest after)
+        self.blobs: dict[str, int] = {}  # id -> erased at
+
+    def add(self, position: int, event: ContentErased) -> None:
+        for target in event.targets:
+            self.rows.setdefault(target.position, []).append((position, target.before, target.after))
+        self.blobs |= dict.fromkeys(event.blobs, position)
+
+    def problems(self, place: int, erased_by: int | None, stored: bytes, computed: bytes) -> Iterator[str]:
+        """Yield the contradictions between a row's mark of erasure and the erasures; ``computed`` is its state's digest."""
+        acts = self.rows.get(place, [])
+        last = acts[-1][0] if acts else None
+        if erased_by != last:
+            stated = f"position {erased_by} erased it" if erased_by is not None else "nothing was erased of it"
+            erasure = f"the last to name it is position {last}" if last is not None else "no erasure names it"
+            yield f"position {place}: the row says that {stated}, and {erasure}"
+            return
+        expected = stored.hex()
+        for at, before, after in acts:
+            if at <= place or before != expected:
+                yield f"position {place}: position {at} erased another state than the one that was there"
+                return
+            expected = after
+        if expected != computed.hex():
+            yield f"position {place}: the state is not what its erasure at position {last} left"
+
+
+def check_chain(
+    rows: Iterable[CheckedRow],
+    *,
+    position: int = 0,
+    head: bytes = GENESIS,
+    erasures: ErasedContents | None = None,
+    leaf_to: Callable[[bytes], None] | None = None,
+) -> Iterator[str]:
+    """Walk the log in order and yield a sentence with the position for each problem; nothing if the log is sound.
+
+    ``position`` and ``head`` are those of the row before the first. After a problem the walk continues from the values
+    that the row states, so one change is reported once. Without ``erasures`` a row with ``erased_by`` may hold any state.
+    ``leaf_to`` receives the leaf of every row.
+    """
+    previous, erased = head.hex(), erasures.rows if erasures is not None else {}
+    for row in rows:
+        place, stream, version, type_, state, stored, after, erased_by = row
+        try:
+            computed = sha256(state.encode()).digest()
+            record = _record(previous, place, stream, version, type_, stored.hex())
+            sound, following = sha256(record).digest() == after and place == position + 1, after.hex()
+        except (AttributeError, TypeError, ValueError):
+            yield _unreadable(place, row)
+            position, previous = _resume(position, previous, place, after)
+            if leaf_to is not None:
+                leaf_to(GENESIS)
+            continue
+        if leaf_to is not None:
+            leaf_to(sha256(b"\x00" + record).digest())
+        if not sound or (computed != stored and erased_by is None):
+            yield from _problems(
+                position, place, computed == stored or erased_by is not None, sha256(record).digest(), after
+            )
+        if erasures is not None and (erased_by is not None or place in erased):
+            yield from erasures.problems(place, erased_by, stored, computed)
+        position, previous = place, following
+
+
+def _problems(position: int, place: int, intact: bool, expected: bytes, after: bytes) -> Iterator[str]:
+    if place != position + 1:
+        yield f"position {place}: follows position {position}, where {position + 1} was expected"
+    if not intact:
+        yield f"position {place}: the state does not hash to its digest, and no erasure is named"
+    if expected != after:
+        yield f"position {place}: the head does not follow from the row and the head before it"
+
+
+def _unreadable(place: object, row: CheckedRow) -> str:
+    kinds = ", ".join(type(value).__name__ for value in row)
+    return f"position {place}: a column holds a value of the wrong type ({kinds})"
+
+
+def _resume(position: int, previous: str, place: object, after: object) -> tuple[int, str]:
+    return (
+        place if isinstance(place, int) else position + 1,
+        after.hex() if isinstance(after, bytes) else previous,
+    )

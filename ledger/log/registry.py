@@ -1,0 +1,150 @@
+"""The closed registry of events, with look-ups by their traits, by the roles of their ids, and by the kinds of their strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from inspect import get_annotations
+from typing import Any, get_args
+
+from msgspec import Meta, Struct
+
+from ledger.documents import events as document
+from ledger.interactions import events as interaction
+from ledger.log import events as ledger
+from ledger.log.event_base import EventData, Ref, Role, Use
+from ledger.memories import events as memory
+from ledger.observations import events as observation
+from ledger.projects import events as project
+from ledger.review import events as merge
+from ledger.sessions import events as session
+from ledger.values import events as value
+
+STREAMS = (ledger, project, session, document, interaction, memory, merge, observation, value)
+
+TYPES: dict[str, type[EventData]] = {
+    name: kind
+    for stream in STREAMS
+    for name, kind in vars(stream).items()
+    if isinstance(kind, type) and issubclass(kind, EventData) and kind is not EventData
+}
+
+
+_KNOWN: dict[type[object], dict[str, object]] = {}
+_IDS: dict[type[object], tuple[IdField, ...]] = {}
+
+
+def _hints(kind: type[object]) -> dict[str, object]:
+    """Return the same as ``typing.get_type_hints(kind, include_extras=True)``, in less time."""
+    if kind not in _KNOWN:
+        bases = reversed(kind.__mro__)
+        _KNOWN[kind] = {name: hint for base in bases for name, hint in get_annotations(base, eval_str=True).items()}
+    return _KNOWN[kind]
+
+
+def string_fields(kind: type[object]) -> dict[str, str]:
+    """Return the declared kind of each string field of a struct; the kind of an undeclared string is "?"."""
+    kinds: dict[str, str] = {}
+    for name, hint in _hints(kind).items():
+        if (string_kind := _string_kind(hint)) is not None and not name.startswith("_"):
+            kinds[name] = string_kind
+    return kinds
+
+
+@cache
+def _string_kind(hint: object) -> str | None:
+    if hint is str:
+        return "?"
+    for meta in getattr(hint, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.extra:
+            return str(meta.extra.get("string", "?"))
+    kinds = {string_kind for part in get_args(hint) if (string_kind := _string_kind(part)) is not None}
+    return "text" if "text" in kinds else min(kinds, default=None)
+
+
+def used_as(use: str) -> dict[type[EventData], tuple[str, ...]]:
+    """Return the events that have a text with this use, each with the names of its fields of that use."""
+    return dict(_uses().get(use, {}))
+
+
+@cache
+def _uses() -> dict[str, dict[type[EventData], tuple[str, ...]]]:
+    uses: dict[str, dict[type[EventData], tuple[str, ...]]] = {}
+    for kind in TYPES.values():
+        for name, hint in _hints(kind).items():
+            for use in (declared.use for declared in getattr(hint, "__metadata__", ()) if isinstance(declared, Use)):
+                of_use = uses.setdefault(use, {})
+                of_use[kind] = (*of_use.get(kind, ()), name)
+    return uses
+
+
+TEXT_FIELDS: dict[str, tuple[str, ...]] = {
+    name: tuple(field for field, string_kind in string_fields(kind).items() if string_kind == "text")
+    for name, kind in TYPES.items()
+}
+
+
+# --- by traits -------------------------------------------------------------------------------------------------------
+
+
+def of(**traits: object) -> tuple[type[Any], ...]:
+    """Return the events with all of these traits, in the order of the catalogue; a tuple accepts any of its values.
+
+    Examples are ``of(effect=("act", "lasting"))`` and ``of(begins="memory")``.
+    """
+    return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in traits.items()))
+
+
+def _has(kind: type[EventData], name: str, accepted: object) -> bool:
+    return getattr(kind.traits, name) in (accepted if isinstance(accepted, tuple) else (accepted,))
+
+
+def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
+    """Return the names of these events in the log."""
+    return tuple(kind.__name__ for kind in kinds)
+
+
+# --- by the roles of their ids ---------------------------------------------------------------------------------------
+
+
+class IdField(Struct, frozen=True):
+    """A field that holds ids: its path from the event, as in ("evidence", "source"), and its declared role."""
+
+    path: tuple[str, ...]
+    ref: Ref | None
+
+
+def id_fields(kind: type[object]) -> tuple[IdField, ...]:
+    """Return every field that holds ids, of a struct and of the structs in it."""
+    if kind not in _IDS:
+        fields = (field for name, hint in _hints(kind).items() for field in _ids_under(hint, (name,), None))
+        _IDS[kind] = tuple(dict.fromkeys(fields))
+    return _IDS[kind]
+
+
+def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
+    declared = getattr(hint, "__metadata__", ())
+    ref = next((item for item in declared if isinstance(item, Ref)), ref)
+    if any(isinstance(item, Meta) and (item.extra or {}).get("string") == "id" for item in declared):
+        yield IdField(path, ref)
+    elif isinstance(hint, type) and issubclass(hint, Struct):
+        yield from (IdField((*path, *inner.path), inner.ref) for inner in id_fields(hint))
+    for part in get_args(hint):
+        yield from _ids_under(part, path, ref)
+
+
+def ids_in(data: EventData, role: Role, needs: str | None = None) -> Iterator[str]:
+    """Return the ids of an event that have this role; with ``needs``, only ids of which the event needs "any" or "all"."""
+    for field in id_fields(type(data)) if isinstance(data, EventData) else ():
+        if field.ref is not None and field.ref.role == role and needs in (None, field.ref.needs):
+            yield from _values(data, field.path)
+
+
+def _values(value: object, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _values(item, path)
+    elif path:
+        yield from _values(getattr(value, path[0], None), path[1:])
+    elif isinstance(value, str):
+        yield value

@@ -1,0 +1,499 @@
+"""The SQLite file of a ledger: how it is made, opened, locked, checkpointed and closed.
+
+Only SQLite opens the file, because closing any other descriptor of the file would drop SQLite's locks. Every checkpoint
+and every close of a connection holds ``<path>.lock``, a file of its own: the last close of a connection checkpoints, and two
+checkpoints at the same time can lose a commit in SQLite before 3.51.3.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from typing import NamedTuple
+
+from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.log import copies
+from ledger.log.alone import APPLICATION_ID, alone, bytes_of, foreign_wal, uri_of
+from ledger.log.file_lock import is_inherited, lock_of
+from ledger.log.paths import StrPath, checked_path
+from ledger.log.place import Alone, OpenFiles
+
+NEW = ".new.part"  # ends the name of a ledger that is being made
+OLDEST = (3, 37, 0)  # the oldest version of SQLite on which the tests pass (tools/crash/sqlite_versions.py)
+FORMAT = 1
+LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same while many large commits follow each other
+CHECKPOINT_BYTES = 4 * 1024 * 1024  # a larger -wal is checkpointed after a commit
+WAL_BYTES = 64 * 1024 * 1024  # above this each writer waits a moment for readers, so that the -wal can be emptied
+HELP_SECONDS = 1.0  # the longest of these waits
+CHECKPOINT_STEP_BYTES = 1024 * 1024  # growth after which a -wal that a reader kept is checkpointed again
+LOOK_BYTES = 512 * 1024  # commits of this size together cause a look at the size of the -wal
+COMMIT_BYTES = 48 * 1024  # the pages of one commit besides the states of its events
+
+FOREIGN = {  # applications of the eventsourcing library write to this name with any recorder; here they get a clear refusal
+    "stored_events": "CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic,"
+    " NULL AS state WHERE 0",
+    "stored_events_lie_elsewhere": "CREATE TRIGGER stored_events_lie_elsewhere INSTEAD OF INSERT ON stored_events BEGIN"
+    " SELECT RAISE(ABORT, 'this file holds the log of a memory ledger: give the application a file of its own'); END",
+}
+SCHEMA = f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY, stream TEXT NOT NULL, version INTEGER NOT NULL, type TEXT NOT NULL,
+    state TEXT NOT NULL, digest BLOB NOT NULL, head BLOB NOT NULL, key BLOB, erased_by INTEGER,
+    UNIQUE (stream, version)
+);
+CREATE TABLE blobs (id TEXT NOT NULL PRIMARY KEY, data BLOB, erased_by INTEGER);
+CREATE TABLE leases (work TEXT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL);
+CREATE TRIGGER events_follow BEFORE INSERT ON events BEGIN
+    SELECT RAISE(ABORT, 'an event takes the position after the last')
+    WHERE NEW.position IS NOT (SELECT coalesce(max(position), 0) + 1 FROM events);
+    SELECT RAISE(ABORT, 'the stream has an event of this version')
+    WHERE EXISTS (SELECT 1 FROM events WHERE stream = NEW.stream AND version = NEW.version);
+END;
+CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN
+    SELECT RAISE(ABORT, 'an event is never deleted');
+END;
+CREATE TRIGGER events_change_by_erasure_only BEFORE UPDATE ON events BEGIN
+    SELECT RAISE(ABORT, 'an event changes only in its state, by an erasure that is named')
+    WHERE NEW.position IS NOT OLD.position OR NEW.stream IS NOT OLD.stream OR NEW.version IS NOT OLD.version
+        OR NEW.type IS NOT OLD.type OR NEW.digest IS NOT OLD.digest OR NEW.head IS NOT OLD.head
+        OR NEW.key IS NOT OLD.key OR NEW.erased_by IS NULL
+        OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
+END;
+CREATE TRIGGER blobs_are_new BEFORE INSERT ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob of this id exists')
+    WHERE EXISTS (SELECT 1 FROM blobs WHERE id = NEW.id OR rowid = NEW.rowid);
+END;
+CREATE TRIGGER blobs_stay BEFORE DELETE ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob is never deleted');
+END;
+CREATE TRIGGER blobs_change_by_erasure_only BEFORE UPDATE ON blobs BEGIN
+    SELECT RAISE(ABORT, 'a blob is only emptied, by an erasure that is named')
+    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.data IS NOT NULL OR NEW.erased_by IS NULL
+        OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
+END;
+{"; ".join(FOREIGN.values())};
+COMMIT;
+"""
+PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA)).difference(FOREIGN)
+Tables = Callable[[sqlite3.Connection], None]  # makes the tables that a new file has besides the log's own
+
+
+def no_tables(_: sqlite3.Connection) -> None:
+    """Make no table besides those of the log."""
+
+
+class Blank(NamedTuple):
+    """A ledger without events: the bytes of its file, and the list of its schema."""
+
+    image: bytes
+    objects: tuple[tuple[str, str, str, str | None], ...]  # kind, name, table, SQL
+
+
+LISTED = "SELECT type, name, tbl_name, sql FROM"
+
+
+@cache
+def blank(tables: Tables) -> Blank:
+    """Return a ledger without events, made in memory, so that making a ledger means writing one file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(SCHEMA)
+        connection.execute("BEGIN")
+        tables(connection)
+        connection.execute("COMMIT")
+        image = bytearray(connection.serialize())
+        objects = tuple(connection.execute(f"{LISTED} sqlite_master"))
+    image[18:20] = b"\2\2"  # these bytes of the header say WAL mode, which a database in memory cannot have
+    return Blank(bytes(image), objects)
+
+
+# Set on every connection and read back.
+SETTINGS = {
+    "synchronous": 2,  # FULL: a commit that returned survives a power cut
+    "foreign_keys": 1,
+    "trusted_schema": 0,
+    "cell_size_check": 1,
+    "secure_delete": 1,
+    "wal_autocheckpoint": 0,
+    "journal_size_limit": CHECKPOINT_BYTES,
+    "cache_size": -65536,  # KiB
+    "mmap_size": 0,
+} | ({"fullfsync": 1, "checkpoint_fullfsync": 1} if sys.platform == "darwin" else {})
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+_REASONS = {
+    sqlite3.SQLITE_BUSY: "another process kept it locked for longer than the timeout",
+    sqlite3.SQLITE_LOCKED: "it is locked",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: proof.verify() says where, and Ledger.recover() copies a log up to there",
+    sqlite3.SQLITE_NOTADB: "the file is not a ledger, or its first page is damaged",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_READONLY: "the file cannot be written",
+    sqlite3.SQLITE_PERM: "the file may not be opened",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+    sqlite3.SQLITE_TOOBIG: "a value is too big",
+}
+
+
+def typed(error: sqlite3.Error) -> LedgerError:
+    """Return the error that replaces an error of SQLite.
+
+    It is a ``ConflictError`` for a broken constraint, a ``BusyError`` for a lock, else a ``StorageError``.
+    """
+    if isinstance(error, sqlite3.IntegrityError):
+        text = str(error)
+        return ConflictError("a row like this exists" if " constraint failed" in text else text)
+    if "no such module: fts5" in str(error):
+        return StorageError("this Python's SQLite was built without FTS5, which a ledger needs: use another Python")
+    code = getattr(error, "sqlite_errorcode", 0)
+    reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
+    kind = BusyError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
+    return kind(f"the ledger could not be read or written: {reason}")
+
+
+def check_runtime() -> None:
+    """Raise ``StorageError`` for a SQLite that is too old or was built without serialize, which a new ledger needs."""
+    needed = ".".join(map(str, OLDEST))
+    if sqlite3.sqlite_version_info < OLDEST or not hasattr(sqlite3.Connection, "serialize"):
+        raise StorageError(
+            f"this Python has SQLite {sqlite3.sqlite_version}, and a ledger needs {needed} or newer with FTS5 and"
+            " serialize: use another Python, or one with a newer SQLite"
+        )
+
+
+def no_ledger(path: str) -> str:
+    """Return the words for a file that is not a ledger."""
+    return "a database of another program" if bytes_of(path) else "an empty file"
+
+
+_NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+# --- making and opening ----------------------------------------------------------------------------------------------
+
+
+class LedgerFile:
+    """A file that holds, or will hold, a ledger: it is checked, made if needed, and gives connections that are set up."""
+
+    def __init__(
+        self,
+        path: StrPath,
+        *,
+        readonly: bool = False,
+        busy_timeout_seconds: float = 30.0,
+        create: bool = True,
+        tables: Tables = no_tables,
+    ) -> None:
+        self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
+        self.created = self.immutable = self.is_copy = False
+        self.place: OpenFiles
+        self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
+        self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
+        try:
+            check_runtime()
+            self.path = checked_path(path)
+            self._wal = self.path + "-wal"
+            self._open(create and not readonly, tables)
+        except sqlite3.Error as error:
+            raise typed(error) from error
+        except UnicodeDecodeError as error:  # SQLite's own message quoted a damaged name
+            raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: its schema is damaged") from error
+        except OSError as error:
+            raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: {error.strerror}") from error
+
+    def _open(self, create: bool, tables: Tables) -> None:
+        if is_inherited(self.path):
+            raise ConflictError(
+                "this ledger was opened by the process that this one was forked from: "
+                "start a fresh process ('spawn'), or fork before the ledger is opened"
+            )
+        if not create and not os.path.lexists(self.path):
+            raise NotFoundError(f"there is no ledger at {self.path}")
+        self.lock = lock_of(self.path)
+        with self.hold():
+            if create and not bytes_of(self.path):
+                self._make(tables)
+                self.place = OpenFiles(self.path, self.lock, self._alone)
+                self.place.note_as_opened()
+            else:
+                if why := foreign_wal(self.path):
+                    raise RejectedError(why, rule="wal")
+                self._identify()
+                self.place = OpenFiles(self.path, self.lock, self._alone)
+                if self.readonly:
+                    self.immutable = not self._shared_memory_works()
+                else:
+                    self.place.note_as_opened()
+                    with self.place.checkpointing():  # a close in here checkpoints the -wal that a crash left
+                        self._turn_to_wal()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the file lock, taken within the busy timeout; a reader may find no lock file and then needs no lock."""
+        with self.lock.hold(self.busy_timeout_seconds, create=not self.readonly):
+            yield
+
+    def _make(self, tables: Tables) -> None:
+        """Make the whole file under another name and rename it, so that it exists complete or not at all."""
+        if bytes_of(self._wal) or bytes_of(self.path + "-journal"):
+            raise RejectedError(
+                f"{self.path} is missing, but its -wal or -journal exists and may hold its last commits: "
+                "put the file back, or move the -wal and the -journal away",
+                rule="path",
+            )
+        new = self.path + NEW
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(new + suffix)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(blank(tables).image)
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(new, self.path)
+        _sync_directory(os.path.dirname(self.path))
+        self.created = True
+
+    def _identify(self) -> None:
+        """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
+        application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
+        if application_id != APPLICATION_ID:
+            raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+        self.is_copy = copies.END in names
+        self.readonly = self.readonly or self.is_copy
+        if version > FORMAT and not self.readonly:
+            raise RejectedError(
+                f"{self.path} has format {version} of a newer version, which this version may only read (readonly=True);"
+                f" this version writes format {FORMAT}",
+                rule="format",
+                limit=FORMAT,
+                requested=version,
+            )
+        if version < 1 or not names >= PARTS:
+            raise StorageError(f"{self.path} is damaged: a table or a trigger of the log is missing")
+
+    def _facts(self, query: str) -> tuple[int, int, set[str]]:
+        connection = sqlite3.connect(uri_of(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
+        try:
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+            return application_id, connection.execute("PRAGMA user_version").fetchone()[0], names
+        except sqlite3.OperationalError as error:
+            if query == "mode=ro" and error.sqlite_errorcode & 0xFF in _NO_SHARED_MEMORY:
+                raise RejectedError(
+                    f"{self.path} has commits in its -wal, and its directory does not allow the -shm that is needed to read"
+                    " them: copy the file and its -wal to a directory that can be written",
+                    rule="readonly",
+                ) from error
+            raise
+        finally:
+            connection.close()
+
+    def _shared_memory_works(self) -> bool:
+        try:
+            self._facts("mode=ro")
+        except RejectedError:
+            if bytes_of(self._wal):
+                raise
+            return False
+        return True
+
+    def _alone(self) -> Alone:
+        return alone(self.path, is_copy=self.is_copy)
+
+    def check(self) -> None:
+        """Raise ``StorageError`` in a writer's transaction if this file was replaced or overwritten."""
+        self.place.check()
+
+    @contextmanager
+    def closing_one(self) -> Iterator[bool]:
+        """Hold the file lock for the close of a connection, which may checkpoint; yield False if it must stay open."""
+        with self.hold():
+            if self.place.is_replaced:
+                yield False
+            elif self.readonly:
+                yield True
+            else:
+                with self.place.checkpointing():
+                    yield True
+
+    def _turn_to_wal(self) -> None:
+        """Set WAL mode again after a tool turned it off. The change ignores the busy timeout, hence the loop."""
+        connection = sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
+        deadline = time.monotonic() + self.busy_timeout_seconds
+        try:
+            while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                try:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError:
+                    if time.monotonic() >= deadline:
+                        raise
+                    time.sleep(0.005)
+        finally:
+            connection.close()
+
+    def connect(self) -> sqlite3.Connection:
+        """Return a new connection, with every setting set and read back."""
+        query = "mode=rw" if not self.readonly else "immutable=1" if self.immutable else "mode=ro"
+        connection = sqlite3.connect(
+            uri_of(self.path, query),
+            uri=True,
+            timeout=self.busy_timeout_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=512,
+        )
+        try:
+            for name, value in SETTINGS.items():
+                connection.execute(f"PRAGMA {name} = {value}")
+                accepted = connection.execute(f"PRAGMA {name}").fetchone()
+                if accepted != (value,) and (name, accepted) != ("mmap_size", None):
+                    raise StorageError(f"SQLite does not accept PRAGMA {name} = {value}")
+            if displaced := self.place.displaced():
+                raise StorageError(displaced)
+        except BaseException:
+            with self.closing_one() as may_close:
+                if may_close:
+                    connection.close()
+            raise
+        return connection
+
+    # --- checkpoints -------------------------------------------------------------------------------------------------
+
+    def after_commit(self, connection: sqlite3.Connection, *, wrote: int | None = None, soon: bool = True) -> None:
+        """Make a PASSIVE checkpoint if the -wal has grown, unless another is running; the commit stands in any case.
+
+        ``wrote`` is the approximate number of bytes of the commit. After few bytes the size of the -wal is not read, which
+        saves a system call. Pass ``soon=False`` while similar commits follow: pages that they write twice then go into the
+        file once.
+        """
+        self._unseen += LOOK_BYTES if wrote is None else wrote + COMMIT_BYTES
+        if self._unseen < LOOK_BYTES:
+            return
+        self._unseen = 0
+        least, step = CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES
+        if not soon:
+            least, step = LATE_CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES // 4
+        size = bytes_of(self._wal)
+        if size <= self._checkpoint_above[soon]:
+            if size <= least:
+                self._checkpoint_above[soon] = least
+            return
+        self._unseen = LOOK_BYTES  # so that every commit looks until the checkpoint is done
+        if size > max(self.wal_bytes, self._help_above):
+            self._help(connection)
+            return
+        with suppress(sqlite3.Error, OSError):
+            if self.lock.acquire(0):
+                try:
+                    if self.place.is_replaced:
+                        return
+                    with self.place.checkpointing(_tip(connection)) as is_whole:
+                        sql = "PRAGMA wal_checkpoint(PASSIVE)"
+                        busy, pages, checkpointed = connection.execute(sql).fetchone()
+                        is_whole(not busy and pages == checkpointed)
+                    self._checkpoint_above[soon], self._unseen = size + step, 0
+                finally:
+                    self.lock.release()
+
+    def _help(self, connection: sqlite3.Connection) -> None:
+        """Empty the -wal after a short wait for readers and other checkpoints; a reader that stays may keep it."""
+        with suppress(sqlite3.Error, OSError):
+            if self.lock.acquire(HELP_SECONDS):
+                try:
+                    if not self.place.is_replaced:
+                        self.truncate(connection, HELP_SECONDS)
+                finally:
+                    self.lock.release()
+        left = bytes_of(self._wal)
+        self._help_above = left + self.wal_bytes // 4 if left > self.wal_bytes else 0
+
+    def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
+        """Write the -wal into the file and empty it; return False if a reader or a writer is still busy after the wait."""
+        with self.hold(), self.place.checkpointing(_tip(connection)) as is_whole:
+            connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
+            try:
+                busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+                return False
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout_seconds * 1000)}")
+            is_whole(not busy)
+            return not busy
+
+
+def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    with suppress(sqlite3.Error):  # the checkpoint that follows reports the error
+        row = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+        if row is not None and isinstance(row[1], bytes):
+            return row[0], row[1]
+    return 0, b""
+
+
+@contextmanager
+def examining(path: str) -> Iterator[sqlite3.Connection]:
+    """Lend a connection that only reads and trusts nothing, for a file that may be damaged.
+
+    The connection is closed under the file lock. Errors of SQLite are raised unchanged.
+    """
+    lock, query = lock_of(path), "mode=ro"
+    with lock.hold(30.0, create=False):
+        connection = sqlite3.connect(uri_of(path, query), uri=True, timeout=30.0, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in _NO_SHARED_MEMORY or bytes_of(path + "-wal"):
+                raise
+            connection = sqlite3.connect(uri_of(path, "immutable=1"), uri=True, isolation_level=None)
+        except BaseException:
+            connection.close()
+            raise
+    try:
+        connection.execute("PRAGMA trusted_schema = 0")
+        yield connection
+    finally:
+        with lock.hold(30.0, create=False):
+            connection.close()
+
+
+def put_in_place(finished: str, path: str) -> None:
+    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
+    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(finished, path, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(finished, path)
+    else:
+        os.unlink(finished)
+    _sync_directory(os.path.dirname(path))
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

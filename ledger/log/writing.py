@@ -1,0 +1,473 @@
+"""The writer of the log: one at a time in this process and over all, with a transaction that owns its connection."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import get_ident
+from types import TracebackType
+from typing import Never
+from uuid import UUID
+
+from eventsourcing import persistence, sqlite
+from eventsourcing.persistence import StoredEvent
+
+from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError
+from ledger.log.copies import REFUSED
+from ledger.log.failures import raise_typed, typed
+from ledger.log.integrity import GENESIS, digest, link
+from ledger.log.mapper import Stored
+from ledger.log.pool import ConnectionPool
+from ledger.log.reading import read_tip
+from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
+from ledger.log.token import Token
+
+# position, stream, version, type, state, digest, head, key, erased_by
+Row = tuple[int, str, int, str, str, bytes, bytes, bytes | None, int | None]
+
+COLUMNS = "position, stream, version, type, state, digest, head, key, erased_by"
+_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A row of the log as it is stored."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    state: str
+    digest: bytes
+    head: bytes
+    key: bytes | None
+    erased_by: int | None
+
+
+class Writing:
+    """The writer of an open log: its lock among threads, its connection, and the end of the log."""
+
+    def __init__(self, file: LedgerFile, pool: ConnectionPool) -> None:
+        self.file, self.pool = file, pool
+        self.closed = False
+        self.cursor: sqlite3.Cursor | None = None
+        self.transaction: Transaction  # the running or the last transaction
+        self.position, self.head, self.data_version = 0, GENESIS, -1
+        self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
+        self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
+        self._lock, self._depth, self._owner = threading.RLock(), 0, 0
+        self._awaits_disk = True
+
+    @property
+    def is_own(self) -> bool:
+        """Return True inside a transaction of this thread; if the transaction has a token, only for the token's owner."""
+        return self.is_of_thread and ((token := self.transaction.token) is None or token.is_here)
+
+    @property
+    def is_of_thread(self) -> bool:
+        """Return True while a transaction of this thread is open, for any of the thread's tasks."""
+        return self._owner == get_ident()
+
+    def check_open(self) -> None:
+        if self.pool.foreign:
+            raise ConflictError(
+                "this ledger was opened by the process that this one was forked from: "
+                "start a fresh process ('spawn'), or fork before the ledger is opened"
+            )
+        if self.closed:
+            raise RejectedError("this ledger is closed; open it again", rule="closed")
+
+    def refuse(self) -> Never:
+        self.check_open()
+        why = "this ledger was opened for reading (readonly=True) and accepts no command"
+        raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
+
+    def open_cursor(self) -> sqlite3.Cursor:
+        """Return the writer's own cursor, on a connection that it keeps."""
+        if self.cursor is None:
+            if self.closed:
+                self.refuse()
+            self.cursor = self.pool.get_connection().raw.cursor()
+        return self.cursor
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Keep transactions of other threads out. The caller has taken the file lock first."""
+        self._acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def now_or_never(self, work: Callable[[Transaction], None]) -> bool:
+        """Run the work in a transaction and return True; return False without waiting while another writer is active."""
+        self.check_open()
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if not (self.is_own if self._depth else self._is_free()):
+                return False
+            with self.durable as transaction:
+                work(transaction)
+            return True
+        finally:
+            self._lock.release()
+
+    def _is_free(self) -> bool:
+        """Return True if the writer's lock of the file is free."""
+        connection = self.open_cursor().connection
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self.file.busy_timeout_seconds * 1000)}")
+        return True
+
+    def _acquire(self) -> None:
+        if not self._lock.acquire(timeout=self.file.busy_timeout_seconds):
+            raise BusyError("another thread kept the ledger locked for longer than the timeout")
+
+    # --- a transaction, from its beginning to its end ------------------------------------------------------------
+
+    def enter(self, durable: bool) -> Transaction:
+        """Begin a transaction, or enter the one that this thread has open."""
+        if self.closed or self.pool.foreign or self.file.readonly:
+            self.refuse()
+        self._acquire()
+        if self._depth:
+            if not self.is_own:
+                self._lock.release()
+                raise ConflictError(
+                    "another task or context of this thread has a batch open, and a batch belongs to the task that opened it:"
+                    " await its end first"
+                )
+            self._depth += 1
+            return self.transaction
+        try:
+            self._await_disk(durable)
+            transaction = self.transaction = self._begin()
+            self._depth, self._owner = 1, get_ident()
+            return transaction
+        except BaseException as error:
+            self._roll_back()
+            self._lock.release()
+            raise_typed(error)
+
+    def leave(self, error: BaseException | None) -> None:
+        """Leave a transaction; the outermost leave commits it, or rolls it back after an error."""
+        if self.pool.foreign:
+            self.transaction.over = True
+            if error is None:
+                self.check_open()
+        elif self._depth > 1:
+            self._depth -= 1
+            self._lock.release()
+        else:
+            try:
+                if error is None:
+                    self.commit()
+                else:
+                    self._roll_back()
+            finally:
+                self.transaction.over = True
+                self._depth = self._owner = 0
+                with suppress(sqlite3.Error):  # the next transaction tries again
+                    self._await_disk(True)
+                self._lock.release()
+        if error is not None and (translated := typed(error)):
+            raise translated from error
+
+    def _await_disk(self, durable: bool) -> None:
+        """Make commits wait for the disk, or not; SQLite accepts the change only between two transactions."""
+        if durable is not self._awaits_disk:
+            cursor = self.open_cursor()
+            cursor.execute("PRAGMA synchronous = " + ("FULL" if durable else "NORMAL"))
+            limit = CHECKPOINT_BYTES if durable else LATE_CHECKPOINT_BYTES
+            # A row that is not fetched keeps the statement open, and an open statement keeps a close from its checkpoint.
+            cursor.execute(f"PRAGMA journal_size_limit = {limit}").fetchone()
+            self._awaits_disk = durable
+
+    def _begin(self) -> Transaction:
+        cursor = self.open_cursor()
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            # After a failure of the disk SQLite has dropped its cache by now, so the second attempt may succeed.
+            cursor.execute("BEGIN IMMEDIATE")
+        self.look(cursor)
+        return Transaction(self, cursor)
+
+    def look(self, cursor: sqlite3.Cursor) -> None:
+        """Read the end of the log again if another connection has committed."""
+        data_version = cursor.execute("PRAGMA data_version").fetchone()[0]
+        if data_version != self.data_version:
+            self.position, self.head = read_tip(cursor)
+            self.data_version = data_version
+            self.changes += 1
+        if self.file.place.first is None and self.position:
+            (self.file.place.first,) = cursor.execute("SELECT head FROM events WHERE position = 1").fetchone()
+
+    def commit(self) -> None:
+        transaction = self.transaction
+        try:
+            self.file.check()
+            transaction.finish()
+            self.file.place.check()  # a commit to a file that was moved away must not be answered as a success
+            self.position, self.head = transaction.position, transaction.head
+        except BaseException as error:
+            self._roll_back()
+            raise_typed(error)
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
+        transaction.wrote = 0
+
+    def renew(self, transaction: Transaction) -> None:
+        """Commit a transaction and begin it anew."""
+        self.commit()
+        cursor = self.open_cursor()
+        cursor.execute("BEGIN IMMEDIATE")
+        self.look(cursor)
+        transaction.position, transaction.head, transaction.changes = self.position, self.head, self.changes
+
+    def _roll_back(self) -> None:
+        self.data_version = -1
+        with suppress(sqlite3.Error):
+            if self.cursor is not None and self.cursor.connection.in_transaction:
+                self.cursor.execute("ROLLBACK")
+
+
+class _Scope:
+    """The context that ``transact()`` returns; it has no state of its own, so one object serves every call."""
+
+    __slots__ = ("_durable", "_writing")
+
+    def __init__(self, writing: Writing, *, durable: bool) -> None:
+        self._writing, self._durable = writing, durable
+
+    def __enter__(self) -> Transaction:
+        return self._writing.enter(self._durable)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._writing.leave(error)
+
+
+@dataclass(slots=True)
+class _Mark:
+    """The state of a transaction at the beginning of a savepoint."""
+
+    pending: list[Row]
+    position: int
+    head: bytes
+    broken: bool
+
+
+class Transaction:
+    """A write transaction that is open. Only its own thread may use it, and only until it ends."""
+
+    __slots__ = (
+        *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
+        *("changes", "connection", "deferred", "head", "over", "position", "token", "wrote"),
+    )
+
+    def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
+        self.connection = cursor.connection
+        self.changes = writing.changes  # a changed number means: drop what was cached of the file
+        self.position, self.head = writing.position, writing.head  # of the last event, including those appended here
+        self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
+        self.token: Token | None = None  # settable: the owner within the thread
+        self.over = self._broken = False
+        self.wrote = 0  # bytes of states and blobs
+        self._writing, self._cursor = writing, cursor
+        self._marks: list[_Mark] = []  # of the open savepoints
+        self._pending: list[Row] = []
+        self._versions: dict[str, int] = {}
+
+    def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
+        """Append events, whose ``originator_id`` is the stream, and return their positions; append all or none."""
+        self._check()
+        try:
+            rows = chained(events, keys, self.position, self.head)
+        except persistence.DataError as error:
+            raise RejectedError(str(error), rule="encoding") from error
+        if not rows:
+            return []
+        if self.deferred:
+            self._pending += rows
+            for row in rows:
+                self._versions[row[1]] = row[2]
+        else:
+            if self._pending:
+                self.flush()
+            self._insert(rows)
+        self.position, self.head = rows[-1][0], rows[-1][6]
+        return [row[0] for row in rows]
+
+    def append_rows(self, rows: Iterable[LogRow]) -> None:
+        """Write the rows of another log unchanged; they must begin at the position after the last."""
+        self.flush()
+        columns: list[Row] = [
+            (r.position, r.stream, r.version, r.type, r.state, r.digest, r.head, r.key, r.erased_by) for r in rows
+        ]
+        if columns:
+            self._insert(columns)
+            self.position, self.head = columns[-1][0], columns[-1][6]
+
+    def flush(self) -> None:
+        """Write the rows that are kept back, so that SQL sees them."""
+        self._check()
+        if self._pending:
+            rows, self._pending, self._versions = self._pending, [], {}
+            self._insert(rows, counted=True)
+
+    def _insert(self, rows: Sequence[Row], *, counted: bool = False) -> None:
+        self.wrote += sum([len(row[4]) for row in rows])
+        try:
+            insert(self._cursor, rows)
+        except BaseException as error:
+            # Some of the rows may be written. A single row is written or not, which does no harm unless its position counted.
+            self._broken = self._broken or counted or len(rows) > 1
+            raise_typed(error)
+
+    def _check(self) -> None:
+        if self._writing.pool.foreign:
+            self._writing.check_open()
+        if self.over:
+            raise RejectedError("this transaction has ended; begin another", rule="closed")
+        if not self.connection.in_transaction:
+            raise StorageError("SQLite rolled this transaction back after an error; nothing of it was written")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo everything inside if an exception leaves the block; the transaction may go on."""
+        self._check()
+        mark = _Mark(self._pending.copy(), self.position, self.head, self._broken)
+        self._cursor.execute("SAVEPOINT inside")
+        self._marks.append(mark)
+        try:
+            yield
+        except BaseException as error:
+            if self.connection.in_transaction and not self._writing.pool.foreign:
+                self._cursor.execute("ROLLBACK TO inside")
+                self._cursor.execute("RELEASE inside")
+            # Rows that were kept back before the savepoint and written inside it are kept back again.
+            self._pending = mark.pending
+            self._versions = {row[1]: row[2] for row in self._pending}
+            self.position, self.head, self._broken = mark.position, mark.head, mark.broken
+            self._writing.data_version = -1
+            self.outdate()
+            raise_typed(error)
+        else:
+            self._check()
+            self._cursor.execute("RELEASE inside")
+        finally:
+            self._marks.pop()
+
+    def renew(self) -> None:
+        """Commit the transaction and go on in a new one, still under the thread's lock.
+
+        The open savepoints begin again here, because what is committed cannot be undone.
+        """
+        self._check()
+        try:
+            self._writing.renew(self)
+            for mark in self._marks:
+                self._cursor.execute("SAVEPOINT inside")
+                mark.pending, mark.position, mark.head = [], self.position, self.head
+        except BaseException as error:
+            raise_typed(error)
+
+    def outdate(self) -> None:
+        """Make everything that was cached of the file outdated, in this transaction already."""
+        self._writing.changes += 1
+        self.changes = self._writing.changes
+
+    def spoil(self) -> None:
+        """Refuse the commit of this transaction, because work that belongs together was done in part."""
+        self._broken = True
+
+    def finish(self) -> None:
+        """Commit, if every append was complete."""
+        if self._pending:
+            self.flush()
+        if self._broken:
+            raise ConflictError("an append in this transaction failed half-way, so the transaction cannot be committed")
+        self._check()
+        self._cursor.execute("COMMIT")
+
+    def version(self, stream: str) -> int:
+        """Return the last version in a stream; 0 if there is none."""
+        self._check()
+        if stream in self._versions:
+            return self._versions[stream]
+        version = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
+        return version or 0
+
+    def put_blob(self, blob_id: str, data: bytes | None, erased_by: int | None = None) -> None:
+        self._check()
+        self.wrote += len(data or b"")
+        self._execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob_id, data, erased_by))
+
+    def redact(self, position: int, state: str, by: int) -> None:
+        """Replace the state of an event by the state that the ContentErased at position ``by`` left."""
+        self.flush()
+        self._execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (state, by, position))
+
+    def erase_blob(self, blob_id: str, by: int) -> None:
+        """Take out the bytes of a blob, unless an earlier erasure did."""
+        self._check()
+        self._execute("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", (by, blob_id))
+
+    def _execute(self, sql: str, values: Sequence[object]) -> None:
+        try:
+            self._cursor.execute(sql, values)
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            raise_typed(error if isinstance(error, sqlite3.Error) else _unfit(error))
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------
+
+
+def chained(
+    events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
+) -> list[Row]:
+    """Return the rows of events that follow a position and a head; raise ``DataError`` for a state that is not text."""
+    if keys and len(keys) != len(events):
+        raise RejectedError(
+            f"{len(keys)} keys were given for {len(events)} events; give one key for each event", rule="keys"
+        )
+    rows: list[Row] = []
+    for index, event in enumerate(events):
+        position += 1
+        stream, version, type_ = event.originator_id, event.originator_version, event.topic
+        if type(stream) is not str:
+            stream = stream.hex if isinstance(stream, UUID) else str(stream)
+        mark = digest(event.state)
+        head = link(head, position, stream, version, type_, mark)
+        try:
+            state = event.state.decode()
+        except UnicodeDecodeError:
+            raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
+        rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
+    return rows
+
+
+def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
+    """Insert rows into the log; no other function does."""
+    try:
+        if len(rows) == 1:
+            cursor.execute(_INSERT, rows[0])
+        else:
+            cursor.executemany(_INSERT, rows)
+    except (UnicodeError, OverflowError) as error:
+        raise _unfit(error) from error
+
+
+def _unfit(error: Exception) -> persistence.DataError:
+    return persistence.DataError(f"SQLite cannot store a value: {error}")

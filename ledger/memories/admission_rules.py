@@ -1,0 +1,124 @@
+"""The table that gives an unreviewed memory its status by its source (by_source/1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ledger.domain import confidence as rules
+from ledger.domain.text import STOP_WORDS, words
+from ledger.english.foreign import foreign, marked
+from ledger.extraction.lines import ConversationLine
+
+TABLE = "by_source/1"
+"""The table's name and version; a change of the table or of the division of a message (``foreign/1``) needs a new version."""
+
+ACTIVE, CANDIDATE = "active", "candidate"
+AGENT_CONFIDENCE = 600_000
+"""The greatest confidence of a memory that an agent records by itself, in millionths.
+
+The number is this product's own choice, equal to that of a rule on sentences."""
+
+_USER = "user"
+_OF_NOBODY = frozenset(("user",))  # memories begin with "The user", which need not stand in the text
+
+
+class AdmissionRow(Struct, frozen=True):
+    """A line of the table: its subject in words, the status that it gives, and the greatest confidence, None for no bound."""
+
+    name: str
+    about: str
+    status: str = CANDIDATE
+    most: int | None = None
+
+    @property
+    def recorded(self) -> str:
+        """Return the line as an event has it: the table's name with its version, and the line's name."""
+        return f"{TABLE} {self.name}"
+
+
+OWN_WORDS = AdmissionRow("own_words", "the user says it of himself, in a message of his own", ACTIVE)
+CORRECTION = AdmissionRow("correction", "the user corrects an older memory, which a model names", ACTIVE)
+AGENT = AdmissionRow("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
+ORDER = AdmissionRow("standing_order", "a rule found a standing order in the user's words")
+LABELLED = AdmissionRow("labelled", "a rule found it under a label, or said of no person")
+PASTED = AdmissionRow("pasted", "it may be somebody else's text in the user's message")
+ASSISTANT = AdmissionRow("assistant", "only the assistant states it")
+OUTSIDE = AdmissionRow("outside", "it came in through another channel than the user's")
+
+ROWS = (OWN_WORDS, CORRECTION, AGENT, ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE)
+_BY_RECORDED = {row.recorded: row for row in ROWS}
+
+
+def explained(recorded: str) -> str:
+    """Return a sentence about a line of the table as an event has it; "" for a memory without a line."""
+    if not recorded:
+        return ""
+    row = _BY_RECORDED.get(recorded)
+    if row is None:
+        return f"admitted by {recorded}"
+    effect = "active at once" if row.status == ACTIVE else "waits for review"
+    bound = f", with a confidence of at most {rules.shown(row.most):g}" if row.most is not None else ""
+    return f"{effect}{bound}: {row.about} ({recorded})"
+
+
+def about(recorded: str) -> str:
+    """Return the subject of a line of the table in words; the recorded name for a line of another version."""
+    row = _BY_RECORDED.get(recorded)
+    return row.about if row is not None else recorded
+
+
+def of_channel(channel: str) -> AdmissionRow:
+    """Return the line for a memory that was given as a whole, and not by a person."""
+    return AGENT if channel == "agent" else OUTSIDE
+
+
+def of_finding(line: ConversationLine, start: int, end: int, *, of_himself: bool, is_order: bool) -> AdmissionRow:
+    """Return the line for a rule's finding in these characters of a line."""
+    if line.role != _USER:
+        return ASSISTANT
+    if line.channel != _USER:
+        return OUTSIDE
+    if any(first < end and start < last for first, last in foreign(line.text)):
+        return PASTED
+    return ORDER if is_order else OWN_WORDS if of_himself else LABELLED
+
+
+def of_proposal(
+    content: str, cited: Iterable[ConversationLine], lines: Iterable[ConversationLine], *, claimed: bool, corrects: bool
+) -> AdmissionRow:
+    """Return the line for a model's finding, which cites some of the ``lines`` that the model was shown.
+
+    A model names messages and no characters. So the content is in doubt if it has a word that stands in a pasted part of any of
+    the user's lines, and not in the user's own words in the cited lines.
+    """
+    if claimed:
+        return ASSISTANT
+    by_user = [line for line in cited if line.role == _USER]
+    if any(line.channel != _USER for line in cited):
+        return OUTSIDE
+    own, pasted, whole = set[str](), set[str](), True
+    for line in lines:
+        if line.role != _USER:
+            continue
+        kept, taken = _divided(line)
+        pasted |= taken
+        if line in by_user:
+            own |= kept
+            whole = whole and not taken
+    about = set(words(content)) - STOP_WORDS - _OF_NOBODY
+    if about & (pasted - own) or (not whole and not about & own):
+        return PASTED
+    return CORRECTION if corrects else OWN_WORDS
+
+
+def _divided(line: ConversationLine) -> tuple[set[str], set[str]]:
+    """Return the words of a line that are the user's own, and the words of its parts in doubt."""
+    own, pasted, at = list[str](), list[str](), 0
+    for start, end in marked(line.text):
+        own.append(line.text[at:start])
+        pasted.append(line.text[start:end])
+        at = end
+    own.append(line.text[at:])
+    return set(words("\n".join(own))), set(words("\n".join(pasted)))

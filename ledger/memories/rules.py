@@ -1,0 +1,591 @@
+"""A memory: captured as a candidate or active, then promoted, reinforced, revised, superseded, hidden and restored.
+
+none ──► candidate ──promote──► active ──supersede──► superseded
+             │  │                 │ └───invalidate──► invalid
+             │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
+
+An erasure ends every status: a memory without content is erased, and no command is accepted for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ledger.domain import confidence as rules
+from ledger.domain import metadata as pairs_of
+from ledger.domain import secrecy
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import normalise
+from ledger.english.entities import name_form
+from ledger.erasure.rules import BLACK
+from ledger.events import (
+    AnyEvent,
+    ConfidenceAdjusted,
+    DuplicateAbsorbed,
+    EventData,
+    MemoryCaptured,
+    MemoryInvalidated,
+    MemoryPromoted,
+    MemoryQuarantined,
+    MemoryReinforced,
+    MemoryRejected,
+    MemoryReleased,
+    MemoryRestored,
+    MemoryRetagged,
+    MemoryRetracted,
+    MemoryRevised,
+    MemorySuperseded,
+    Origin,
+    RelationAdded,
+    RelationRemoved,
+    ValidityChanged,
+)
+from ledger.log.event_base import NOTHING
+
+KINDS = (
+    *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # as in ATOCore
+    *("user_profile", "fact", "env"),  # as in rubino, which also has preference and project
+)
+SYNONYMS = {  # older names of rubino for some of its kinds
+    "project_context": "project",
+    **dict.fromkeys(("technical_decision", "task_state", "tool_result"), "fact"),
+}
+ERASED = "erased"
+STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
+HIDDEN = ("superseded", "invalid", "retracted")
+CONTENT_BYTES = 256 * 1024
+EDGES = 64  # of one memory
+NAME_CHARS = 256  # of each name that an edge joins, and of its relation
+CO_OCCURS = "co_occurs"  # the relation that the graph derives for names in the same memory; nobody states it
+
+
+class Edge(Struct, frozen=True):
+    """A relation that a memory states between two names, in the memory's own words.
+
+    The edge holds while its memory does; with ``valid_from`` or ``valid_to`` only between these times. ``position`` is that of
+    the event that states the relation.
+    """
+
+    source: str
+    relation: str
+    target: str
+    valid_from: str | None
+    valid_to: str | None
+    position: int
+
+    @property
+    def form(self) -> tuple[str, str, str]:
+        """Return the key by which two edges are the same."""
+        return name_form(self.source), self.relation, name_form(self.target)
+
+
+class MemoryState(Struct, frozen=True, gc=False):
+    """The state that folds out of one memory's events; the fields are the columns of its row, in order."""
+
+    row: int  # the position of the first event of the stream
+    id: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    kind: str
+    status: str
+    content: str | None
+    confidence: int
+    reference_count: int
+    last_referenced_at: str | None
+    entities: tuple[str, ...]
+    tags: tuple[str, ...]
+    metadata: str | None
+    sources: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    valid_from: str
+    valid_to: str | None
+    supersedes: str | None
+    superseded_by: str | None
+    quarantined: bool
+    before: str | None  # the status that restore goes back to
+    until_before: str | None  # the end of validity before a supersession cut it
+    underlying: str | None  # the status that the memory would have if its content had not been erased
+    origin: Origin | None
+    admission: str  # the line of the admission table that gave the status; "" where a person gave it
+    recorded_at: str
+    active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
+    stated_at: str | None  # when the memory was last stated again after its capture
+    decided_at: int  # the position of the last event other than a match by a response
+    version: int
+    position: int
+
+
+def since(memory: MemoryState) -> tuple[str, int]:
+    """Return the sort key by which the newer of two memories is greater: since when it is said to hold, then its row."""
+    return max(memory.valid_from, memory.stated_at or ""), memory.row
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+class Promote(Struct, frozen=True):
+    note: str = ""
+
+
+class RejectMemory(Struct, frozen=True):
+    reason: str = ""
+    rule: str = ""
+
+
+class Reinforce(Struct, frozen=True):
+    delta: int = rules.REINFORCEMENT_DELTA
+    interaction: str | None = None
+    matcher: str | None = None
+    fraction: int | None = None
+    echo: bool = False
+    rule: str = "linear/1"
+
+
+class Adjust(Struct, frozen=True):
+    confidence: int
+    reason: str = ""
+
+
+class ReviseMemory(Struct, frozen=True):
+    content: str
+    reason: str = ""
+
+
+class Retag(Struct, frozen=True):
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+class DescribeMemory(Struct, frozen=True):
+    metadata: pairs_of.Pairs
+    unset: tuple[str, ...] = ()
+
+
+class SetValidity(Struct, frozen=True):
+    valid_from: str | None
+    valid_to: str | None
+    reason: str = ""
+
+
+class Supersede(Struct, frozen=True):
+    by: str | None
+    valid_to: str
+    reason: str = ""
+    rule: str | None = None
+
+
+class Invalidate(Struct, frozen=True):
+    reason: str = ""
+
+
+class Retract(Struct, frozen=True):
+    reason: str = ""
+
+
+class RestoreMemory(Struct, frozen=True):
+    reason: str = ""
+
+
+class QuarantineMemory(Struct, frozen=True):
+    reason: str = ""
+    finding: str = ""
+    scanner: str = ""
+
+
+class Release(Struct, frozen=True):
+    reason: str = ""
+    scanner: str = ""
+
+
+class Relate(Struct, frozen=True):
+    source: str
+    relation: str
+    target: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+
+class Unrelate(Struct, frozen=True):
+    source: str
+    relation: str
+    target: str
+    reason: str = ""
+    by: str | None = None
+
+
+Command = (
+    Promote | RejectMemory | Reinforce | Adjust | ReviseMemory | Retag | DescribeMemory | SetValidity | Supersede
+    | Invalidate | Retract | RestoreMemory | QuarantineMemory | Release | Relate | Unrelate
+)  # fmt: skip
+
+# --- decide: every rule ----------------------------------------------------------------------------------------------
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "candidate": (
+        *("promote", "reject", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
+        *("retract", "quarantine", "release", "relate", "unrelate"),
+    ),
+    "active": (
+        *("reinforce", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
+        *("supersede", "invalidate", "retract", "quarantine", "release", "relate", "unrelate"),
+    ),
+    "superseded": ("restore",),
+    "invalid": ("restore",),
+    "retracted": ("restore",),
+    ERASED: (),
+}
+
+
+def decide(command: Command, memory: MemoryState) -> list[EventData]:
+    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The status does not allow the command, or the command breaks a rule.
+    """
+    match command, memory.status:
+        case Promote(note), "candidate":
+            return [MemoryPromoted(note)]
+        case RejectMemory(reason, rule), "candidate":
+            return [MemoryRejected(reason, rule)]
+        case Reinforce(), "active":
+            return [_reinforcement(command, memory)]
+        case Adjust(confidence, reason), "candidate" | "active":
+            return [] if confidence == memory.confidence else [ConfidenceAdjusted("set/1", confidence, reason)]
+        case ReviseMemory(content, reason), "candidate" | "active":
+            return [] if content == memory.content else [MemoryRevised(content, reason)]
+        case Retag(), "candidate" | "active":
+            return _retagging(command, memory)
+        case DescribeMemory(), "candidate" | "active":
+            return _description(command, memory)
+        case SetValidity(), "candidate" | "active":
+            return _validity(command, memory)
+        case Supersede(by, valid_to, reason, rule), "active":
+            return [MemorySuperseded(by, valid_to, reason, rule)]
+        case Invalidate(reason), "active":
+            return [MemoryInvalidated(reason)]
+        case Retract(reason), "candidate" | "active":
+            return [MemoryRetracted(reason)]
+        case RestoreMemory(reason), "superseded" | "invalid" | "retracted":
+            return [MemoryRestored(reason)]
+        case QuarantineMemory(reason, finding, scanner), "candidate" | "active":
+            return [] if memory.quarantined else [MemoryQuarantined(reason, finding, scanner)]
+        case Release(reason, scanner), "candidate" | "active":
+            return [MemoryReleased(reason, scanner)] if memory.quarantined else []
+        case Relate() as relate, "candidate" | "active":
+            return relation_stated(relate, memory.edges)
+        case Unrelate() as unrelate, "candidate" | "active":
+            return _unrelation(unrelate, memory)
+        case (Promote(), "active") | (RejectMemory() | Invalidate(), "invalid") | (Retract(), "retracted"):
+            return []
+        case RestoreMemory(), "candidate" | "active":
+            return []
+        case _:
+            raise refusal(command, memory)
+
+
+def refusal(command: Struct, memory: MemoryState) -> RejectedError:
+    """Return the error for a command that the memory's status does not allow."""
+    allowed = ", ".join(ALLOWED[memory.status]) or "nothing any more"
+    message = f"cannot {_verb(command)} {memory.id}: it is {memory.status}, which allows: {allowed}"
+    return RejectedError(message, rule="transition", subject=memory.id)
+
+
+def _verb(command: Struct) -> str:
+    """Return the name of the public call that gives such a command."""
+    calls = {
+        Adjust: "set_confidence",
+        Retag: "tag",
+        DescribeMemory: "set_metadata",
+        SetValidity: "set_validity",
+    }
+    return calls.get(type(command), type(command).__name__.lower())
+
+
+def _reinforcement(command: Reinforce, memory: MemoryState) -> EventData:
+    if command.delta < 0:
+        raise RejectedError(
+            f"a reinforcement of {rules.shown(command.delta):g} would lower the confidence; amounts from 0 are allowed, "
+            "and memories.set_confidence() lowers it"
+        )
+    rules.reinforced(command.rule, memory.confidence, command.delta)  # raises for an unknown rule
+    return MemoryReinforced(
+        rule=command.rule,
+        delta=command.delta,
+        interaction=command.interaction,
+        matcher=command.matcher,
+        fraction=command.fraction,
+        echo=command.echo,
+    )
+
+
+def _retagging(command: Retag, memory: MemoryState) -> list[EventData]:
+    added = tuple(tag for tag in command.add if tag not in memory.tags)
+    removed = tuple(tag for tag in command.remove if tag in memory.tags and tag not in command.add)
+    return [MemoryRetagged(added, removed)] if added or removed else []
+
+
+def _description(command: DescribeMemory, memory: MemoryState) -> list[EventData]:
+    """Return the change of metadata; a key that is both set and unset is unset."""
+    known = pairs_of.of_row(memory.metadata)
+    unset = tuple(key for key in command.unset if key in known)
+    pairs = {key: value for key, value in command.metadata.items() if key not in command.unset}
+    after = {key: value for key, value in (known | pairs).items() if key not in unset}
+    pairs_of.check_size("metadata", after, known)
+    new = {key: value for key, value in pairs.items() if key not in known or not pairs_of.is_same(known[key], value)}
+    return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
+
+
+def _validity(command: SetValidity, memory: MemoryState) -> list[EventData]:
+    start, end = command.valid_from or memory.valid_from, command.valid_to
+    if end is not None and end <= start:
+        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty", rule="validity")
+    unchanged = (start, end) == (memory.valid_from, memory.valid_to)
+    return [] if unchanged else [ValidityChanged(command.valid_from, end, command.reason)]
+
+
+def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[EventData]:
+    """Return the events that add an edge to a memory's edges; an edge that the memory already states keeps its wording."""
+    edge = checked(command)
+    known = next((other_edge for other_edge in edges if other_edge.form == edge.form), None)
+    if known is not None and (known.valid_from, known.valid_to) == (edge.valid_from, edge.valid_to):
+        return []
+    if known is None and len(edges) >= EDGES:
+        raise RejectedError(
+            f"a memory has at most {EDGES} relations, and this memory has {len(edges)}; state the rest on another memory",
+            rule="size",
+            limit=EDGES,
+            current=len(edges),
+            requested=1,
+        )
+    stated = known or edge
+    return [RelationAdded(stated.source, stated.relation, stated.target, edge.valid_from, edge.valid_to)]
+
+
+def checked(command: Relate | Unrelate) -> Edge:
+    """Return the relation as an edge: names without surrounding white space, the relation in lower case.
+
+    Raises:
+        RejectedError: A name is empty or too long, both names are the same, or the validity is empty.
+    """
+    source, target = command.source.strip(), command.target.strip()
+    relation = relation_form(command.relation)
+    for part, name in (("source", source), ("relation", relation), ("target", target)):
+        if not name_form(name):
+            raise RejectedError(
+                f"the {part} of a relation needs a letter or digit, and {name!r:.40} has none", rule="relation"
+            )
+        if len(name) > NAME_CHARS:
+            raise RejectedError(
+                f"the {part} of a relation has {len(name):,} characters; at most {NAME_CHARS} are allowed",
+                rule="size",
+                limit=NAME_CHARS,
+                requested=len(name),
+            )
+    if name_form(source) == name_form(target):
+        raise RejectedError(
+            f"a relation joins two different names, and {source!r:.40} and {target!r:.40} are the same name",
+            rule="relation",
+        )
+    if relation == CO_OCCURS:
+        raise RejectedError(
+            f"the relation {CO_OCCURS!r} is derived from the names in a memory and cannot be stated; give another relation",
+            rule="relation",
+        )
+    start, end = (command.valid_from, command.valid_to) if isinstance(command, Relate) else (None, None)
+    if start is not None and end is not None and end <= start:
+        raise RejectedError(
+            f"a relation's validity must end after it begins: {start} to {end} is empty", rule="validity"
+        )
+    return Edge(source, relation, target, start, end, 0)
+
+
+def relation_form(relation: str) -> str:
+    form = normalise(relation)
+    # A relation that holds a secret keeps its case, for the guards know some secrets only by their case.
+    return form if form == relation or secrecy.redacted(relation) == relation else relation
+
+
+def _unrelation(command: Unrelate, memory: MemoryState) -> list[EventData]:
+    form = checked(command).form
+    matches = (edge for edge in memory.edges if edge.form == form)
+    return [
+        RelationRemoved(edge.source, edge.relation, edge.target, command.by, command.reason, edge.position)
+        for edge in matches
+    ]
+
+
+# --- evolve: only assignments ----------------------------------------------------------------------------------------
+
+MemoryEvent = (
+    MemoryCaptured | DuplicateAbsorbed | MemoryPromoted | MemoryRejected | MemoryReinforced | ConfidenceAdjusted
+    | MemoryRevised | MemoryRetagged | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
+    | MemoryRestored | MemoryQuarantined | MemoryReleased | RelationAdded | RelationRemoved
+)  # fmt: skip
+
+
+def evolve(memory: MemoryState | None, event: AnyEvent) -> MemoryState | None:
+    """Return the memory after an event in effect; None while no capture is in effect."""
+    data: MemoryEvent = event.data
+    if memory is None:
+        return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
+    if memory.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
+        memory = replace(memory, status=memory.underlying or "active", underlying=None)
+    matched = isinstance(data, MemoryReinforced) and data.matcher is not None
+    place = {"version": event.version, "position": event.position}
+    place |= {} if matched else {"decided_at": event.position}
+    return _gone(replace(memory, **place, **_changes(memory, event, data)))
+
+
+def _gone(memory: MemoryState) -> MemoryState:
+    """Return the memory with the status "erased" if its content was erased."""
+    return memory if memory.content is not None else replace(memory, status=ERASED, underlying=memory.status)
+
+
+def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> MemoryState:
+    envelope = event.envelope
+    metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
+    return MemoryState(  # by place, for msgspec's lookup of so many keywords takes longer than the rest of this function
+        event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
+        data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
+        metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
+        data.supersedes, None, False, None, None, None, data.origin, data.admission,
+        envelope.recorded_at, envelope.recorded_at, None,
+        event.position, event.version, event.position,
+    )  # fmt: skip
+
+
+def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
+    return {
+        "confidence": rules.reinforced(data.rule, memory.confidence, data.delta),
+        "reference_count": memory.reference_count + 1,
+        "last_referenced_at": event.envelope.recorded_at,
+    }
+
+
+def _hidden(memory: MemoryState, status: str) -> dict[str, object]:
+    return {"status": status, "before": memory.status}
+
+
+def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
+    now = event.envelope.recorded_at
+    match data:
+        case MemoryReinforced():
+            return _reinforced(memory, event, data)
+        case MemoryPromoted():
+            return {
+                "status": "active",
+                "active_at": now,
+                "admission": "",
+            }  # a person promoted, or an agent for a person
+        case MemoryRejected() | MemoryInvalidated():
+            return _hidden(memory, "invalid")
+        case MemoryRetracted():
+            return _hidden(memory, "retracted")
+        case MemorySuperseded(by, valid_to):
+            end = _earlier(memory.valid_to, max(valid_to, memory.valid_from))
+            until = {"until_before": memory.valid_to, "valid_to": end}
+            return _hidden(memory, "superseded") | until | {"superseded_by": by}
+        case MemoryRestored():
+            back = memory.before or memory.status
+            return {"status": back, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
+        case ConfidenceAdjusted(_, confidence):
+            return {"confidence": confidence, "active_at": now}
+        case MemoryRevised(content):
+            return {"content": content, "active_at": now}
+        case MemoryRetagged(added, removed, metadata, unset):
+            tags = dict.fromkeys(
+                (*memory.tags, *(added or ()))
+            )  # after an undo the memory may already have an added tag
+            kept = tuple(tag for tag in tags if tag not in (removed or ()))
+            return {"tags": kept, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
+        case ValidityChanged(valid_from, valid_to):
+            return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
+        case RelationAdded():
+            return {"edges": _with(memory.edges, event, data)}
+        case RelationRemoved():
+            return {"edges": tuple(edge for edge in memory.edges if not _is_meant(edge, data))}
+        case MemoryQuarantined():
+            return {"quarantined": True}
+        case MemoryReleased():
+            return {"quarantined": False}
+        case DuplicateAbsorbed():
+            return {"stated_at": now}
+        case MemoryCaptured():
+            return {}
+        case _:
+            assert_never(data)
+
+
+def _with(edges: tuple[Edge, ...], event: AnyEvent, data: RelationAdded) -> tuple[Edge, ...]:
+    """Return the edges with a new edge in place of an edge with the same words.
+
+    An edge that lost a name to an erasure joins nothing and is left out.
+    """
+    if data.subject is None or data.relation is None or data.object is None:
+        return edges
+    edge = Edge(data.subject, data.relation, data.object, data.valid_from, data.valid_to, event.position)
+    return (*(old for old in edges if _words_of(old) != _words_of(edge)), edge)
+
+
+def _is_meant(edge: Edge, data: RelationRemoved) -> bool:
+    """Return True if a removal means this edge.
+
+    Words are compared exactly, so that a later change of ``name_form`` does not change a fold. Where an erasure removed some
+    words, the others decide, for a retracted edge must not come back when a name is erased. A removal that lost its own words
+    means the edge at the position it names, and no other edge that still has all its words.
+    """
+    words = (data.subject, data.relation, data.object)
+    if data.added and _lost(words) and not _lost(_words_of(edge)):
+        return edge.position == data.added
+    pairs = zip(_words_of(edge), words, strict=True)
+    return all(word is None or BLACK in word or BLACK in name or word == name for name, word in pairs)
+
+
+def _lost(words: Iterable[str | None]) -> bool:
+    return any(word is None or BLACK in word for word in words)
+
+
+def _words_of(edge: Edge) -> tuple[str, str, str]:
+    return edge.source, edge.relation, edge.target
+
+
+def _earlier(known: str | None, end: str) -> str:
+    return end if known is None else min(known, end)
+
+
+def _reopened(memory: MemoryState) -> dict[str, object]:
+    return {"valid_to": memory.until_before, "until_before": None} if memory.status == "superseded" else {}
+
+
+def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
+    """Return the same attempt as an event on the memory that already says it."""
+    return DuplicateAbsorbed(**asdict(attempt))
+
+
+# --- events that are no longer possible after others became void ------------------------------------------------------
+
+_NEEDS: dict[type[EventData], tuple[str, ...]] = {
+    MemoryPromoted: ("candidate",),
+    MemoryRejected: ("candidate",),
+    MemoryReinforced: ("active",),
+    MemorySuperseded: ("active",),
+    MemoryInvalidated: ("active",),
+    MemoryRetracted: ("candidate", "active"),
+    MemoryRestored: HIDDEN,
+    MemoryRevised: ("candidate", "active"),
+    RelationAdded: ("candidate", "active"),
+}
+
+
+def admits(memory: MemoryState | None, data: EventData) -> bool:
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
+    if memory is None:
+        return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
+    if isinstance(data, ValidityChanged) and data.valid_to is not None:
+        return (data.valid_from or memory.valid_from) < data.valid_to
+    return (memory.underlying or memory.status) in _NEEDS.get(type(data), STATUSES)

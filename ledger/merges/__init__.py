@@ -1,1 +1,0 @@
-"""Merges of memories that say nearly the same, and the shared parts of merges and conflicts."""

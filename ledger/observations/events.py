@@ -1,0 +1,111 @@
+"""The events of an observation."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from ledger.log.event_base import Code, EventData, Id, Ref, Text, Time, Traits, Use
+
+
+class EvidenceSource(Struct, frozen=True):
+    """A source that supports an observation, and when the source was true in the world."""
+
+    source: Annotated[Id, Ref("cites", needs="any")]
+    at: Time
+
+
+class ObservationFormed(EventData, frozen=True):
+    """A text that states what several sources have in common.
+
+    ``written_from`` are the sources of the wording: without any of them the wording is stale. ``rule`` is the rule of the
+    confidence ("proof/1": from the number of live sources, "given/1": as given). ``consolidator`` formed the observation.
+    ``tags`` bound it: its sources have them all.
+    """
+
+    traits = Traits(
+        "reversible",
+        begins="observation",
+        falls_with_cause=False,
+        quarantined_as="observation",
+    )
+
+    content: Annotated[Text | None, Use("belief")]
+    confidence: int
+    rule: Code
+    consolidator: Code
+    evidence: tuple[EvidenceSource, ...]
+    written_from: Annotated[tuple[Id, ...], Ref("cites")] = ()
+    tags: tuple[Text, ...] | None = ()
+    reason: Text | None = ""
+
+
+class ObservationRevised(EventData, frozen=True):
+    """Another wording; ``why`` is "redundant" (better said), "state_change", "resolve" or "curated".
+
+    Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
+    """
+
+    traits = Traits("reversible", quarantined_as="observation")
+
+    content: Annotated[Text | None, Use("belief")]
+    why: Code
+    consolidator: Code
+    confidence: int | None = None
+    rule: Code | None = None
+    written_from: Annotated[tuple[Id, ...], Ref("cites")] = ()
+    reason: Text | None = ""
+
+
+class EvidenceAdded(EventData, frozen=True):
+    """More sources of an observation."""
+
+    traits = Traits("reversible", falls_with_cause=False)
+
+    evidence: tuple[EvidenceSource, ...]
+    consolidator: Code
+
+
+class EvidenceWithdrawn(EventData, frozen=True):
+    """Sources that no longer support the observation; ``why`` is "asked" or "contradicted"."""
+
+    traits = Traits("reversible")
+
+    sources: Annotated[tuple[Id, ...], Ref("about")]
+    why: Code
+    reason: Text | None = ""
+
+
+class ObservationMarkedStale(EventData, frozen=True):
+    """A wording that no longer matches its sources; the observation is not recalled until it is refreshed or revised."""
+
+    traits = Traits("reversible")
+
+    why: Code
+    reason: Text | None = ""
+
+
+class ObservationRefreshed(EventData, frozen=True):
+    """A stale wording that was found to match the present sources."""
+
+    traits = Traits("reversible")
+
+    why: Code
+    consolidator: Code
+
+
+class ObservationRetracted(EventData, frozen=True):
+    """The end of an observation; ``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
+
+    traits = Traits("reversible")
+
+    why: Code
+    by: Annotated[Id | None, Ref("rests_on")] = None
+    reason: Text | None = ""
+
+
+class ObservationRestored(EventData, frozen=True):
+    """A retracted observation is active again."""
+
+    traits = Traits("reversible")
+
+    reason: Text | None = ""

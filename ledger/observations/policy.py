@@ -1,0 +1,426 @@
+"""Consolidation by rules: sources that say nearly the same form observations, or support existing ones.
+
+Steps are planned on a snapshot, outside of the lock, page after page; under the lock a page only checks its own findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ledger.core.work import Work
+from ledger.domain import confidence as rules
+from ledger.english.near import rarest_first
+from ledger.events import EvidenceSource, ObservationFormed
+from ledger.observations import rules as domain
+from ledger.observations.evidence import BY_HAND, duplicate
+from ledger.observations.grouping import GROUPING, Compared, Groups, central, likeness, read, wording
+from ledger.observations.rules import ObservationState
+from projections.views import consolidations, observations
+from projections.views.consolidations import Scope, Sourced
+
+ACTOR = "policy:consolidation"
+RULE = "proof/1"
+# The reasons why a step was not taken:
+CHANGED = "changed"  # its subject changed since it was planned
+THREAT, SECRET = "threat", "secret"  # a scanner found something in the wording
+DUPLICATE = "duplicate"  # another observation of the scope has exactly these words
+
+COUNTED = ("formed", "revised", "retracted", "refreshed")
+USER = "user"  # the speaker of a prompt without a name
+
+
+class SourcePiece(Struct, frozen=True, eq=False):
+    """A text of a source: a memory's, or one sentence of an interaction.
+
+    ``position`` is that of the event with the text, ``at`` is when the text became true in the world, and ``order`` is the
+    piece's place among all pieces.
+    """
+
+    id: str
+    row: int
+    position: int
+    at: str
+    text: str
+    names: tuple[str, ...] = ()
+    speaker: str = ""
+    part: int = 0
+
+    @property
+    def order(self) -> int:
+        return (self.row << 8) + self.part
+
+    @property
+    def words(self) -> str:
+        """Return the text as an observation has it: of a transcript with the speaker's name."""
+        return wording(self.text if self.speaker in ("", USER) else f"{self.speaker}: {self.text}")
+
+
+class ConsolidationStep(Struct):
+    """A step of a plan: an observation to form (``seen`` is None), or commands on an existing one.
+
+    ``pieces`` are the sources that the step rests on, ``evidence`` those of them that it adds. ``counts`` is the name under which
+    a report counts the step.
+    """
+
+    counts: str
+    seen: ObservationState | None = None
+    pieces: tuple[SourcePiece, ...] = ()
+    evidence: tuple[SourcePiece, ...] = ()
+    commands: tuple[domain.Command, ...] = ()
+    group: Group | None = None
+    after: ConsolidationStep | None = None  # the step without which this step is not taken
+
+
+class Group:
+    """A group that further texts can join: an observation, or a source that stands alone so far."""
+
+    __slots__ = ("alone", "joined", "known", "order", "seen")
+
+    def __init__(
+        self, order: int, seen: ObservationState | None, alone: SourcePiece | None, known: Iterable[str]
+    ) -> None:
+        self.order, self.seen, self.alone = order, seen, alone
+        self.known = set(known)
+        self.joined: list[SourcePiece] = []
+
+    def take(self, piece: SourcePiece) -> bool:
+        """Add a piece; return False if its source already was in the group."""
+        if piece.id in self.known:
+            return False
+        self.known.add(piece.id)
+        self.joined.append(piece)
+        return True
+
+
+class ScopeMaterial(Struct):
+    """The texts of a scope that planning reads.
+
+    It holds the observations, every piece by its source, and the sources that are put aside.
+    """
+
+    observations: list[Sourced]
+    pieces: dict[str, list[SourcePiece]]
+    aside: set[str]
+
+
+class ConsolidationPlanner:
+    """The groups of one scope during the pass over its new sources."""
+
+    def __init__(self, material: ScopeMaterial, new: Sequence[SourcePiece]) -> None:
+        self._material, self._fresh = material, {id(piece) for piece in new}
+        self._statements: dict[int, Compared] = {}
+        pieces = [piece for of_source in material.pieces.values() for piece in of_source]
+        self._groups: Groups[Group] = Groups(rarest_first([self._read(piece).words for piece in pieces]))
+        self._cited: dict[str, list[Sourced]] = {}
+        for sourced in material.observations:
+            for proof in sourced.proofs:
+                if not proof.withdrawn:
+                    self._cited.setdefault(proof.source, []).append(sourced)
+        self._touched: list[Group] = []
+        self.stale = self._look_at_observations()
+        for piece in sorted(pieces, key=lambda piece: piece.order):
+            if id(piece) not in self._fresh and self._is_free(piece):
+                self._add_alone(piece)
+
+    def _read(self, piece: SourcePiece) -> Compared:
+        key = id(piece)
+        if key not in self._statements:
+            self._statements[key] = read(piece.text, piece.names, piece.speaker)
+        return self._statements[key]
+
+    def _is_free(self, piece: SourcePiece) -> bool:
+        """Return True if a piece is in no observation yet and may join one; of a turn, only this sentence counts."""
+        if piece.id in self._material.aside:
+            return False
+        known = self._cited.get(piece.id, ())
+        if piece.id.startswith("m_"):
+            return not known
+        return not any(likeness(self._read(piece), self._words_of(sourced)) for sourced in known)
+
+    def _add_alone(self, piece: SourcePiece) -> None:
+        group = Group(piece.order, None, piece, [piece.id])
+        self._groups.add(group, self._read(piece), piece.order)
+
+    # --- existing observations ---------------------------------------------------------------------------------------
+
+    def _look_at_observations(self) -> list[ConsolidationStep]:
+        """Add the observations whose wordings stand, and return the steps for the others."""
+        steps: list[ConsolidationStep] = []
+        waiting: list[Sourced] = []
+        for sourced in self._material.observations:
+            if sourced.stale or self._is_reworded(sourced):
+                waiting.append(sourced)
+            else:
+                self._add_observation(sourced.state, self._words_of(sourced), sourced)
+        for sourced in waiting:
+            steps += self._again(sourced)
+        return steps
+
+    def _is_reworded(self, sourced: Sourced) -> bool:
+        """Return True if every source of a wording by rules was revised, so that none has the observation's words any more."""
+        state = sourced.state
+        if state.consolidator != GROUPING:
+            return False
+        pieces = [piece for source in state.written_from for piece in self._material.pieces.get(source, ())]
+        return bool(pieces) and all(piece.words != state.text for piece in pieces)
+
+    def _words_of(self, sourced: Sourced) -> Compared:
+        """Return the whole text that a wording was taken from, or the wording itself if that text is not known."""
+        state = sourced.state
+        for source in state.written_from if state.consolidator == GROUPING else ():
+            for piece in self._material.pieces.get(source, ()):
+                if piece.words == state.text:
+                    return self._read(piece)
+        return read(state.text or "")
+
+    def _add_observation(self, state: ObservationState, compared: Compared, sourced: Sourced) -> None:
+        first = min((piece.order for piece in self._pieces_of(sourced)), default=state.row << 8)
+        group = Group(first, state, None, (proof.source for proof in sourced.proofs if not proof.withdrawn))
+        self._groups.add(group, compared, first)
+
+    def _pieces_of(self, sourced: Sourced) -> list[SourcePiece]:
+        """Return the texts of the observation's live sources that are like its wording, one for each source."""
+        matches: list[SourcePiece] = []
+        compared = read(sourced.state.text or "")
+        for proof in sourced.live:
+            pieces = self._material.pieces.get(proof.source, ())
+            if len(pieces) > 1:  # of a turn, only the sentence most like the wording counts
+                pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), compared))[:1]
+                pieces = [candidate for candidate in pieces if likeness(self._read(candidate), compared)]
+            matches += pieces
+        return matches
+
+    def _again(self, sourced: Sourced) -> list[ConsolidationStep]:
+        """Return the steps for an observation that needs a check; no steps if rules can do nothing."""
+        state = sourced.state
+        if state.consolidator == BY_HAND:
+            return []
+        if not [proof for proof in sourced.proofs if not proof.withdrawn]:
+            return [ConsolidationStep("retracted", state, commands=(domain.Retire("no_evidence"),))]
+        if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
+            self._add_observation(state, self._words_of(sourced), sourced)
+            return [ConsolidationStep("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
+        pieces = self._pieces_of(sourced)
+        old = read(state.text or "")
+        gone = [
+            fresh_piece
+            for fresh_piece in pieces
+            if id(fresh_piece) in self._fresh and not likeness(self._read(fresh_piece), old)
+        ]
+        for piece in gone:  # these sources were revised, and say something else now
+            self._forget(piece, sourced)
+        kept = [kept_piece for kept_piece in pieces if kept_piece not in gone]
+        if not kept:
+            return self._without(sourced, gone)
+        chosen = kept[central([self._read(kept_piece) for kept_piece in kept])]
+        nearest = self._groups.nearest(self._read(chosen))
+        if nearest is not None and nearest.seen is not None:
+            return self._merged(sourced, gone, nearest, nearest.seen)
+        self._add_observation(state, self._read(chosen), sourced)
+        return [ConsolidationStep("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
+
+    @staticmethod
+    def _without(sourced: Sourced, gone: Sequence[SourcePiece]) -> list[ConsolidationStep]:
+        """Return the steps for an observation none of whose sources has words for it any more."""
+        if not gone:
+            return []  # without a live source, it waits until a source comes back
+        left = {proof.source for proof in sourced.live} - {piece.id for piece in gone}
+        retire = () if left else (domain.Retire("no_evidence"),)
+        return [
+            ConsolidationStep("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))
+        ]
+
+    def _merged(
+        self, sourced: Sourced, gone: Sequence[SourcePiece], target: Group, into: ObservationState
+    ) -> list[ConsolidationStep]:
+        """Return the steps for two observations that came to say the same.
+
+        All sources move to the other observation, and this one points to it.
+        """
+        known = target.known | {piece.id for piece in gone}
+        added = tuple(EvidenceSource(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
+        target.known.update(evidence.source for evidence in added)
+        moved = ConsolidationStep("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
+        retracted = ConsolidationStep(
+            "retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved
+        )
+        return [moved, retracted] if moved is not None else [retracted]
+
+    def _forget(self, piece: SourcePiece, sourced: Sourced) -> None:
+        """Remove a piece from the evidence of an observation."""
+        left = [citing for citing in self._cited[piece.id] if citing is not sourced]
+        if left:
+            self._cited[piece.id] = left
+        else:
+            del self._cited[piece.id]
+
+    # --- new sources -------------------------------------------------------------------------------------------------
+
+    def page(self, new: Sequence[SourcePiece]) -> list[ConsolidationStep]:
+        """Return the steps for the next of the new sources."""
+        steps: list[ConsolidationStep] = []
+        for piece in new:
+            if piece.id in self._cited:
+                steps += self._look_at_cited(piece)
+            if self._is_free(piece):
+                self._place(piece)
+        touched, self._touched = self._touched, []
+        return steps + [self._step(group) for group in touched]
+
+    def _place(self, piece: SourcePiece) -> None:
+        group = self._groups.nearest(self._read(piece))
+        if group is None:
+            self._add_alone(piece)
+        elif piece.id not in group.known:
+            self._join(group, piece)
+
+    def _join(self, group: Group, piece: SourcePiece) -> None:
+        if group.take(piece) and group not in self._touched:
+            self._touched.append(group)
+
+    def _step(self, group: Group) -> ConsolidationStep:
+        joined, group.joined = tuple(group.joined), []
+        if group.seen is not None:
+            return ConsolidationStep("revised", group.seen, joined, joined, (_addition(joined),), group)
+        assert group.alone is not None
+        sources = (group.alone, *joined)
+        return ConsolidationStep("formed", None, sources, sources, (), group)
+
+    def _look_at_cited(self, piece: SourcePiece) -> list[ConsolidationStep]:
+        """Return the steps for a revised source, which is withdrawn from observations whose words it no longer says."""
+        steps: list[ConsolidationStep] = []
+        if not piece.id.startswith("m_"):
+            return steps  # a turn's text does not change
+        for sourced in list(self._cited[piece.id]):
+            if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
+                continue
+            others = [proof for proof in sourced.live if proof.source != piece.id]
+            commands: tuple[domain.Command, ...] = _withdrawn([piece])
+            if not others:
+                commands += (domain.Retire("no_evidence"),)
+            self._forget(piece, sourced)
+            steps.append(ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands))
+        return steps
+
+
+def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[domain.Command, ...]:
+    return (domain.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
+
+
+def _revision(piece: SourcePiece) -> domain.ReviseObservation:
+    return domain.ReviseObservation(piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,))
+
+
+def _addition(pieces: Sequence[SourcePiece]) -> domain.Add:
+    return domain.Add(
+        evidence_of(pieces), GROUPING, restores=True
+    )  # a piece was withdrawn only while it said otherwise
+
+
+def evidence_of(pieces: Iterable[SourcePiece]) -> tuple[EvidenceSource, ...]:
+    return tuple(EvidenceSource(source, at) for source, at in {piece.id: piece.at for piece in pieces}.items())
+
+
+# --- under the lock --------------------------------------------------------------------------------------------------
+
+
+def record(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> list[tuple[str, str]]:
+    """Take every step whose subject is as it was planned; return each outcome with the observation concerned."""
+    came: list[tuple[str, str]] = []
+    outcomes: dict[int, str] = {}
+    alive = _unchanged(work, [piece for step in steps for piece in step.pieces])
+    cited = _cited_by_rules(work, scope, steps)
+    for step in steps:
+        if step.after is not None and outcomes[id(step.after)] not in COUNTED:
+            outcome = (CHANGED, "")
+        elif step.seen is None:
+            outcome = _form(work, scope, step, alive, cited)
+        else:
+            outcome = (_change(work, step, step.seen, alive), step.seen.id)
+        outcomes[id(step)] = outcome[0]
+        came.append(outcome)
+    return came
+
+
+def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], cited: set[str]) -> tuple[str, str]:
+    pieces = [piece for piece in step.pieces if id(piece) in alive and piece.id not in cited]
+    if len({piece.id for piece in pieces}) < 2 or pieces[0] is not step.pieces[0]:
+        return CHANGED, ""
+    if why := unfit(work, pieces[0].words):
+        return why, ""
+    if duplicate(work, scope.project, scope.tags, pieces[0].words) is not None:
+        return DUPLICATE, ""
+    stream = work.new_id("o")
+    work.emit(
+        stream,
+        ObservationFormed(
+            content=pieces[0].words,
+            confidence=rules.OBSERVATION_CONFIDENCE,
+            rule=RULE,
+            consolidator=GROUPING,
+            evidence=evidence_of(pieces)[: domain.EVIDENCE],
+            written_from=(pieces[0].id,),
+            tags=scope.tags,
+        ),
+    )
+    return step.counts, stream
+
+
+def unfit(work: Work, text: str) -> str:
+    """Return the reason why the policy refuses a wording in which a scanner found something; "" if the wording is accepted."""
+    policy = work.policy()
+    if policy.threats == "refuse" and work.threat(text) is not None:
+        return THREAT
+    return SECRET if policy.secrets == "refuse" and work.secret_in(text) else ""
+
+
+def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: set[int]) -> str:
+    current: ObservationState | None = work.at_row(seen.row, "o")
+    if current is None or _as_it_reads(current) != _as_it_reads(seen):
+        return CHANGED
+    commands = step.commands
+    if step.evidence:
+        kept = [item for item in step.evidence if id(item) in alive]
+        commands = (_addition(kept),) if kept else ()
+    elif any(id(piece) not in alive for piece in step.pieces):
+        return CHANGED
+    for command in commands:
+        if not isinstance(command, domain.ReviseObservation):
+            continue
+        if why := unfit(work, command.text):
+            return why
+        if duplicate(work, seen.project, seen.tags, command.text, besides=seen.row):
+            return DUPLICATE
+    return step.counts if applied(work, current, commands) else CHANGED
+
+
+def applied(work: Work, current: ObservationState, commands: Iterable[domain.Command]) -> bool:
+    """Emit the events of these commands on an observation; return True if there were any."""
+    supports = observations.support_of(work.rows, current.row)
+    events = [event for command in commands for event in domain.decide(command, current, supports)]
+    for event in events:
+        work.emit(current.id, event, first=current.row)
+    return bool(events)
+
+
+def _as_it_reads(state: ObservationState) -> tuple[object, ...]:
+    return (state.text, state.status, state.written_from, state.stale, state.confidence, state.tags)
+
+
+def _unchanged(work: Work, pieces: Sequence[SourcePiece]) -> set[int]:
+    """Return the identities of the pieces that are live and have the text they had when they were read."""
+    live = observations.live(work.connection(), {piece.id for piece in pieces})
+    unchanged: set[int] = set()
+    for piece in pieces:
+        state = work.at_row(piece.row, "m") if piece.id.startswith("m_") else None
+        if piece.id in live and (state is None or state.content == piece.text):
+            unchanged.add(id(piece))
+    return unchanged
+
+
+def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> set[str]:
+    """Return the sources of observations to be formed from which another observation of the scope was formed meanwhile."""
+    source_ids = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
+    return consolidations.cited(work.connection(), scope, sorted(source_ids), GROUPING)

@@ -1,0 +1,1 @@
+"""Near duplicates and conflicts of memories, proposed to a person who decides."""

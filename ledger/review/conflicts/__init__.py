@@ -1,0 +1,1 @@
+"""Conflicts at the public surface."""

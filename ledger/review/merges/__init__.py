@@ -1,0 +1,1 @@
+"""Near duplicates at the public surface."""

@@ -1,0 +1,133 @@
+"""The queries on merges and conflicts; the present state of their memories is looked up at each read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from ledger.core.answer import answer_of
+from ledger.core.engine import Engine
+from ledger.core.log_reading import first_position
+from ledger.core.snapshot import NOWHERE, load, scope_of
+from ledger.domain.confidence import shown
+from ledger.memories.queries import memories_shown
+from ledger.memories.rules import since
+from ledger.review import answers as merge_answers
+from ledger.review import conflict_rules as conflict_domain
+from ledger.review import merge_policy as merging
+from ledger.review import merge_rules as domain
+from ledger.review.conflict_rules import ConflictState
+from ledger.review.merge_rules import MergeState
+from projections.core.rows import Connection
+from projections.views import conflicts, merges, projects
+
+S = TypeVar("S", ConflictState, MergeState)
+A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
+_AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
+
+
+def list_merges(
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+) -> list[merge_answers.Merge]:
+    """Return merges in one of these statuses, newest first; no statuses mean every status."""
+    stored = {domain.PROPOSED if status == domain.OBSOLETE else status for status in statuses} or domain.STATUSES
+
+    def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
+        return merges.listing(connection, user, sorted(stored), before, count)
+
+    return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
+
+
+def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
+    """Return a merge as it stands, or None."""
+    with engine.reading() as connection:
+        state = load(connection, id, "g", user)
+        return merge_answer(connection, state) if state is not None else None
+
+
+def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Merge:
+    members = [member for id in state.memories if (member := conflicts.member(connection, id)) is not None]
+    why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
+    content = state.content
+    if state.status == domain.PROPOSED and not content and members:
+        content = domain.best(members).content
+    elif state.memory is not None:
+        result = conflicts.member(connection, state.memory)
+        content = result.content if result is not None else None
+    return answer_of(
+        merge_answers.Merge,
+        state,
+        status=domain.OBSOLETE if why else state.status,
+        memories=tuple(memories_shown(connection, members)),
+        content=content,
+        similarity=shown(state.similarity),
+        project=_name(connection, state.project),
+        why=why,
+    )
+
+
+def list_conflicts(
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+) -> list[merge_answers.Conflict]:
+    """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
+
+    def read(connection: Connection, before: int | None, count: int) -> list[ConflictState]:
+        return conflicts.listing(connection, user, before, count)
+
+    return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
+
+
+def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
+    """Return a conflict as it stands, or None."""
+    with engine.reading() as connection:
+        state = load(connection, id, "k", user)
+        return conflict_answer(connection, state) if state is not None else None
+
+
+def conflict_answer(connection: Connection, state: ConflictState) -> merge_answers.Conflict:
+    status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
+    active = [member for member in members if member.status == "active" and not member.quarantined]
+    newest = max(active, key=since).id if status == conflict_domain.OPEN else None
+    return answer_of(
+        merge_answers.Conflict,
+        state,
+        status=status,
+        newest=newest,
+        attribute=state.slot,
+        memories=tuple(memories_shown(connection, members)),
+        values=dict(zip(state.members, state.values, strict=False)),
+        project=_name(connection, state.project),
+    )
+
+
+def _listed(
+    engine: Engine,
+    user: str,
+    statuses: Sequence[str],
+    project: str | None,
+    limit: int,
+    after: str | None,
+    read: Callable[[Connection, int | None, int], list[S]],
+    answer: Callable[[Connection, S], A],
+) -> list[A]:
+    """Return the subjects after an id that have one of these statuses now; ``read`` reads a lot of rows at a time."""
+    count, results = max(limit, _AT_A_TIME), list[A]()
+    with engine.reading() as connection:
+        about = scope_of(connection, user, project)
+        if about == [NOWHERE]:
+            return []
+        before = first_position(connection, after) if after is not None else None
+        while states := read(connection, before, count):
+            shown = (answer(connection, state) for state in states if about is None or state.project in about)
+            results += islice(
+                (answered for answered in shown if not statuses or answered.status in statuses), limit - len(results)
+            )
+            if len(results) == limit or len(states) < count:
+                break
+            before = states[-1].row
+        return results
+
+
+def _name(connection: Connection, project: str | None) -> str | None:
+    return projects.names(connection, {project}).get(project, project) if project is not None else None

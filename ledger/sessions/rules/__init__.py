@@ -1,0 +1,1 @@
+"""The pure rules of sessions: messages, windows, summaries, transcripts and search."""

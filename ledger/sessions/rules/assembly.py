@@ -1,0 +1,387 @@
+"""Assembly: the part of a session's window that fits a budget of tokens and that a model's provider accepts.
+
+The turn under way comes first: the newest user message whole, then its newest steps. A share of the budget is kept for
+summaries, which stand for older messages. The other messages follow, newest first, up to the first that does not fit. The
+window is read from its newest item backwards, and no further than the budget reaches, because a window can have 100,000
+items. Items that were not read are left out; the caller counts them from the window's totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import RejectedError
+from ledger.sessions.rules.window import WindowItem
+
+FRESH_TAIL = 32
+"""The number of newest items, messages and summaries alike, that are taken first and never compacted unless forced."""
+
+USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
+
+SHORTEST = 64
+"""The least size of a shortened tool result with its mark: tokens, or four times as many characters."""
+
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "budget": "the next older item does not fit; older ones were not looked at, as after a budget spent exactly",
+        "tail_trimmed": "the fresh tail alone is over the budget: its oldest items are left out",
+        "turn_over_budget": "the last user turn (or its user message and last step, if it is longer than the tail) is over the"
+        " budget with its tool results shortened",
+        "results_shortened": "the oldest tool results of the last user turn are shortened; the log has them whole",
+        "turn_trimmed": "the last user turn is longer than the tail and over the budget: its oldest steps are left out",
+        "summaries_evicted": "not all summaries fit the share that is kept for them and the room that the messages leave",
+        "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
+        "mid_turn": "the first message makes tool calls: its turn began in a summary, or with messages that did not fit",
+        "orphan_result": "a tool result has no call among the messages before it",
+        "unanswered_call": "a tool call before the end has no result: the call is left out, its message stays",
+    }
+)
+"""The codes in ``Fitted.reasons`` and ``Dropped.why``, each with its meaning."""
+
+
+class DroppedItem(Struct, frozen=True):
+    """An item that was read and not chosen, with the reason (a code of ``REASONS``)."""
+
+    item: WindowItem
+    why: str
+
+
+class Fitted(Struct, frozen=True):
+    """A window for a model, oldest item first, with the reasons why it is as it is.
+
+    ``calls`` and ``results`` of an item are those that a provider may be given: a call or result that was left out of a kept
+    message is not among them. ``shortened`` gives for the position of an item how many tokens the item may take, and the
+    ``tokens`` of the item are that number. ``tokens`` is the sum of the items' own tokens. ``looked_at`` counts the newest
+    messages that were read.
+    """
+
+    items: tuple[WindowItem, ...]
+    tokens: int
+    over_budget: bool = False
+    reasons: tuple[str, ...] = ()
+    dropped: tuple[DroppedItem, ...] = ()
+    shortened: Mapping[int, int] = MappingProxyType({})
+    summaries_evicted: int = 0
+    looked_at: int = 0
+
+
+class CurrentTurn(Struct, frozen=True):
+    """The turn under way, oldest message first.
+
+    ``messages`` are the user message that began the turn, if the window has it, and the steps that stay. ``least`` is the number
+    of tokens that the turn takes if all tool results are shortened except those of the last step; ``whole`` is the number without
+    shortening. ``left_out`` are the oldest steps that were read and do not stay. The turn is ``complete`` if all its steps were
+    read.
+    """
+
+    messages: tuple[WindowItem, ...]
+    least: int
+    whole: int
+    left_out: tuple[WindowItem, ...] = ()
+    complete: bool = True
+
+    @property
+    def looked_at(self) -> int:
+        """Return how many of the newest messages were read.
+
+        A request that was not reached among them was found apart and does not count.
+        """
+        return len(self.messages) + len(self.left_out) - (not self.complete)
+
+
+def fit(
+    newest_first: Iterable[WindowItem],
+    budget: int,
+    *,
+    request: WindowItem | None = None,
+    summaries: Sequence[WindowItem] = (),
+    kept: int = 0,
+    tail: int = FRESH_TAIL,
+    shortest: int = SHORTEST,
+) -> Fitted:
+    """Return as much of the window as the budget holds; more only if the last user turn cannot take less.
+
+    The turn that ``request`` began comes first. If the turn does not fit whole, its oldest tool results are shortened. If it
+    still does not fit and is longer than ``tail`` items, its oldest steps are left out. Older messages follow, newest first, up
+    to the first that does not fit. Then come the summaries, those that stand for most messages first.
+
+    Args:
+        newest_first: The items of the window; summaries among them are passed over.
+        budget: The most tokens (or characters, if the items are measured in characters).
+        request: The newest user message.
+        summaries: All summaries of the window.
+        kept: Tokens that messages leave free for the summaries.
+        tail: A turn of at most so many items keeps all its steps.
+        shortest: The least tokens of a shortened tool result.
+
+    Raises:
+        RejectedError: ``budget`` (rule "budget") or ``tail`` (rule "tail") is below 1.
+    """
+    for name, value in (("budget", budget), ("tail", tail)):
+        if value < 1:
+            raise RejectedError(
+                f"a {name} of {value:,} holds nothing; it is at least 1", rule=name, limit=1, requested=value
+            )
+    window = (item for item in newest_first if not item.is_summary)
+    share = min(kept, _tokens(summaries))
+    turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
+    messages, sizes = _shortened(turn, max(1, budget - share), shortest)
+    dropped = [DroppedItem(item, "turn_trimmed") for item in turn.left_out]
+    spent, whole = _tokens(messages), turn.complete and not turn.left_out
+    reasons = ["turn_over_budget"] if spent > budget else []
+    older, last = _older(window, budget - spent, share, tail - turn.looked_at) if whole else ([], None)
+    if last is not None:
+        reasons.append(last.why)
+        dropped.append(last)
+    stood, evicted = _best(summaries, budget - spent - _tokens(older))
+    chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
+    begun = _begun(chosen, [*evicted, *(drop.item for drop in dropped)])
+    dropped += [DroppedItem(item, "unsafe_start") for item in chosen[begun]]
+    unsafe = bool(chosen[begun])
+    del chosen[begun]
+    items, orphans = paired(chosen)
+    reasons += [
+        *(["results_shortened"] if sizes else []),
+        *(["turn_trimmed"] if not whole else []),
+        *(["summaries_evicted"] if evicted else []),
+        *(["unsafe_start"] if unsafe else []),
+        *(["mid_turn"] if _is_mid_turn(items) else []),
+        *(["orphan_result"] if orphans or _lost(chosen, items, "results") else []),
+        *(["unanswered_call"] if _lost(chosen, items, "calls") else []),
+    ]
+    total = _tokens(items)
+    return Fitted(
+        items=items,
+        tokens=total,
+        over_budget=total > budget,
+        reasons=tuple(reasons),
+        dropped=(*dropped, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
+        shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
+        summaries_evicted=len(evicted),
+        looked_at=turn.looked_at + len(older) + (last is not None),
+    )
+
+
+def _older(
+    window: Iterator[WindowItem], free: int, share: int, fresh: int
+) -> tuple[list[WindowItem], DroppedItem | None]:
+    """Return the items before the turn that fit, newest first, and the first item that does not fit.
+
+    An item among the ``fresh`` newest is dropped as "tail_trimmed", an older one as "budget".
+    """
+    older: list[WindowItem] = []
+    while (free > 0 or len(older) < fresh) and (item := next(window, None)) is not None:
+        if item.tokens > free - share:
+            return older, DroppedItem(item, "tail_trimmed" if len(older) < fresh else "budget")
+        free -= item.tokens
+        older.append(item)
+    return older, None
+
+
+def turn_of(
+    newest_first: Iterator[WindowItem],
+    request: WindowItem | None,
+    room: int,
+    *,
+    tail: int = FRESH_TAIL,
+    shortest: int = SHORTEST,
+) -> CurrentTurn:
+    """Return the turn under way, as much of it as has to stay or fits the room with its tool results shortened.
+
+    Without a user message the last message has to stay, with the call that it answers. A turn of more than ``tail`` items may
+    lose its oldest steps.
+
+    Args:
+        newest_first: The messages, newest first.
+        request: The user message that began the turn; None if the window has none.
+        room: Tokens that the turn may take.
+        tail: A turn of at most so many items loses no step.
+        shortest: The least tokens of a shortened tool result.
+    """
+    steps = list[WindowItem]()  # newest first
+    begun = least = 0  # items of the last step; tokens of the turn with shortened results
+    complete, request_tokens = request is None, request.tokens if request is not None else 0
+    for item in newest_first:
+        if request is not None and item.place == request.place:
+            complete = True
+            break
+        steps.append(item)
+        least += item.tokens if not begun else _floor(item, shortest)
+        if not begun and item.role == ASSISTANT:
+            begun = len(steps)
+        if request is None and (not item.results or len(steps) >= tail):
+            break
+        if len(steps) >= tail and begun and request_tokens + least > room:
+            break
+    begun = begun or min(len(steps), 1)
+    stay = len(steps)
+    if not complete or len(steps) + 1 > tail:
+        stay, spent = begun, request_tokens + _tokens(steps[:begun])
+        for count, item in enumerate(steps[begun:], begun + 1):
+            spent += _floor(item, shortest)
+            if spent > room:
+                break
+            if not item.results:
+                stay = count
+        else:
+            stay = len(steps)
+    messages = (*((request,) if request is not None else ()), *reversed(steps[:stay]))
+    return CurrentTurn(
+        messages=messages,
+        least=request_tokens + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
+        whole=_tokens(messages),
+        left_out=tuple(reversed(steps[stay:])),
+        complete=complete,
+    )
+
+
+def _shortened(turn: CurrentTurn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
+    """Return the messages of the turn, and the new sizes of the shortened ones by position.
+
+    The oldest tool results are shortened first, as far as the room requires.
+    """
+    over, sizes = turn.whole - room, dict[int, int]()
+    messages = list[WindowItem]()
+    for item in turn.messages:
+        less = min(over, item.tokens - _floor(item, shortest))
+        if less > 0:
+            sizes[item.position] = item.tokens - less
+            item, over = replace(item, tokens=item.tokens - less), over - less
+        messages.append(item)
+    return messages, sizes
+
+
+def _floor(item: WindowItem, shortest: int) -> int:
+    """Return the tokens of a message whose tool results are shortened as far as possible."""
+    return min(item.tokens, shortest * len(item.results)) if item.results else item.tokens
+
+
+def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem], list[WindowItem]]:
+    """Return the summaries that fit and the summaries that do not.
+
+    Summaries that stand for more messages are preferred, and of equal ones the newer.
+    """
+    fits, evicted = list[WindowItem](), list[WindowItem]()
+    for item in sorted(summaries, key=lambda item: (item.messages, item.place), reverse=True):
+        fits_still = item.tokens <= room
+        (fits if fits_still else evicted).append(item)
+        room -= item.tokens if fits_still else 0
+    return fits, evicted
+
+
+def _begun(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:
+    """Return the slice of messages that no provider accepts at the beginning.
+
+    The slice ends at a message that stands by itself. It is empty if the first message comes directly after the summary of the
+    messages before it, with no ``missing`` item between.
+    """
+    first = next((at for at, item in enumerate(chosen) if not item.is_summary), len(chosen))
+    gap = max((item.place for item in missing if first < len(chosen) and item.place < chosen[first].place), default=0)
+    if first and chosen[first - 1].place > gap:
+        return slice(first, first)
+    return slice(first, first + _safe_start(chosen[first:]))
+
+
+def _tokens(items: Iterable[WindowItem]) -> int:
+    return sum(item.tokens for item in items)
+
+
+def is_turn(item: WindowItem) -> bool:
+    """Return True if a turn of the user begins with this item: a user message that is more than tool results."""
+    return not item.is_summary and item.role == USER and not item.results
+
+
+def _safe_start(items: Sequence[WindowItem]) -> int:
+    """Return the index from which on a provider accepts the items.
+
+    That is a summary, or a message without tool calls and results. Directly after a summary calls are safe, because the summary
+    stands for the turn of the calls. If neither a summary nor a user message is left (within a turn that is longer than the
+    budget), any assistant message is accepted: to drop more of the turn would be worse.
+    """
+    within = not any(item.is_summary or is_turn(item) for item in items)
+    for at, item in enumerate(items):
+        plain = item.is_summary or is_turn(item) or not (item.role == TOOL or item.results or item.calls)
+        if plain or (within and item.role == ASSISTANT):
+            return at
+    return len(items)
+
+
+def _is_mid_turn(items: Iterable[WindowItem]) -> bool:
+    first = next((item for item in items if not item.is_summary), None)
+    return first is not None and bool(first.calls)
+
+
+def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str) -> bool:
+    """Return True if a message that stayed has fewer calls or results than before."""
+    had = {item.place: getattr(item, field) for item in before if not item.is_summary}
+    return any(getattr(item, field) != had[item.place] for item in after if not item.is_summary)
+
+
+# --- calls and their results -----------------------------------------------------------------------------------------
+
+
+def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
+    """Yield each tool result that answers a call before it.
+
+    A result is (index of the call's item, index of the result's item, id). It answers the nearest call of its id, because
+    providers count from ``call_0`` in every turn. A call has one answer.
+    """
+    callers: dict[str, int] = {}
+    for at, item in enumerate(items):
+        if item.role == ASSISTANT:
+            for name in item.calls:
+                callers[name] = at
+        elif item.results:
+            for name in item.results:
+                if (call := callers.pop(name, None)) is not None:
+                    yield call, at, name
+
+
+def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[DroppedItem, ...]]:
+    """Return the items with only the calls and results that belong together, and the tool messages that answer no call.
+
+    A call without an answer stays in the last message, or in the message after which only its own other results follow: its
+    result is still to come. The other contents of a message always stay. A second application changes nothing.
+    """
+    pairs = list(answers(items))
+    answering: dict[int, list[str]] = {}
+    answered: dict[int, set[str]] = {}
+    for call, at, name in pairs:
+        answered.setdefault(call, set()).add(name)
+        answering.setdefault(at, []).append(name)
+    waiting = _waiting(items, pairs)
+    kept, dropped = list[WindowItem](), list[DroppedItem]()
+    for at, item in enumerate(items):
+        if item.is_summary:
+            kept.append(item)
+        elif item.role == TOOL and at not in answering:
+            dropped.append(DroppedItem(item, "orphan_result"))
+        else:
+            whole = dict.fromkeys(item.calls if item.role == ASSISTANT else ())
+            calls = tuple(name for name in whole if at == waiting or name in answered.get(at, ()))
+            results = tuple(answering.get(at, ()))
+            same = (calls, results) == (item.calls, item.results)
+            kept.append(item if same else replace(item, calls=calls, results=results))
+    return tuple(kept), tuple(dropped)
+
+
+def _waiting(items: Sequence[WindowItem], pairs: Iterable[tuple[int, int, str]]) -> int:
+    """Return the index of the last message whose calls may still get results; -1 if there is none."""
+    callers: dict[int, set[int]] = {}
+    for call, at, _ in pairs:
+        callers.setdefault(at, set()).add(call)
+    last_callers: set[int] | None = None
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if item.is_summary or (item.role == TOOL and at not in callers):
+            continue
+        if item.role == ASSISTANT:
+            return at if last_callers is None or last_callers == {at} else -1
+        if item.role != TOOL or (last_callers is not None and callers[at] != last_callers):
+            return -1
+        last_callers = callers[at]
+    return -1

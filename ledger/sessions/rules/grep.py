@@ -1,0 +1,135 @@
+"""The pattern of a grep: an expression of FTS5 in which every term is quoted, or a text to look for literally.
+
+    coffee machine          both words, in any order, and their inflections ("machines")
+    "coffee machine"        the words next to each other
+    mach*                   words that begin so, and inflections of these
+    tea OR coffee           FTS5's operators, in capitals: NOT binds tighter than AND, and AND tighter than OR
+    (tea OR coffee) NOT cup
+    %achin%                 a text of any characters, inside of words too; case makes no difference
+
+Words are the words of the index: signs between words are no words, and each character of a script without spaces is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+from msgspec import Struct
+
+from ledger.domain.errors import RejectedError
+from ledger.english.question import indexed_words
+
+MAX_PATTERN_CHARS = 4_000
+MAX_TERMS = 64
+
+Stem = Callable[[str], str]  # ``projections.search.stems.stem``
+Span = tuple[int, int]
+
+_PIECE = re.compile(r'"((?:[^"]|"")*)"|([()])|([^\s"()]+)|(")')
+_MARKS = str.maketrans("“”„‟", '""""')
+_OPERATORS = ("AND", "OR", "NOT")
+_ENDINGS = ("s", "es", "ed", "ing", "er", "e", "y", "ation", "ness")  # of words that may have a shorter stem
+_ALLOWED = (
+    'it may have words, "a phrase", a beginning*, AND, OR, NOT between them, and parentheses; or it is %any text%'
+)
+
+
+class Term(Struct, frozen=True):
+    """A word, phrase or beginning of a word, as a query of FTS5.
+
+    ``anywhere`` is a query that finds at least one row of a text whose words lie in several rows.
+    """
+
+    asked: str
+    anywhere: str
+    words: str
+
+
+class GrepPattern(Struct, frozen=True):
+    """A pattern as an expression of FTS5 with its terms; or the ``infix`` to look for, without terms."""
+
+    expression: str = ""
+    terms: tuple[Term, ...] = ()
+    infix: str = ""
+
+    @property
+    def any_term(self) -> str:
+        """Return an expression that finds the places of all terms."""
+        return " OR ".join(dict.fromkeys(term.asked for term in self.terms))
+
+    @property
+    def any_row(self) -> str:
+        """Return an expression that finds at least one row of every matching text, if a text lies in several rows."""
+        return " OR ".join(dict.fromkeys(term.anywhere for term in self.terms))
+
+    def places(self, text: str) -> list[Span]:
+        """Return the places at which a text has the infix."""
+        return [match.span() for match in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
+
+
+def parse(pattern: object, stem: Stem) -> GrepPattern:
+    """Return the query of a pattern; FTS5 checks later whether the operators are in order.
+
+    Raises:
+        RejectedError: The pattern is no text, blank, too long, or has a term without a word.
+    """
+    if not isinstance(pattern, str):
+        raise RejectedError(f"a pattern is text (a str), not {type(pattern).__name__}")
+    if not pattern.strip():
+        refuse(pattern, "it is blank")
+    if len(pattern) > MAX_PATTERN_CHARS:
+        message = f"the pattern has {len(pattern):,} characters; at most {MAX_PATTERN_CHARS:,} are allowed"
+        raise RejectedError(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
+    text = pattern.strip()
+    if len(text) > 2 and text[0] == text[-1] == "%":
+        return GrepPattern(infix=text[1:-1])
+    tokens, terms = list[str](), list[Term]()
+    for piece in _PIECE.finditer(text.translate(_MARKS)):
+        phrase, bracket, bare, lone = piece.groups()
+        if lone:
+            refuse(pattern, "a double quotation mark is not closed")
+        token = bracket or (bare if bare in _OPERATORS else "")
+        if not token:
+            terms.append(_phrase(pattern, phrase) if phrase is not None else _bare(pattern, bare, stem))
+            token = terms[-1].asked
+        if tokens and tokens[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
+            tokens.append("AND")
+        if token == "NOT" and tokens[-1:] == ["AND"]:
+            tokens.pop()
+        tokens.append(token)
+    if len(terms) > MAX_TERMS:
+        message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
+        raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
+    return GrepPattern(" ".join(tokens), tuple(terms))
+
+
+def refuse(pattern: str, why: str) -> NoReturn:
+    """Raise the error for a pattern that cannot be read."""
+    raise RejectedError(f"the pattern {pattern!r:.60} cannot be read: {why}; {_ALLOWED}", rule="pattern")
+
+
+def _phrase(pattern: str, text: str) -> Term:
+    words = indexed_words(text)
+    if not words:
+        refuse(pattern, f"there is no word in {text!r:.40}, which %{text:.40}% would find")
+    return Term(_quoted(*words), _quoted(max(words, key=len)), " ".join(words))
+
+
+def _bare(pattern: str, text: str, stem: Stem) -> Term:
+    term = _phrase(pattern, text)
+    if not text.endswith("*"):
+        return term
+    if " " in term.words:
+        return Term(f"{term.asked}*", term.anywhere, term.words)
+    # The index holds stems: "run" for "running", which begins with "runn" all the same.
+    word = term.words
+    begins = f"{term.asked}*" if len(stem(word)) >= len(word) else term.asked
+    inflections = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))
+    expression = f"({' OR '.join((begins, *map(_quoted, inflections)))})"
+    return Term(expression, expression, word)
+
+
+def _quoted(*words: str) -> str:
+    return f'"{" ".join(words)}"'

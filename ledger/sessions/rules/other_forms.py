@@ -1,0 +1,57 @@
+"""Messages in forms other than chat: items of OpenAI's Responses API, old OpenAI functions, contents of Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from json import dumps
+
+from ledger.sessions.rules.provider_forms import Fields
+
+CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
+ITEMS = (CALL, RESULT, REASONING)  # of the Responses API, which have a type and no role
+
+
+def as_chat(message: Mapping[str, object]) -> Fields:
+    """Return a message in the form of a chat; a message that has this form is returned unchanged."""
+    fields: Fields = dict(message)
+    role = fields.get("role")
+    if role is None and message.get("type") in ITEMS:
+        return _item(fields)
+    if role == "function":
+        fields |= {"role": "tool", "tool_call_id": fields.get("name")}
+    if role == "model":
+        fields["role"] = "assistant"
+    if isinstance(parts := fields.get("parts"), list | tuple):
+        fields["parts"] = [_part(part) if isinstance(part, Mapping) and "type" not in part else part for part in parts]
+    return fields
+
+
+def _item(fields: Fields) -> Fields:
+    match fields.pop("type"), fields.pop("call_id", None):
+        case "function_call", id:
+            function = {name: fields.get(name) for name in ("name", "arguments")}
+            return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
+        case "function_call_output", id:
+            return {"role": "tool", "tool_call_id": id, "content": _text(fields.get("output"))}
+        case _:  # reasoning, which the provider encrypts but for a summary
+            return {"role": "assistant", "content": ""}
+
+
+def _part(part: Mapping[str, object]) -> Fields:
+    """Return a part of Gemini, whose type is the name of its field, as a part of ours.
+
+    Calls of Gemini have no id, so the name of the function stands for the id.
+    """
+    match Fields(part):
+        case {"text": str(text)}:
+            return {"type": "text", "text": text}
+        case {"functionCall": {"name": str(name), **more}}:
+            return {"type": "tool_use", "id": more.get("id") or name, "name": name, "arguments": more.get("args") or {}}
+        case {"functionResponse": {"name": str(name), **more}}:
+            return {"type": "tool_result", "id": more.get("id") or name, "text": _text(more.get("response"))}
+        case other:
+            return other
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)

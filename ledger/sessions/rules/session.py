@@ -1,0 +1,157 @@
+"""A session: the names that it goes by, and the amount of text in it.
+
+The state is written again with every message. So the window of a session is not part of the state: the projections keep the
+messages and the summaries.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.events import (
+    AbstractSet,
+    AnyEvent,
+    EventData,
+    ExtractionCursorMoved,
+    ExtractionFailed,
+    MessageAppended,
+    SessionAliasAdded,
+    SessionOpened,
+)
+
+# Many clients use this name for sessions of their own, so its history never goes over to another session.
+SHARED = "main"
+EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of these roles
+
+
+class SessionState(Struct, frozen=True):
+    """The state of a session; the fields are the columns of its row, in order.
+
+    ``messages`` and ``tokens`` count all messages that were ever appended and are in effect. ``moved_to`` is the session that
+    took the name of this session. ``extractable_at`` is the position of the last message that something can be extracted from.
+    ``cursor`` is the position of the last message that an extraction has read. ``failures`` counts the failed attempts to extract
+    further, one after the other, since the last new text.
+    """
+
+    row: int
+    id: str
+    user: str | None
+    name: str | None
+    project: str | None
+    aliases: tuple[str | None, ...]
+    moved_to: str | None
+    messages: int
+    tokens: int
+    summary_at: int | None
+    extractable_at: int
+    cursor: int
+    failures: int
+    recorded_at: str
+    updated_at: str
+    version: int
+    position: int
+
+    @property
+    def names(self) -> list[str]:
+        """Return every name of the session that was not erased."""
+        return [name for name in (self.name, *self.aliases) if name is not None]
+
+
+class AddSessionAlias(Struct, frozen=True):
+    """A command that gives a session another name; ``other`` is the session that has the name already, if any."""
+
+    alias: str
+    other: SessionState | None = None
+
+
+def add_alias(command: AddSessionAlias, session: SessionState) -> list[tuple[str, EventData]]:
+    """Return the events that give a session another name, each with the id of its stream.
+
+    If another session with a history has the name and this session has no history, then the names of this session go over to the
+    other session. A session that gives up a name gives up all its names: so no third session can take one of them, and an undo
+    finds them free.
+    """
+    owner, alias = command.other, command.alias
+    if owner is None:
+        return [(session.id, SessionAliasAdded(alias))]
+    if owner.id == session.id:
+        return []
+    if not owner.messages:
+        names = [name for name in (owner.name, *owner.aliases) if name is not None]
+        return [
+            (owner.id, SessionAliasAdded(alias, session.id)),
+            *((session.id, SessionAliasAdded(name)) for name in names),
+        ]
+    if session.messages:
+        raise ConflictError(
+            f"the name {alias!r:.60} stands for another session with a history, and this session has a history too;"
+            " replace() or clear() one of them first"
+        )
+    if alias == SHARED or alias.endswith(":" + SHARED):
+        raise RejectedError(
+            f"the name {alias!r:.60} is shared by many clients, so its history goes over to no other session",
+            rule="transition",
+        )
+    taken = [name for name in (session.name, *session.aliases) if name is not None]
+    gone: list[tuple[str, EventData]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
+    return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
+
+
+def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None:
+    data: object = event.data
+    envelope = event.envelope
+    if session is None:
+        return _opened(event, data) if isinstance(data, SessionOpened) else None
+    now = replace(session, version=event.version, position=event.position, updated_at=envelope.recorded_at)
+    match data:
+        case MessageAppended():
+            counted = replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
+            return replace(counted, extractable_at=event.position, failures=0) if has_content(data) else counted
+        case ExtractionCursorMoved():
+            return replace(now, cursor=data.to, failures=0)
+        case ExtractionFailed():
+            return replace(now, failures=now.failures + 1)
+        case AbstractSet():
+            return replace(now, summary_at=event.position)
+        case SessionAliasAdded(alias, to):
+            return replace(now, moved_to=to) if to is not None else replace(now, aliases=(*now.aliases, alias))
+        case _:
+            return now
+
+
+def has_content(data: MessageAppended) -> bool:
+    """Return True if a user or an assistant wrote a text in this message, even if the text was erased since.
+
+    The result of a tool is no such text.
+    """
+    return data.role in EXTRACTED_ROLES and (data.content != "" or data.interaction is not None)
+
+
+def _opened(event: AnyEvent, data: SessionOpened) -> SessionState:
+    envelope = event.envelope
+    return SessionState(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        name=data.name,
+        project=envelope.project,
+        aliases=(),
+        moved_to=None,
+        messages=0,
+        tokens=0,
+        summary_at=None,
+        extractable_at=0,
+        cursor=0,
+        failures=0,
+        recorded_at=envelope.recorded_at,
+        updated_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def admits(session: SessionState | None, data: EventData) -> bool:
+    """Return True if an event still makes sense when events before it are void."""
+    return session is not None or isinstance(data, SessionOpened)

@@ -1,0 +1,1 @@
+"""Undo, redo, distrust and trust: the least set of events that takes effect no longer, or again."""

@@ -1,0 +1,1 @@
+"""Keyed values: events of the log so far; no command records them yet."""

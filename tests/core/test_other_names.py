@@ -1,0 +1,118 @@
+"""What people type first, as they know it from other libraries: an error that names our call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ledger import Ledger
+from ledger.api import LedgerRead
+from ledger.core.other_names import ARGUMENTS, CALLS, UnknownCallError
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with Ledger.temporary() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_of_another_library_names_ours_and_is_nowhere_to_be_seen(ledger: Ledger, name: str) -> None:
+    for owner in (ledger, ledger.bind(user="bob"), ledger.at(1)):
+        with pytest.raises(UnknownCallError, match=f"has no '{name}': ledger\\."):
+            getattr(owner, name)
+        assert not hasattr(owner, name) and name not in dir(owner)
+
+
+def test_the_calls_of_other_libraries_are_named_on_memories_too(ledger: Ledger) -> None:
+    with pytest.raises(AttributeError, match=r"Memories has no 'search': ledger\.recall\(question\) searches"):
+        ledger.memories.search("tea")  # type: ignore[attr-defined]
+    assert ledger.memories.get(ledger.remember("Ada likes tea.").id).content == "Ada likes tea."
+
+
+@pytest.mark.parametrize("text", sorted({*CALLS.values()}))
+def test_every_call_that_a_hint_names_is_there(ledger: Ledger, text: str) -> None:
+    for word in text.split("ledger.")[1:]:
+        found: Any = ledger
+        for name in word.partition("(")[0].split("."):
+            assert name in dir(found), word
+            found = getattr(found, name) if name != "types" else None
+            if found is None:
+                break
+
+
+def test_another_name_is_the_error_that_python_gives(ledger: Ledger) -> None:
+    with pytest.raises(AttributeError) as error:
+        ledger.recal  # type: ignore[attr-defined]  # noqa: B018
+    assert str(error.value) == "'Ledger' object has no attribute 'recal'"
+    assert (error.value.name, error.value.obj) == ("recal", ledger)  # by which a traceback asks: did you mean 'recall'?
+
+
+ASKED: dict[str, Callable[[Any], object]] = {
+    r"recall\(\) got .* 'user'; bind\(user=…\) says whose": lambda ledger: ledger.recall("tea", user="ada"),
+    r"recall\(\) got .* 'user_id'; bind\(user=…\) says": lambda ledger: ledger.at(1).recall("tea", user_id="ada"),
+    r"recall\(\) got .* 'top_k'; here it is limit=": lambda ledger: ledger.recall("tea", top_k=3),
+    r"recall\(\) got .* 'status'; here it is statuses=": lambda ledger: ledger.recall("tea", status="active"),
+    r"recall\(\) got .* 'session_id'; ledger.session\(name\)": lambda ledger: ledger.recall("tea", session_id="s1"),
+    r"remember\(\) got .* 'actor'; bind\(actor=…\) says who acts": lambda ledger: ledger.remember("Tea.", actor="x"),
+    r"remember\(\) got .* 'source'; here it is sources=": lambda ledger: ledger.remember("Tea.", source="i_1"),
+    r"remember\(\) got .* 'session_id'; here it is session=": lambda ledger: ledger.remember("Tea.", session_id="s"),
+    r"remember\(\) got .* 'type'; here it is kind=": lambda ledger: ledger.remember("Tea.", type="fact"),
+    r"remember\(\) got .* 'confidense'; did you mean confidence": lambda ledger: ledger.remember("x", confidense=1),
+    r"add\(\) got .* 'infer'; here it is extract=": lambda ledger: ledger.add("Tea.", infer=False),
+    r"capture\(\) got .* 'thread_id'; here it is session=": lambda ledger: ledger.capture("Tea?", thread_id="s"),
+    r"open\(\) got .* 'user_id'; here it is user=": lambda ledger: Ledger.open("x.db", user_id="ada"),  # type: ignore[call-arg]
+    r"list\(\) got .* 'user_id'; bind": lambda ledger: ledger.memories.list(user_id="ada"),
+    r"append\(\) got .* 'text'; here it is content=": lambda ledger: ledger.session("s").append("user", text="Tea."),
+    r"undo\(\) got .* 'deep'; it takes target, cascade, .* every write takes agent": lambda ledger: ledger.undo(
+        1, deep=True
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ASKED)
+def test_an_argument_of_another_library_ends_in_an_error_that_names_ours(ledger: Ledger, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        ASKED[message](ledger)
+    assert ledger.position == 1
+
+
+def test_what_a_call_does_not_get_by_its_place_is_said_by_python(ledger: Ledger) -> None:
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        ledger.recall("tea", 5)  # type: ignore[misc]
+
+
+def test_a_mistake_inside_of_a_call_stays_as_it_is(ledger: Ledger) -> None:
+    def counter(done: int) -> None: ...
+
+    with pytest.raises(TypeError, match=r"counter\(\) takes 1 positional argument but 2 were given"):
+        ledger.maintenance.rebuild(progress=counter)  # type: ignore[arg-type]
+
+
+def test_the_signatures_of_calls_are_those_of_the_source() -> None:
+    assert [*inspect.signature(LedgerRead.profile).parameters] == ["self", "budget", "unit"]
+    assert inspect.signature(Ledger.doctor).parameters["path"].annotation == "StrPath"
+    assert LedgerRead.recall.__qualname__ == "LedgerRead.recall"
+
+
+def test_a_namespace_that_is_called_says_what_to_call(ledger: Ledger) -> None:
+    with pytest.raises(TypeError, match=r"History cannot be called: ledger\.why\(id\) .* ledger\.history\.audit\("):
+        ledger.history("m_1")  # type: ignore[operator]
+    with pytest.raises(TypeError, match=r"Memories cannot be called: its calls are confidence, get, list"):
+        ledger.memories()  # type: ignore[operator]
+    with pytest.raises(TypeError, match=r"Ledger cannot be called: ledger\.recall"):
+        ledger("tea")  # type: ignore[operator]
+
+
+def test_a_question_in_words_is_no_query(ledger: Ledger) -> None:
+    with pytest.raises(Exception, match=r"because it only reads, and got .*; recall\(question\) searches"):
+        ledger.query("Which coffee?")
+
+
+def test_no_hint_of_an_argument_names_one_that_no_call_takes() -> None:
+    taken = {name for call in (LedgerRead.recall, Ledger.remember, Ledger.open, Ledger.capture, Ledger.add)
+             for name in inspect.signature(call).parameters}  # fmt: skip
+    assert {*ARGUMENTS.values()} - taken == set()

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ANSWERS = (  # what the calls of every day return; ledger.answers has the others too
+_ANSWERS = (  # the answers of everyday calls; ledger.answers has all others too
     "Added",
     "AuditEntry",
     "Candidate",
@@ -133,7 +133,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
     __getattr__ = _late.names_of(__name__, dict.fromkeys(__all__, "ledger.domain.errors") | _HOMES)
 
 
@@ -148,4 +148,4 @@ def _redacted(text: str) -> str:
 
 
 _secrecy.redacted = _redacted
-_logging.getLogger(__name__).addHandler(_logging.NullHandler())  # what is said is for whoever configures logging
+_logging.getLogger(__name__).addHandler(_logging.NullHandler())  # silent unless the program configures logging

@@ -1,4 +1,4 @@
-"""``python -m ledger`` is ``memory-ledger``."""
+"""``python -m ledger``, which is the same as ``memory-ledger``."""
 
 from ledger.cli.app import main
 

@@ -1,4 +1,4 @@
-"""What comes back: frozen objects with the same names in Python and in ``--json``."""
+"""The answers of the ledger: frozen objects with the same names in Python and in ``--json``."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
     EventData = EventData | Unknown
 else:
-    EventData = Any  # what nobody decodes by its type
+    EventData = Any  # msgspec must not decode this field by its type
 
 
 class Relation(Answer, frozen=True, kw_only=True):
-    """What a memory says of two names since ``position``; without times it holds while the memory does."""
+    """A memory's statement about two names since ``position``. Without times it holds while the memory holds."""
 
     subject: str
     relation: str
@@ -66,9 +66,12 @@ class Relation(Answer, frozen=True, kw_only=True):
     position: int
 
 
-class Memory(Answer, frozen=True):  # fields by place: it is the answer that lists are long of
-    """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``warnings``, of a write
-    that gave a kind, name one that is unknown; ``stated_at`` is when it was last said again."""
+class Memory(Answer, frozen=True):  # not kw_only, because long lists of memories are made faster by position
+    """A memory as it stands.
+
+    ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the memory was last
+    stated again. ``warnings`` of a write name an unknown kind.
+    """
 
     id: str
     content: str | None
@@ -145,8 +148,11 @@ def _relation(edge: Edge) -> Relation:
 
 
 class Provenance(Answer, frozen=True, kw_only=True):
-    """Where a memory comes from: the rule, the span it was found in, and that text; of what a model found the beginning of the
-    whole message. ``session`` and ``position`` name that message, ``role`` who said it."""
+    """The origin of a memory: the rule, the span that it was found in, and the text of that span.
+
+    For a memory that a model found, ``quote`` is the beginning of the whole message. ``session`` and ``position`` name that
+    message, ``role`` its speaker.
+    """
 
     rule: str
     extractor: str
@@ -156,13 +162,16 @@ class Provenance(Answer, frozen=True, kw_only=True):
     field: str
     start: int
     end: int
-    position: int = 0  # of the message, where the source is a session
+    position: int = 0  # of the message, if the source is a session
     quote: str | None
 
 
 class Candidate(Answer, frozen=True, kw_only=True):
-    """One entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny. ``admission`` is
-    the line of the table of admission that gave the status, and ``undo`` the call that takes an admitted memory back."""
+    """An entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny.
+
+    ``admission`` is the line of the table of admission that gave the status, and ``undo`` the call that takes an admitted memory
+    back.
+    """
 
     memory: Memory
     provenance: Provenance | None
@@ -173,7 +182,7 @@ class Candidate(Answer, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The memory's, for ``promote(candidate.id)``."""
+        """Return the memory's id, for ``promote(candidate.id)``."""
         return self.memory.id
 
     @property
@@ -182,9 +191,12 @@ class Candidate(Answer, frozen=True, kw_only=True):
 
 
 class Interaction(Answer, frozen=True, kw_only=True):
-    """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, undone (nothing looks again
-    by itself), failed or off. ``skipped`` says why it did not become messages of its session, where it was to: "ignored" or
-    "stateless". ``warnings``, of a capture and an added response, name what is no memory among those used."""
+    """An interaction with its texts.
+
+    ``reinforcement`` and ``extraction`` are "waiting", "pending", "done", "undone" (only a call looks again), "failed" or "off".
+    ``skipped`` says why the interaction did not become messages of its session: "ignored" or "stateless". ``warnings`` of a
+    capture and of an added response name the used ids that are not memories.
+    """
 
     id: str
     prompt: str | None
@@ -206,7 +218,7 @@ class Interaction(Answer, frozen=True, kw_only=True):
     replayed: bool = False
     absorbed: bool = False
     skipped: str = ""
-    quarantined: bool = False  # something of it is kept out of recall
+    quarantined: bool = False  # a part of it is kept out of recall
     warnings: tuple[str, ...] = ()
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
@@ -218,7 +230,7 @@ def interaction(
     answer: Mapping[str, str | None],
     pack: object,
 ) -> Interaction:
-    """``answer`` has the response and its summary; ``pack`` is the context as it was given."""
+    """Return an interaction's answer. ``answer`` has the response and its summary; ``pack`` is the recorded context."""
     return answer_of(
         Interaction,
         state,
@@ -234,7 +246,7 @@ def interaction(
 
 
 class StateEntry(Answer, frozen=True, kw_only=True):
-    """One value of trusted state that a project has or had; ``to_position`` ends it."""
+    """A value of a project's trusted state, present or past; ``to_position`` ends it."""
 
     category: str
     name: str | None
@@ -257,11 +269,11 @@ class ProjectInfo(Answer, frozen=True, kw_only=True):
     recorded_at: str
     replayed: bool = False
     absorbed: bool = False
-    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # of a write: the redacted secrets, by field and kind
 
 
 class Step(Answer, frozen=True, kw_only=True):
-    """One event behind a memory and what it did to the confidence; ``delta`` of the steps add up to it exactly."""
+    """An event behind a memory with its effect on the confidence. The ``delta`` of all steps add up to the confidence exactly."""
 
     position: int
     type: str
@@ -277,11 +289,11 @@ class Step(Answer, frozen=True, kw_only=True):
 
 
 class Why(Answer, frozen=True, kw_only=True):
-    """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
-    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in,
-    ``admission`` the line of the table of admission that gave its status where no person did.
+    """The reasons why the ledger believes a memory or an observation, or no longer does.
 
-    Of an observation ``evidence`` is what supports it, and ``wordings`` are all that it had, oldest first.
+    ``sources``, ``chunks`` and ``documents`` are those that the memory cites. ``provenance`` has the words that it was extracted
+    from, ``conflicts`` the ids of its open conflicts, ``admission`` the line of the table of admission that gave its status if no
+    person did. Of an observation ``evidence`` are the sources that support it, and ``wordings`` all its wordings, oldest first.
     """
 
     memory: Memory | None
@@ -305,7 +317,7 @@ class Why(Answer, frozen=True, kw_only=True):
 
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
-    """One event of the trail; ``data`` is what it recorded, with ids for texts that lie elsewhere."""
+    """An event of the audit trail. ``data`` is its recorded data, with ids for texts that are stored elsewhere."""
 
     position: int
     subject: str
@@ -328,22 +340,25 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
 
     @property
     def content(self) -> str:
-        """The text that it recorded of its subject, of a turn the prompt, where it lies in the event itself."""
+        """Return the recorded text, of a turn the prompt, if the event itself holds it."""
         return self._text("content") or self._text("prompt")
 
     @property
     def reason(self) -> str:
-        """Why somebody did it, where a reason was given."""
+        """Return the reason that was given, or ""."""
         return self._text("reason")
 
     def _text(self, name: str) -> str:
-        found = self.data.get(name) if isinstance(self.data, dict) else None
-        return found if isinstance(found, str) else ""
+        value = self.data.get(name) if isinstance(self.data, dict) else None
+        return value if isinstance(value, str) else ""
 
 
 class Explanation(Answer, frozen=True, kw_only=True):
-    """What the command that recorded an event did, in sentences (``text``), and the entries that they are made of: its
-    ``events``, the one that it reacted to (``cause``), what reacted to them (``led_to``), and the acts that made them void."""
+    """The effect of the command that recorded an event, in sentences (``text``), with the entries behind them.
+
+    ``events`` are those of the command. ``cause`` is the event that the command reacted to, ``led_to`` are the events that
+    reacted to it, and ``voided_by`` the acts that made its events void.
+    """
 
     position: int
     command_id: str
@@ -355,10 +370,10 @@ class Explanation(Answer, frozen=True, kw_only=True):
 
 
 class Bisection(Answer, frozen=True, kw_only=True):
-    """The command after which a condition ``holds``, or no longer does; ``explanation`` says what it did.
+    """The command after which a condition ``holds``, or no longer does; ``explanation`` describes that command.
 
-    It ends at ``position``, and at ``before`` the condition was still the other way. So many of the ``commands`` between the
-    two moments were looked at: ``reads``.
+    The command ends at ``position``; at ``before`` the condition was still the opposite. ``reads`` is the number of the
+    ``commands`` between the two moments that were looked at.
     """
 
     position: int
@@ -370,13 +385,13 @@ class Bisection(Answer, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The answer in sentences."""
+        """Return the answer in sentences."""
         so = "It holds" if self.holds else "It no longer holds"
         return f"{so} since position {self.position}, found in {self.reads} reads. {self.explanation.text}"
 
 
 class BlamedWords(Answer, frozen=True, kw_only=True):
-    """Characters ``start`` to ``end`` of a belief's content, and the event that they are from."""
+    """Characters ``start`` to ``end`` of a belief's content, and the event that they come from."""
 
     start: int
     end: int
@@ -385,7 +400,7 @@ class BlamedWords(Answer, frozen=True, kw_only=True):
 
 
 class BlamedStep(Answer, frozen=True, kw_only=True):
-    """What an event did to the confidence of a belief."""
+    """The effect of an event on the confidence of a belief."""
 
     delta: float
     confidence: float
@@ -393,11 +408,11 @@ class BlamedStep(Answer, frozen=True, kw_only=True):
 
 
 class Blame(Answer, frozen=True, kw_only=True):
-    """Where a belief comes from. The ``words`` are its content from beginning to end, each with the event that it is from,
-    also through revisions, what it superseded and what it was merged of; a word that stood there before is from there.
+    """The origin of a belief's words and confidence.
 
-    ``confidence`` are the steps that ``memories.confidence`` has. ``erased`` are the positions of wordings whose text is gone:
-    what a later one took over from it counts as that one's.
+    ``words`` are the content from beginning to end, each with its event, traced through revisions, superseded memories and
+    merged ones: a word comes from the first wording that had it. ``confidence`` are the steps of ``memories.confidence``.
+    ``erased`` are the positions of erased wordings: words that a later wording took over from them count as that one's.
     """
 
     id: str
@@ -407,11 +422,11 @@ class Blame(Answer, frozen=True, kw_only=True):
     erased: tuple[int, ...] = ()
 
 
-class LogEntry(Answer, frozen=True, gc=False):  # fields by place: whoever scans a log makes many
-    """One event as the log has it: its place, who recorded it and how, and its ``data``, a struct of
-    ``ledger.events`` with its texts in full (``Unknown`` for an event of a newer version).
+class LogEntry(Answer, frozen=True, gc=False):  # not kw_only, because a scan of the log makes many of them
+    """An event of the log: its place, who recorded it and how, and its data.
 
-    ``project`` and ``session`` are ids. ``version`` counts the events of the subject. What was undone is there too, with
+    ``data`` is a struct of ``ledger.events`` with its texts in full (``Unknown`` for an event of a newer version).
+    ``project`` and ``session`` are ids. ``version`` counts the events of the subject. An undone event is listed with
     ``in_effect`` false, and an erased text is None.
     """
 
@@ -464,17 +479,17 @@ class Refusal(Answer, frozen=True, kw_only=True):
 
 
 class Seed(Answer, frozen=True, kw_only=True):
-    """A name that was asked about, as it was first written, and how many believed memories name it."""
+    """A name in the question, in its first spelling, and the number of believed memories that name it."""
 
     name: str
     memories: int
 
 
 class Neighbor(Answer, frozen=True, kw_only=True):
-    """What a seed is joined to. ``relation`` is what memories say of the two, or "co_occurs" where they only name both.
+    """A name that is joined to a seed. ``relation`` is the memories' relation, or "co_occurs" if they only name both.
 
-    ``direction``: "out" from the seed, "in" to it, "both" for co_occurs. ``weight`` is the number of believed memories, whose
-    ids are in ``memories``, newest first; it holds from the earliest to the latest time that any of them says.
+    ``direction`` is "out" from the seed, "in" to it, or "both" for co_occurs. ``weight`` is the number of believed memories,
+    whose ids are in ``memories``, newest first. The relation holds from the earliest to the latest time of any of them.
     """
 
     seed: str
@@ -488,9 +503,11 @@ class Neighbor(Answer, frozen=True, kw_only=True):
 
 
 class Graph(Answer, frozen=True, kw_only=True):
-    """The names that were found in what was asked, longest first, and what one step leads to: said relations first, then
-    names in the same memories, each by weight. ``total`` counts those that were not asked for too; not ``complete`` when a
-    name stands in so many memories that only the newest were looked at."""
+    """The names that were found in the question, longest first, and their neighbors.
+
+    Stated relations come first, then names in the same memories, each by weight. ``total`` counts the neighbors beyond the limit
+    too. ``complete`` is False if a name stands in so many memories that only the newest were looked at.
+    """
 
     seeds: tuple[Seed, ...]
     neighbors: tuple[Neighbor, ...]
@@ -499,9 +516,11 @@ class Graph(Answer, frozen=True, kw_only=True):
 
 
 class Reinforcement(Answer, frozen=True, kw_only=True):
-    """What one interaction reinforced: memory id, confidence before and after; and the ids of the memories that it denies.
+    """The effect of one interaction on memories.
 
-    ``replayed`` says that nothing new was found, and that this is what was recorded the last time."""
+    ``reinforced`` has (memory id, confidence before, confidence after); ``denied`` the ids of the memories that it denies.
+    ``replayed`` means that nothing new was found, and that the answer is the recorded one.
+    """
 
     interaction: str
     matcher: str
@@ -514,13 +533,14 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
 
 
 class ExtractionReport(Answer, frozen=True, kw_only=True):
-    """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
-    (``superseded``), what the user took back (``retracted``), how many ``relations`` were stated, and what was dropped, each
-    with its ``reason``.
+    """The result of an extraction from an ``interaction`` or a ``session``.
 
-    Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
-    position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
-    another time ("under_way", "moved", "cancelled", "enough"), or why nothing is read ("ignored", "stateless").
+    ``kept`` are the new memories, ``superseded`` the ids of those that they replaced, ``retracted`` the ids of those that the
+    user took back, ``relations`` the number of stated relations, ``dropped`` the proposals that were dropped, each with its
+    ``reason``. Of a session ``messages`` counts those looked at, ``skipped`` those that held nothing worth a model's time, and
+    ``cursor`` is the position behind which the next extraction begins. ``failure`` is the reason why a model's call failed.
+    ``stopped`` is the reason why messages were left ("under_way", "moved", "cancelled", "enough") or not read ("ignored",
+    "stateless").
     """
 
     interaction: str = ""
@@ -542,7 +562,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
 
 
 class Policy(policy.PolicyState, Answer, frozen=True, kw_only=True):
-    """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1.
+    """The parameters of a user's memory, as ``PolicyChanges`` describes them; shares and confidences are from 0 to 1.
 
     ``explicit`` names the parameters that somebody set: they keep their values when a default changes.
     """
@@ -551,11 +571,13 @@ class Policy(policy.PolicyState, Answer, frozen=True, kw_only=True):
 
 
 class JobReport(Answer, frozen=True, kw_only=True):
-    """What the jobs did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
-    these messages held nothing; ``waiting`` sessions and turns were left for the next run, ``given_up`` are sessions whose
-    extraction failed three times in a row: they wait for something new, or for ``session.extract()``. ``conflicts`` it
-    recorded, ``merges`` it proposed. ``expiring`` are the memories that a dry run
-    would end. ``stopped`` is "timeout" or "cancelled" where it ended before all was done: the rest is pending."""
+    """The results of a run of jobs.
+
+    ``sessions`` counts those with messages that were read for memories; ``skipped`` of these ``messages`` held nothing.
+    ``waiting`` sessions and turns are left for the next run. ``given_up`` are sessions whose extraction failed three times in a
+    row: they wait for new messages, or for ``session.extract()``. ``conflicts`` were recorded, ``merges`` proposed. ``expiring``
+    are the memories that a dry run would end. ``stopped`` is "timeout" or "cancelled" if work is left: it stays pending.
+    """
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
@@ -581,8 +603,7 @@ class JobReport(Answer, frozen=True, kw_only=True):
 
 
 class Dependent(Answer, frozen=True, kw_only=True):
-    """A command that was built on what an act makes void: at which position it did what to which subject, and why it
-    cannot stay."""
+    """A command that depends on a command which an act makes void: its position and subject, and why it cannot stay."""
 
     position: int
     command: str
@@ -598,7 +619,7 @@ def dependent(event: AnyEvent, why: str) -> Dependent:
 
 
 class Belief(Answer, frozen=True, kw_only=True):
-    """One memory as it is and as it would be; ``None`` where it is not, or would not be."""
+    """A memory as it is (``now``) and as it would be (``would_be``); ``None`` if it does not, or would not, exist."""
 
     id: str
     now: Memory | None
@@ -606,15 +627,15 @@ class Belief(Answer, frozen=True, kw_only=True):
 
 
 class UndoReport(Answer, frozen=True, kw_only=True):
-    """What an undo or redo did, or would do (``dry_run``): the commands, of each what was called and where it begins
-    (``verbs``), whose they were (``actors``), their events, and the subjects concerned.
+    """The effect of an undo or redo, or of a ``dry_run``.
 
-    ``dependents`` are those of the commands that were not named: they were built on what was. ``turned_down`` are what
-    people rejected, retracted or invalidated of memories that are gone then: that holds on without them. ``memories`` are
-    those concerned, as they are and as they would be, in a dry run only.
-    ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
-    of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``cascaded`` are the commands that were built
-    since on what the source had undone, and went with it.
+    ``commands`` are the undone commands, ``verbs`` their calls with their positions, ``actors`` those who gave them, ``events``
+    the number of their events, ``subjects`` the ids concerned. ``dependents`` are the commands that were not named and depend on
+    the named ones. ``turned_down`` are people's rejections, retractions and invalidations of memories that then no longer
+    exist: they stay in effect. ``memories`` are those concerned, as they are and would be, in a dry run only. ``reversed_by`` is
+    the verb that reverses the act: "redo" with this ``command_id`` after an undo; "undo" with each of the ``commands`` after a
+    redo; "distrust" with the source if the act trusted somebody. In that case ``cascaded`` are the commands that depended on
+    what the source had undone, and became void too.
     """
 
     commands: tuple[str, ...]
@@ -638,13 +659,13 @@ DECISIONS_STAND = "decisions of others stand as they were made: none is made aga
 
 
 class DistrustReport(Answer, frozen=True, kw_only=True):
-    """What an origin had recorded and caused, void or (``trust``) in effect again.
+    """The records and effects of an origin that became void, or with ``trust`` are in effect again.
 
-    ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
-    observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
-    interactions, recalls and windows with a receipt that showed one of those memories or words of the origin.
-    ``cascaded`` are the commands that a ``trust`` made void, for they were built on what the origin had undone:
-    ``dependents`` says how. ``beliefs`` are the memories as they are and as they would be, in a dry run only.
+    ``memories`` and ``observations`` are those that changed, also by the loss of a source. ``unsupported`` are the observations
+    without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are the interactions, recalls and windows
+    with a receipt that showed one of those memories or words of the origin. ``cascaded`` are the commands that a ``trust`` made
+    void, because they depended on what the origin had undone: ``dependents`` says how. ``beliefs`` are the memories as they are
+    and would be, in a dry run only.
     """
 
     kind: str
@@ -670,10 +691,10 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
 
 class Distrusted(Answer, frozen=True, kw_only=True):
-    """An origin that is distrusted: its kind, its name or id, and what it is distrusted for.
+    """A distrusted origin: its kind, its name or id, and the reason.
 
-    What it wrote from the position ``since`` on is void, and its writes are refused; with ``until`` only what it wrote before
-    that position is void, and its writes are accepted.
+    Everything that it wrote from the position ``since`` on is void, and its writes are refused. With ``until`` only its writes
+    before that position are void, and new writes are accepted.
     """
 
     kind: str
@@ -687,8 +708,10 @@ class Distrusted(Answer, frozen=True, kw_only=True):
 
 
 class ObservedBelief(Answer, frozen=True, kw_only=True):
-    """One observation as it is and as it would be, by its wording, its live sources or its status; ``None`` where it is not,
-    or would not be. Without a live source its status is "unsupported"."""
+    """An observation as it is and as it would be: its wording, live sources or status.
+
+    ``None`` means that it does not, or would not, exist. Without a live source its status is "unsupported".
+    """
 
     id: str
     now: Observation | None
@@ -696,10 +719,10 @@ class ObservedBelief(Answer, frozen=True, kw_only=True):
 
 
 class WhatIf(Answer, frozen=True, kw_only=True):
-    """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and changed.
+    """Beliefs under other assumptions, compared with those at ``position``.
 
-    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ; ``unchanged`` is how many
-    memories of the user are held now and would be just the same.
+    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ. ``unchanged`` is the number of
+    the user's memories that would stay exactly the same.
     """
 
     position: int
@@ -713,10 +736,10 @@ class WhatIf(Answer, frozen=True, kw_only=True):
 
 
 class Erased(Answer, frozen=True, kw_only=True):
-    """One event of an erasure's lists: what of it is concerned, and "erase", "cut", "keep", or "" while nobody said.
+    """An event in a list of an erasure: its fields concerned, and the choice "erase", "cut", "keep", or "" if none was made.
 
-    ``spans`` are the characters that become black where a field does not go as a whole: (field, start, end). ``excerpt`` is
-    of a dry run only: the first words of each text, or the words around what becomes black or is quoted, between [[ and ]].
+    ``spans`` are (field, start, end) of the characters that become black, if a field does not go as a whole. ``excerpt`` belongs
+    to a dry run only: the first words of each text, or the words around the black or quoted ones, between [[ and ]].
     """
 
     position: int
@@ -729,8 +752,10 @@ class Erased(Answer, frozen=True, kw_only=True):
 
 
 class Remaining(Answer, frozen=True, kw_only=True):
-    """An event that stays and holds what goes, or the name of a session: where the text stands in it, between [[ and ]], and
-    why it stays. Of another user's only the position is given."""
+    """An event or session name that stays and holds erased text: the text's place, between [[ and ]], and why it stays.
+
+    Of another user's event only the position is given.
+    """
 
     position: int
     subject: str | None = None
@@ -740,17 +765,17 @@ class Remaining(Answer, frozen=True, kw_only=True):
 
 
 class ErasureReport(Answer, frozen=True, kw_only=True):
-    """What an erasure takes or took, and whether it is "dry run", "pending" (and why), "stopped" or "completed".
+    """The report of an erasure in the state "dry run", "pending" (with ``why``), "stopped" or "completed".
 
-    ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
-    from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
-    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too: ``remaining`` are the
-    first 20 of the ``remaining_total`` events, not of those that nobody decided about. ``earlier`` are the erasures before this
-    one that the same call made, where a whole user takes several: each has its own certificate. ``stopped`` is
-    "timeout" or "cancelled" where it ended before all was erased: what is listed is erased for good, ``left`` events of the
-    user are not, and the same call goes on with them. ``projections`` are those of one's own whose tables were emptied for
-    it, to be folded again by who has their classes. ``own_tables`` are those made by hand in this file (``my_``) that hold one
-    of the texts: they are searched and not changed.
+    ``erased`` are the subject's own events, ``derived`` those of memories derived from it, ``sources`` those that it was derived
+    from, ``quotes`` all others with the same text. ``searched`` are the forms of the erased text for which the ``files`` were
+    searched. ``hits`` counts places that hold the text rightly, because it was kept or another event has it too: ``remaining``
+    lists the first 20 of the ``remaining_total`` events, without those that nobody decided about. ``earlier`` are the earlier
+    erasures of the same call, if a whole user takes several: each has its own certificate. ``stopped`` is "timeout" or
+    "cancelled" if the call ended early: the listed events are erased for good, ``left`` events of the user are not, and the
+    same call continues. ``projections`` are your own projections whose tables were emptied, to be folded again by a process that
+    has their classes. ``own_tables`` are tables made by hand in this file (``my_``) that hold an erased text: they are searched
+    and not changed.
     """
 
     state: str
@@ -783,7 +808,7 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
 
 
 class Hold(Answer, frozen=True, kw_only=True):
-    """A legal hold: nothing of the subject, or without one of the user, can be erased until it is lifted by its id."""
+    """A legal hold: nothing of the subject, or without a subject nothing of the user, can be erased until the hold is lifted."""
 
     id: str
     subject: str | None
@@ -796,11 +821,11 @@ class Hold(Answer, frozen=True, kw_only=True):
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):
-    """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be.
+    """The result of a rebuild: the number of events read, and the ``projections`` made again; ``suspended`` ones failed.
 
-    ``stopped`` is "timeout" or "cancelled" where it ended before: the tables are as they were, and there is no ``digest``, as
-    where none was asked for. ``left_behind`` are tables and views of people's own (``my_``) that could not be read where a
-    damaged file was made again as a whole.
+    ``stopped`` is "timeout" or "cancelled" if the rebuild ended early: the tables are unchanged, and there is no ``digest``, as
+    without a request for one. ``left_behind`` are your own tables and views (``my_``) that could not be read when a damaged file
+    was made again as a whole.
     """
 
     events: int
@@ -834,15 +859,15 @@ class Stats(Answer, frozen=True, kw_only=True):
     size_bytes: int
     wal_bytes: int
     sqlite_version: str
-    vectors: dict[str, int] = field(default_factory=dict)  # of each model
+    vectors: dict[str, int] = field(default_factory=dict)  # by model
     observations: dict[str, int] = field(default_factory=dict)
     sessions: int = 0
     messages: int = 0
-    summaries: int = 0  # that stand in a window
+    summaries: int = 0  # those in a window
 
 
 class VectorModel(Answer, frozen=True, kw_only=True):
-    """A model that has vectors here: how many, and numbers in each."""
+    """A model that has vectors in the file: the number of vectors, and of numbers in each."""
 
     model: str
     vectors: int
@@ -850,9 +875,10 @@ class VectorModel(Answer, frozen=True, kw_only=True):
 
 
 class VectorReport(Answer, frozen=True, kw_only=True):
-    """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made).
+    """The vectors of a model that were made, kept and deleted, the texts left without one, and the numbers in each vector.
 
-    ``stopped`` is "timeout" or "cancelled" where it ended before all were made: the same call makes those that are left.
+    ``dimension`` is None if no vector was made. ``stopped`` is "timeout" or "cancelled" if the call ended early: the same call
+    makes the rest.
     """
 
     model: str
@@ -866,10 +892,10 @@ class VectorReport(Answer, frozen=True, kw_only=True):
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):
-    """An import, or what it would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text).
+    """The result of an import, or of a ``dry_run``; ``errors`` are (line number, reason), ``warnings`` (line number, text).
 
-    Of each the first 1,000 are listed, and ``error_count`` and ``warning_count`` count all. ``stopped`` is "timeout" or
-    "cancelled" where it ended before the file did, which the same call goes on with.
+    The first 1,000 of each are listed, and ``error_count`` and ``warning_count`` count all. ``stopped`` is "timeout" or
+    "cancelled" if the import ended before the file: the same call continues.
     """
 
     path: str
@@ -887,7 +913,7 @@ class ImportReport(Answer, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether no line was bad, and all were looked at."""
+        """Return True if no line was bad, and all lines were read."""
         return not self.error_count and not self.stopped
 
 
@@ -900,7 +926,7 @@ class ExportReport(Answer, frozen=True, kw_only=True):
 
 
 class BackupReport(Answer, frozen=True, kw_only=True):
-    """A backup that was made and checked: the events it holds, and the head after the last (hex)."""
+    """A backup that was made and checked: the number of its events, and the head after the last event (hex)."""
 
     path: str
     events: int
@@ -911,13 +937,12 @@ class BackupReport(Answer, frozen=True, kw_only=True):
 
 
 class ReplayReport(Answer, frozen=True, kw_only=True):
-    """A ledger that was made of the log up to ``position``, where ``head`` is the head of both.
+    """A ledger made from the log up to ``position``; ``head`` is the head of both.
 
-    A copy for reading has the ``ledger_id`` of the ledger; of a branch that is its own, and ``parent`` the ledger's.
-    ``events`` are those of the new file. Of ``erased_later`` events the texts were erased behind the position, and are not in
-    it. What a branch goes without are ``voided`` events, ``dependents`` the commands among them that were built on what was
-    named; decisions of others are not made again.
-    ``stopped`` is "", or "timeout" or "cancelled": then nothing was made.
+    A copy for reading has the ``ledger_id`` of the ledger; a branch has its own, and ``parent`` is the ledger's. ``events``
+    counts those of the new file. ``erased_later`` events have no text, because it was erased behind the position. A branch lacks
+    ``voided`` events; ``dependents`` are the commands among them that depended on the named ones. Decisions of others are not
+    made again. ``stopped`` is "timeout" or "cancelled" if nothing was made, else "".
     """
 
     path: str
@@ -935,11 +960,13 @@ class ReplayReport(Answer, frozen=True, kw_only=True):
 
 
 class RecoverReport(Answer, frozen=True, kw_only=True):
-    """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
-    folded again; ``differing`` are those that were not what the log says. ``certificates``: erasures done again. ``cut_before``
-    is the position of the first event that was left out, with all behind it, because no version can have written it, or
-    that the backup itself lacks: its end was cut off. ``left_behind`` are tables and views of people's own (``my_``) that the
-    backup has."""
+    """A ledger made from a backup.
+
+    ``compared`` is True if the backup held projections that could be compared with those folded again; ``differing`` are those
+    that were not as the log says. ``certificates`` counts the erasures that were done again. ``cut_before`` is the position of
+    the first event that was left out with all events behind it, because no version can have written it, or because the backup
+    was cut off there. ``left_behind`` are your own tables and views (``my_``) in the backup.
+    """
 
     path: str
     events: int
@@ -957,7 +984,7 @@ class RecoverReport(Answer, frozen=True, kw_only=True):
 
 
 class Finding(Answer, frozen=True, kw_only=True):
-    """One thing the doctor looked at. ``level``: ok, note, warning or problem; ``hint``: what to do about it."""
+    """A check of the doctor. ``level`` is "ok", "note", "warning" or "problem"; ``hint`` says what to do."""
 
     level: str
     what: str
@@ -966,7 +993,7 @@ class Finding(Answer, frozen=True, kw_only=True):
 
 
 class DoctorReport(Answer, frozen=True, kw_only=True):
-    """What the doctor found; ``ok`` when nothing of it is a problem."""
+    """The doctor's findings; ``ok`` is True if none is a problem."""
 
     path: str
     ok: bool
@@ -975,12 +1002,12 @@ class DoctorReport(Answer, frozen=True, kw_only=True):
 
 
 class VerifyReport(Answer, frozen=True, kw_only=True):
-    """What a check of the whole ledger found; ``ok`` when there are no ``problems``, of which it lists at most 100.
+    """The result of a check of the whole ledger. ``ok`` is True without ``problems``, of which at most 100 are listed.
 
-    ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were
-    skipped, because a checkpoint sealed in the log covers them (none when there is a problem). ``against`` is the size of
-    the checkpoint kept elsewhere that the log was compared with, ``signed`` whether that has a good signature (None: no key
-    was given), ``projections`` those that were compared with a fold of the log.
+    ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were skipped,
+    because a checkpoint sealed in the log covers them (none if there is a problem). ``against`` is the size of the checkpoint
+    from elsewhere that the log was compared with; ``signed`` says whether that has a good signature (None: no key was given).
+    ``projections`` are those that were compared with a fold of the log.
     """
 
     ok: bool
@@ -999,7 +1026,7 @@ class VerifyReport(Answer, frozen=True, kw_only=True):
 class Checkpoint(Answer, frozen=True, kw_only=True):
     """The first ``size`` events as one Merkle root and the head of the chain (hex), and the ``text`` to keep elsewhere.
 
-    ``position`` is where the log itself says so; None where it was opened for reading.
+    ``position`` is the place of the log's own record of the checkpoint; None if the ledger was opened for reading.
     """
 
     ledger_id: str
@@ -1013,10 +1040,10 @@ class Checkpoint(Answer, frozen=True, kw_only=True):
 
 
 class Proof(Answer, frozen=True, kw_only=True):
-    """That an event is in the log whose first ``size`` events have this ``root``; the event's row, and the way up.
+    """A proof that an event is in the log whose first ``size`` events have this ``root``: the event's row, and the path up.
 
-    ``path`` and ``consistency`` are hashes of 32 bytes, joined, in base64; the other hashes are hex. ``since`` is the size
-    of an older checkpoint that the log of ``size`` events continues. An event's ``state`` is there when it was asked for.
+    ``path`` and ``consistency`` are hashes of 32 bytes, joined, in base64; the other hashes are hex. ``since`` is the size of an
+    older checkpoint that the log of ``size`` events continues. ``state`` is the event's state, if it was asked for.
     """
 
     ledger_id: str
@@ -1036,12 +1063,12 @@ class Proof(Answer, frozen=True, kw_only=True):
     format: str = "memory-ledger/proof/1"
 
     def as_text(self) -> str:
-        """One JSON object, for a file of its own."""
+        """Return one JSON object, for a file of its own."""
         return json.dumps(self.to_dict(), indent=1) + "\n"
 
 
 class ProofCheck(Answer, frozen=True, kw_only=True):
-    """Whether a proof holds against a checkpoint, which is also its truth value, or what is wrong with it."""
+    """The result of a proof's check against a checkpoint, also as its truth value, with the ``problem``."""
 
     ok: bool
     problem: str = ""
@@ -1051,7 +1078,7 @@ class ProofCheck(Answer, frozen=True, kw_only=True):
 
 
 class Changed(Answer, frozen=True, kw_only=True):
-    """One memory as it stood at the one moment and at the other; ``None`` where it was not there."""
+    """A memory as it stood at two moments; ``None`` if it did not exist."""
 
     id: str
     before: Memory | None
@@ -1059,13 +1086,13 @@ class Changed(Answer, frozen=True, kw_only=True):
 
 
 class Diff(Answer, frozen=True, kw_only=True):
-    """What changed between two moments, each memory compared at its two ends, in the order in which they came to be.
+    """The changes between two moments. Each memory is compared at both, in the order in which the memories were made.
 
-    ``added``: not there before, whatever its status by now. ``promoted``: from candidate to active. ``superseded``:
-    another fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted,
-    quarantined, its promotion undone, or gone: what made it was undone). ``restored``: believed, or a candidate, again.
-    Besides, a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities, metadata or
-    validity, as far as no supersession did that. ``start`` and ``end`` are the latest times recorded by then.
+    ``added``: it did not exist before, whatever its status now. ``promoted``: from candidate to active. ``superseded``: another
+    fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted, quarantined, its
+    promotion undone, or its creation undone). ``restored``: believed, or a candidate, again. A memory that stayed may also have
+    ``moved`` in confidence, and been ``revised`` in its text, tags, entities, metadata or validity, unless a supersession did
+    that. ``start`` and ``end`` are the latest times recorded by then.
     """
 
     from_position: int
@@ -1081,23 +1108,23 @@ class Diff(Answer, frozen=True, kw_only=True):
     revised: tuple[Changed, ...] = ()
 
 
-def diff(found: Sequence[Changed], start: tuple[int, str], end: tuple[int, str]) -> Diff:
-    """The pairs sorted into what happened to them."""
+def diff(changed: Sequence[Changed], start: tuple[int, str], end: tuple[int, str]) -> Diff:
+    """Return the pairs sorted by the kind of change."""
     parts: dict[str, list[Changed]] = {}
-    for each in found:
-        if (turned := _turned(each.before, each.after)) is not None:
-            parts.setdefault(turned, []).append(each)
-        if each.before is not None and each.after is not None:
-            if each.before.confidence != each.after.confidence:
-                parts.setdefault("moved", []).append(each)
-            if _differs(each.before, each.after):
-                parts.setdefault("revised", []).append(each)
+    for pair in changed:
+        if (change := _turned(pair.before, pair.after)) is not None:
+            parts.setdefault(change, []).append(pair)
+        if pair.before is not None and pair.after is not None:
+            if pair.before.confidence != pair.after.confidence:
+                parts.setdefault("moved", []).append(pair)
+            if _differs(pair.before, pair.after):
+                parts.setdefault("revised", []).append(pair)
     changes: dict[str, Any] = {name: tuple(pairs) for name, pairs in parts.items()}
     return Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **changes)
 
 
 def _turned(before: Memory | None, after: Memory | None) -> str | None:
-    """What became of a memory as a belief; None when it is as much of one as before."""
+    """Return the change of a memory as a belief, or None if its standing is the same."""
     if before is None or after is None:
         return "added" if after is not None else "hidden" if before is not None else None
     if after.quarantined and not before.quarantined:
@@ -1115,7 +1142,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
             return "restored"
         case "active" | "candidate" | "superseded", _:
             return "hidden"
-    return None  # out of sight before and after
+    return None  # neither believed nor a candidate, before and after
 
 
 def _differs(before: Memory, after: Memory) -> bool:
@@ -1155,5 +1182,5 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
-    __getattr__ = names_of(__name__, _HOMES)  # the answers of recall, sessions and the rest
+if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
+    __getattr__ = names_of(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""The library's public surface: ``Ledger``, one open file for one user, and ``PastLedger``, the same as it was at a moment."""
+"""The library's public surface: ``Ledger``, an open file for one user, and ``PastLedger``, the same file at a moment."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ if TYPE_CHECKING:
 
 
 class LedgerRead(Area):
-    """What can be asked, of now and of a moment of the past."""
+    """The reads of a ledger, now and at a moment of the past."""
 
-    if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
 
         def __getattr__(self, name: str) -> object:
             from ledger.core import other_names
@@ -84,12 +84,12 @@ class LedgerRead(Area):
 
     @property
     def path(self) -> str:
-        """The absolute path of the file."""
+        """Return the absolute path of the file."""
         return self._engine.path
 
     @property
     def position(self) -> int:
-        """The position of the last event, 1 or more."""
+        """Return the position of the last event, 1 or more."""
         return self._engine.position
 
     def recall(
@@ -111,24 +111,26 @@ class LedgerRead(Area):
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
-        """Find what answers a question, best first, and pack it for a prompt.
+        """Find the answers to a question, best first, and pack them for a prompt.
 
         Args:
-            query: The question, or what the next prompt is about.
-            project: What is of this project or of none; None or "" for everything.
-            kinds: Only memories of these kinds.
-            statuses: Which memories are searched, () for all; candidates never are.
-            among: What is searched: "memories", "chunks" of documents, "turns" (interactions and messages).
+            query: The question, or the topic of the next prompt.
+            project: Search texts of this project and of no project; None or "" for all texts.
+            kinds: Search only memories of these kinds.
+            statuses: Search memories with these statuses, () for all; candidates are never found.
+            among: The texts to search: "memories", "chunks" of documents, "turns" (interactions and messages).
             limit: The most items, up to 500; 0 for observations alone.
-            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``; None for no bound.
+            budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
-            packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
+            packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides the budget
+                between kinds.
             ranking: "score/3" adds words and vectors to one score; "rubino/1" is rubino's, by reciprocal ranks.
-            metadata: Only what has each of these keys with this very value, a chunk those of its document; None is a value too.
+            metadata: Search only texts that have each of these keys with this value, a chunk by its document's; None is a value
+                too.
             min_match: The least ``match`` of an item or observation, 0 to 1; None for half of the best item's with vectors.
-            observations: The most observations next to the items, up to 50; 0 for none.
-            explain: Also list the candidates that were ranked, with their signals.
-            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+            observations: The most observations beside the items, up to 50; 0 for none.
+            explain: Also list the ranked candidates, with their signals.
+            receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import recalling
 
@@ -165,17 +167,17 @@ class LedgerRead(Area):
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
-        """Fill the next prompt: who the user is, what answers, turns about it, and what he said last of himself.
+        """Fill the next prompt: the user's profile, the answers, turns about the question, and the user's latest statements.
 
         Args:
-            question: What the user asks now; "" for what is pinned, the profile and the latest statements.
-            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``.
+            question: The user's question; "" for pinned memories, the profile and the latest statements.
+            budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "tokens" or "chars".
             session: Leave out the messages that the window of this session shows.
-            project: What is of this project or of none; None or "" for everything.
-            among: What it is made of: "memories", "chunks" of documents, "turns" (interactions and messages).
-            explain: Also list what was left out, each with the reason.
-            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+            project: Use texts of this project and of no project; None or "" for all texts.
+            among: The texts to use: "memories", "chunks" of documents, "turns" (interactions and messages).
+            explain: Also list the items that were left out, each with the reason.
+            receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
 
@@ -194,10 +196,10 @@ class LedgerRead(Area):
         return filling.context(self._engine, request, self._scope if receipt else None)
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
-        """Return what is known of the user: active memories of the kinds user_profile, identity and preference, newest first.
+        """Return the active memories of the kinds user_profile, identity and preference, newest first.
 
         Args:
-            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``.
+            budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "chars" or "tokens".
         """
         from ledger.recall import recalling
@@ -217,17 +219,16 @@ class LedgerRead(Area):
     def review(
         self, *, admitted: bool = False, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.Candidate]:
-        """List what waits for a decision, oldest first: candidates, each with where it was found, and active memories that a
-        later turn denies (``contradicted_by``).
+        """List the memories that wait for a decision, oldest first.
 
-        A memory of the second kind leaves the list with whatever you decide about it: ``promote`` and ``reinforce`` keep it,
-        ``supersede``, ``retract`` and the like do not.
+        These are candidates, each with the place where it was found, and active memories that a later turn denies
+        (``contradicted_by``). A memory of the second kind leaves the list with any decision: ``promote`` and ``reinforce``
+        keep it, ``supersede``, ``retract`` and the like do not.
 
         Args:
-            admitted: Instead the active memories that no person admitted, newest first, each with the line of the table that
-                admitted it and with what takes it back.
+            admitted: List instead the active memories that no person admitted, newest first, each with the line of the table that
+                admitted it and with the call that takes it back.
         """
-
         from ledger.memories import queries as memory_queries
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
@@ -236,27 +237,27 @@ class LedgerRead(Area):
                 return look(snapshot, self._scope.user, project=project, limit=count, after=start)
 
         filters = {"user": self._scope.user, "project": project, **({"admitted": True} if admitted else {})}
-        return page("review", filters, limit, after, fetch, lambda each: each.id)
+        return page("review", filters, limit, after, fetch, lambda candidate: candidate.id)
 
     def query(
         self, sql: str, *parameters: object, every_user: bool = False, timeout: float = 10.0, limit: int = 10_000
     ) -> tuple[dict[str, str | int | float | bytes | None], ...]:
-        """Ask in SQL: one SELECT over the documented views, with the rows of this user.
+        """Run a SELECT over the documented views, with the rows of this user.
 
-        Under ``at(moment)`` the same question answers as of then. Nothing can be written by it.
+        Under ``at(moment)`` the same query answers as of then. A query cannot write.
 
         Args:
             sql: The SELECT, with a ? for each of the parameters, or :name.
             parameters: Texts, numbers, bytes or None, in order; or one mapping of names to them.
-            every_user: Ask the views and all tables of the file, of all users; only where neither ``open``, ``bind`` nor the
+            every_user: Query the views and all tables of the file, of all users; only if neither ``open``, ``bind`` nor the
                 settings name a user.
-            timeout: The most seconds it may take, up to 3,600.
+            timeout: The most seconds that the query may take, up to 3,600.
             limit: The most rows, up to 1,000,000; an answer with more is refused, not cut.
 
         Raises:
-            RejectedError: It is no SELECT, is wrong, takes longer or gives more rows, asks for another table than the views,
-                or asks what keeps no past; ``every_user`` where a user is named.
-            SuspendedError: It reads a projection that is suspended.
+            RejectedError: The SQL is not a SELECT or is wrong, takes longer or gives more rows, reads another table than the
+                views, or reads tables without a past; or ``every_user`` is used with a named user.
+            SuspendedError: The query reads a suspended projection.
         """
         from ledger.core import questions
 
@@ -271,10 +272,10 @@ class LedgerRead(Area):
         return questions.query(self._engine, user, sql, parameters, timeout, limit)
 
     def session(self, name: str, *, project: str | None = None) -> SessionRead:
-        """Return a conversation by its name, an alias or its id; nothing is read or written by that.
+        """Return a conversation by its name, an alias or its id. The call reads and writes nothing.
 
         Args:
-            name: What it is called; "main" and the like are names as any other.
+            name: The name of the conversation; "main" and the like are ordinary names.
         """
         from ledger.sessions.api import SessionRead
 
@@ -289,7 +290,7 @@ class LedgerRead(Area):
 
     @property
     def history(self) -> HistoryRead:
-        """List what happened and who did it."""
+        """List events and their actors."""
         from ledger.history.api import HistoryRead
 
         return HistoryRead(self._engine, self._scope)
@@ -303,7 +304,7 @@ class LedgerRead(Area):
 
     @property
     def observations(self) -> ObservationsRead:
-        """List and read what several sources have in common, add one by hand, and withdraw sources."""
+        """List and read observations, add an observation by hand, and withdraw sources."""
         from ledger.observations.api import ObservationsRead
 
         return ObservationsRead(self._engine, self._scope)
@@ -317,21 +318,21 @@ class LedgerRead(Area):
 
     @property
     def merges(self) -> MergesRead:
-        """Find memories that say nearly the same, and make them one."""
+        """Find memories that say nearly the same, and merge them."""
         from ledger.review.merges.api import MergesRead
 
         return MergesRead(self._engine, self._scope)
 
     @property
     def graph(self) -> RelationsRead:
-        """Return what is one step from a name, and say what memories tell of two names."""
+        """Return the neighbors of a name, and the memories' statements about two names."""
         from ledger.graph.api import RelationsRead
 
         return RelationsRead(self._engine, self._scope)
 
     @property
     def interactions(self) -> InteractionsRead:
-        """List and read captured turns, add responses, and import files of them."""
+        """List and read captured turns, add responses, and import files of turns."""
         from ledger.interactions.api import InteractionsRead
 
         return InteractionsRead(self._engine, self._scope)
@@ -352,7 +353,7 @@ class LedgerRead(Area):
 
     @property
     def guards(self) -> GuardsRead:
-        """List what is kept out of recall, and what rules refused."""
+        """List the texts that are kept out of recall, and the commands that rules refused."""
         from ledger.guards.api import GuardsRead
 
         return GuardsRead(self._engine, self._scope)
@@ -366,14 +367,14 @@ class LedgerRead(Area):
 
     @property
     def proof(self) -> ProofsRead:
-        """Compute the digest of what is believed."""
+        """Compute the digest of the beliefs."""
         from ledger.proof.api import ProofsRead
 
         return ProofsRead(self._engine, self._scope)
 
     @property
     def projections(self) -> ProjectionsRead:
-        """Read the tables of projections of your own, and where they stand."""
+        """Read the tables of your own projections, and their positions."""
         from ledger.projections.api import ProjectionsRead
 
         return ProjectionsRead(self._engine, self._scope)
@@ -387,10 +388,10 @@ class LedgerRead(Area):
 
 
 class Ledger(LedgerRead):
-    """The memory of an agent in one file: every change is an event, and every answer can say why.
+    """The memory of an agent in one file: every change is an event, and every answer can be explained.
 
-    ``user`` bounds everything: what one user's agent remembers, no other user's call can see. Thread-safe; a forked
-    process opens its own.
+    ``user`` bounds everything: the memory of a user is visible to no other user's call. Thread-safe; a forked process must open
+    its own ledger.
     """
 
     @classmethod
@@ -417,36 +418,36 @@ class Ledger(LedgerRead):
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
     ) -> Self:
-        """Open a ledger, or begin one where there is no file.
+        """Open a ledger, or begin a ledger if there is no file.
 
         Args:
             path: The file; "~" is not expanded.
-            user: Whose memory; "" is one user too. None is the user "" as well, and leaves the file open to
+            user: The user whose memory is opened; "" is a user too. None means the user "" as well, and leaves the file open to
                 ``query(every_user=True)``.
-            actor: Who acts: a person, an agent's name, a program.
-            client: Through which program.
-            channel: What kind of input it is.
-            agent: For which agent.
+            actor: The name of the actor: a person, an agent, a program.
+            client: The program through which commands come.
+            channel: The kind of input.
+            agent: The agent for which commands are.
             readonly: Write nothing; works on read-only media.
-            create: Begin a ledger where there is none; False raises ``NotFoundError`` instead.
-            model: A language model, by name "openai:NAME" or "anthropic:NAME"; without one nothing is ever asked.
-            embedder: By its vectors recall searches besides words; by name "wordllama" or "onnx:DIRECTORY".
-            summarizer: Writes summaries of sessions; without one the model does.
-            token_counter: Counts the tokens of a text; without one they are estimated.
-            scanners: Your own, besides those of the product: objects with a name and ``scan(text)``.
-            sessions: Which sessions are ignored or read only, by name.
+            create: Begin a ledger if there is no file; False raises ``NotFoundError`` instead.
+            model: A language model, by name "openai:NAME" or "anthropic:NAME"; None never asks a model.
+            embedder: A source of vectors, which recall searches besides words; by name "wordllama" or "onnx:DIRECTORY".
+            summarizer: The writer of sessions' summaries; None leaves them to the model.
+            token_counter: A function that counts the tokens of a text; None estimates them.
+            scanners: Your own scanners, besides those of the product: objects with a name and ``scan(text)``.
+            sessions: The sessions that are ignored or read only, by name.
             jobs_after_capture: Jobs that follow each capture, besides reinforcement, which always does.
-            projections: Your own projections, classes or objects; their tables are made and caught up before this returns.
-            settings: What all of this falls back on.
-            clock: Gives the time, for tests.
-            random: Gives so many random bytes, for tests.
+            projections: Your own projections, classes or objects; their tables are made and caught up before the call returns.
+            settings: The values for arguments that are left out.
+            clock: A function that returns the time, for tests.
+            random: A function that returns random bytes of a given number, for tests.
 
         Raises:
-            RejectedError: The path is no place for a ledger, or ends as a file of the product's own does (".part", ".lock",
-                "-wal", "-shm", "-journal"); or something is wrong with a projection.
+            RejectedError: The path cannot hold a ledger, or ends as a file of the product's own does (".part", ".lock", "-wal",
+                "-shm", "-journal"); or a projection is wrong.
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
-            StorageError: The file is no ledger, is damaged, or cannot be read.
+            StorageError: The file is not a ledger, is damaged, or cannot be read.
         """
         from ledger.care.opening import open_engine
         from ledger.log.paths import check_finished
@@ -455,14 +456,14 @@ class Ledger(LedgerRead):
         if not readonly:
             check_finished(path)
         if not isinstance(sessions, SessionPatterns):
-            raise RejectedError("sessions takes SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
-        given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
-        given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
-        given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
-        given |= {name: each for name, each in (("clock", clock), ("random", random)) if each is not None}
-        given |= {"model": model, "embedder": embedder, "summarizer": summarizer, "token_counter": token_counter}
-        engine = open_engine(path, after_capture=jobs_after_capture, projections=projections, **given)
-        return cls(engine, engine.default)  # with what the settings say
+            raise RejectedError("sessions must be a SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
+        arguments: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        arguments |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
+        arguments |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
+        arguments |= {name: value for name, value in (("clock", clock), ("random", random)) if value is not None}
+        arguments |= {"model": model, "embedder": embedder, "summarizer": summarizer, "token_counter": token_counter}
+        engine = open_engine(path, after_capture=jobs_after_capture, projections=projections, **arguments)
+        return cls(engine, engine.default)  # the default scope includes the settings
 
     @classmethod
     def temporary(
@@ -479,19 +480,19 @@ class Ledger(LedgerRead):
     ) -> Self:
         """Begin a ledger in a private file that goes with the object, for tests and notebooks.
 
-        The file lies in a folder of its own, in the system's folder for temporary files, and nobody else can read it. The
+        The file lies in a folder of its own within the system's folder for temporary files, and only this user can read it. The
         folder is removed by ``close``, at the end of a ``with`` block, when nothing refers to the ledger any more, and when
-        the process ends; a process that is killed leaves it behind. ``maintenance.backup`` keeps a copy.
+        the process ends; a killed process leaves the folder behind. ``maintenance.backup`` keeps a copy.
 
         Args:
-            user: Whose memory; "" is one user too.
-            actor: Who acts: a person, an agent's name, a program.
+            user: The user whose memory is opened; "" is a user too.
+            actor: The name of the actor: a person, an agent, a program.
             model: A language model, as for ``open``.
-            embedder: By its vectors recall searches besides words, as for ``open``.
+            embedder: A source of vectors, which recall searches besides words, as for ``open``.
             projections: Your own projections, classes or objects.
-            settings: What all of this falls back on.
-            clock: Gives the time.
-            random: Gives so many random bytes.
+            settings: The values for arguments that are left out.
+            clock: A function that returns the time.
+            random: A function that returns random bytes of a given number.
         """
         from ledger.care.opening import open_engine
         from ledger.care.temporary import in_private_folder
@@ -513,11 +514,11 @@ class Ledger(LedgerRead):
 
     @classmethod
     def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-        """Look at everything that may be wrong with a file that may not open any more, and say what to do; only look.
+        """Check everything that may be wrong with a file, even one that does not open, and say what to do. Change nothing.
 
         Args:
             path: The ledger's file.
-            progress: Called with (steps done, steps).
+            progress: A function that is called with (steps done, steps).
 
         Raises:
             NotFoundError: There is no file.
@@ -531,12 +532,12 @@ class Ledger(LedgerRead):
         """Make the ledger of an export: the same id, events, digests and head. All or nothing.
 
         Args:
-            source: What ``maintenance.export_log`` wrote.
-            path: Where nothing is yet.
-            progress: Called with (events read, events).
+            source: A file that ``maintenance.export_log`` wrote.
+            path: A free path for the ledger.
+            progress: A function that is called with (events read, events).
 
         Raises:
-            RejectedError: Something is at the path, or the source is no export.
+            RejectedError: The path is taken, or the source is not an export.
             StorageError: The export is damaged.
         """
         from ledger.care import opening
@@ -555,15 +556,15 @@ class Ledger(LedgerRead):
         """Make a ledger of a backup: the same id, events, digests and head, verified and with projections made again.
 
         Args:
-            backup: What ``maintenance.backup`` wrote; it is only read.
-            path: Where nothing is yet.
-            certificates: Of erasures that came after the backup, as ``erasures.certificates`` gave them; they are done again.
-            progress: Called with (events copied, events in the backup).
+            backup: A file that ``maintenance.backup`` wrote; it is only read.
+            path: A free path for the ledger.
+            certificates: Certificates of erasures after the backup, from ``erasures.certificates``; the erasures are done again.
+            progress: A function that is called with (events copied, events in the backup).
 
         Raises:
             NotFoundError: There is no backup.
-            RejectedError: Something is at the path, or a certificate is none of this ledger's.
-            StorageError: The backup is damaged; the message names the first position that is wrong.
+            RejectedError: The path is taken, or a certificate belongs to another ledger.
+            StorageError: The backup is damaged; the message names the first wrong position.
         """
         from ledger.care import backing_up
 
@@ -580,28 +581,28 @@ class Ledger(LedgerRead):
         channel: Channel | None = None,
         agent: str | None = None,
     ) -> Ledger:
-        """Return the same ledger for somebody else: same file, same locks, other defaults. Closing it does nothing.
+        """Return the same ledger for another user or actor: same file, same locks, other defaults. Closing it does nothing.
 
         Args:
-            user: Whose memory; None leaves it as it is, as for all of them.
-            actor: Who acts.
-            client: Through which program.
-            channel: What kind of input: "user", "tool", "web", "agent" or "file".
-            agent: For which agent.
+            user: The user whose memory is meant; None keeps the present value, as for all arguments.
+            actor: The name of the actor.
+            client: The program through which commands come.
+            channel: The kind of input: "user", "tool", "web", "agent" or "file".
+            agent: The agent for which commands are.
         """
-        given = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
-        return BoundLedger(self._engine, self._scope.bound(given))
+        changes = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        return BoundLedger(self._engine, self._scope.bound(changes))
 
     def at(self, moment: Moment, *, valid_at: Time | None = None) -> PastLedger:
         """Return the ledger as it was known at a moment, with reads only.
 
         Args:
             moment: A position, the id of an event, or a time: the longest prefix of the log in which nothing was recorded later.
-            valid_at: A time in the world: memories, graph and recall then answer with what was true at that time, as known
-                at the moment.
+            valid_at: A time in the world: memories, graph and recall then answer by the truth of that time, as known at the
+                moment.
 
         Raises:
-            RejectedError: A position that the log does not have; a time in the future, before the first event, without offset.
+            RejectedError: The log has no such position; the time is in the future, before the first event, or without offset.
             NotFoundError: No event has this id.
         """
         from ledger.core import past
@@ -620,26 +621,26 @@ class Ledger(LedgerRead):
         cancel: Cancel | None = None,
         progress: Progress | None = None,
     ) -> answers.ReplayReport:
-        """Make a ledger of the log up to a moment, verified: a copy for reading, or a branch that goes its own way.
+        """Make a ledger of the log up to a moment, verified: a copy for reading, or a branch that continues on its own.
 
-        A copy has the same id, events and heads, and takes no command. A branch begins with an event of its own, by which it
-        has a new id and names its parent.
+        A copy has the same id, events and heads, and takes no command. A branch begins with an event of its own, which gives it a
+        new id and names its parent.
 
         Args:
-            path: Where nothing is yet.
-            until: The last event that it has: its position or id, or a time; None for now.
-            branch: Make a ledger that can be written; ``until`` is then the last event of a command.
-            without: In a branch, which this makes it, a command or an origin made void with what was built on it, named as for
-                ``history.what_if``.
-            timeout: Seconds after which it ends, and nothing is made; the report says so (``stopped``). To make ``without`` void
-                is one step, which is not ended.
-            cancel: An event or a function that says when to end, as with ``timeout``.
-            progress: Called with (steps done, steps).
+            path: A free path for the ledger.
+            until: The last event of the new ledger: its position or id, or a time; None for now.
+            branch: Make a ledger that can be written; ``until`` must then be the last event of a command.
+            without: A command or an origin that is void in the new ledger, with all that depends on it, named as for
+                ``history.what_if``. The new ledger is then a branch.
+            timeout: Seconds after which the call ends without a new ledger; ``stopped`` of the report says so. Making ``without``
+                void is one step, which is not interrupted.
+            cancel: An event or a function that says when to end, as ``timeout`` does.
+            progress: A function that is called with (steps done, steps).
 
         Raises:
-            ConflictError: Inside a batch, or texts of it were erased all the while.
-            RejectedError: Something is at the path, the moment is none of this ledger's, or inside of a command.
-            NotFoundError: Nothing up to that moment is named by ``without``.
+            ConflictError: The call is inside a batch, or its texts were erased again and again during the call.
+            RejectedError: The path is taken, the moment is not one of this ledger's, or lies inside a command.
+            NotFoundError: ``without`` names nothing up to that moment.
             StorageError: The log is damaged, or the disk is full.
         """
         from ledger.care import replaying
@@ -658,18 +659,18 @@ class Ledger(LedgerRead):
         )
 
     def close(self) -> None:
-        """Give the file back; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         self._engine.close()
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
         """Group many commands into one commit, or one each 5 seconds or 10,000 events.
 
-        An exception that leaves the block takes back what was not committed yet; of a batch inside a batch, the inner part
-        alone. Reinforcement of what was captured inside is left to ``jobs.run``.
+        An exception that leaves the block takes back everything that was not committed; of a batch inside a batch, only the inner
+        part. Reinforcement by captures inside the block is left to ``jobs.run``.
 
-        A batch belongs to the thread and the asyncio task that open it, with all bound ledgers. Other threads wait with what
-        they write; another task of the same thread must not.
+        A batch belongs to the thread and the asyncio task that open it, with all bound ledgers. Other threads wait with their
+        writes; another task of the same thread must not write.
 
         Raises:
             BusyError: Another thread or process kept the ledger locked for longer than the timeout.
@@ -689,7 +690,7 @@ class Ledger(LedgerRead):
 
     @property
     def id(self) -> str:
-        """The ledger's own id; a copy of the file has the same."""
+        """Return the ledger's own id; a copy of the file has the same id."""
         return self._engine.created.ledger_id
 
     # --- capture -------------------------------------------------------------------------------------------------
@@ -710,20 +711,20 @@ class Ledger(LedgerRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
-        """Record a turn; memories that its response restates are then reinforced, by a command of its own.
+        """Record a turn. The memories that its response restates are then reinforced by a second command.
 
-        The answer's ``position`` is of the last of both; the first of ``history.events(id)`` is the turn's, for ``undo`` of
-        it whole, with ``cascade``.
+        The answer's ``position`` is that of the last command. The first of ``history.events(id)`` is the turn's: ``undo`` of
+        it with ``cascade`` undoes both.
 
         Args:
-            prompt: What was asked.
-            response: What was answered; ``interactions.add_response`` adds one that comes later.
+            prompt: The user's text.
+            response: The agent's text; ``interactions.add_response`` adds a later one.
             summary: A summary of the response.
             memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
-                as an echo. Others are kept, named in ``warnings`` and not counted.
+                as an echo. Ids of other things are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
-            context: What the model was given: the ``Pack`` of a recall, or a dictionary.
-            reinforce: False if its response is no evidence.
+            context: The model's context: the ``Pack`` of a recall, or a dictionary.
+            reinforce: False if the response is not evidence.
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
@@ -762,32 +763,44 @@ class Ledger(LedgerRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Record an active memory, without review; the same text in the same project and kind is one memory.
+        """Record an active memory, without review. The same text in the same project and kind is one memory.
 
-        By the channel "agent" it is active with a confidence of at most 0.6 and listed in ``review(admitted=True)``; by "web",
-        "tool" or "file" it is a candidate, unless the policy says ``admit="review"``.
+        Through the channel "agent" the memory is active with a confidence of at most 0.6 and listed in ``review(admitted=True)``;
+        through "web", "tool" or "file" it is a candidate, unless the policy says ``admit="review"``.
 
         Args:
             content: The statement, at most 256 KiB of UTF-8.
-            kind: What kind of statement: "knowledge", "preference", "user_profile" or any word of yours, which is named in
+            kind: The kind of statement: "knowledge", "preference", "user_profile" or any word of yours, which is named in
                 ``warnings``.
-            confidence: How much it is believed, from 0 to 1.
-            entities: Names that it is about.
-            tags: At most 10.
-            sources: Ids that it cites as evidence: interactions, memories, chunks, documents, sessions, observations.
-            relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true in the world; None for ``occurred_at``, or now.
-            valid_to: Until when, exclusive; a date alone means through that day.
+            confidence: The confidence of the memory, from 0 to 1.
+            entities: Names that the statement is about.
+            tags: At most 10 tags.
+            sources: Ids of the evidence: interactions, memories, chunks, documents, sessions, observations.
+            relations: Statements about two names, as (subject, relation, object).
+            valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
+            valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories.commands import capture
 
-        given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
+        arguments = (
+            content,
+            kind,
+            project,
+            session,
+            confidence,
+            entities,
+            tags,
+            sources,
+            relations,
+            valid_from,
+            valid_to,
+        )
         return capture(
             self._engine.writer,
             self._scope.asker(options),
             "remember",
-            *given,
+            *arguments,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
 
@@ -807,22 +820,22 @@ class Ledger(LedgerRead):
     ) -> answers.Added:
         """Add messages of a conversation: append them to a session, capture their turns, and learn from them.
 
-        Called again with the same messages, or with more of the conversation, it adds what is new; so also after a crash.
+        A call with the same messages, or with more of the conversation, adds only the new ones; so also after a crash.
 
         Args:
             messages: A text (one message), a message, or a list of messages as OpenAI or Anthropic has them: the whole
-                conversation so far, the end of it, or what is new. Instructions (system, developer) are left out.
+                conversation so far, its end, or its new part. Instructions (system, developer) are left out.
             session: The conversation's name; None for the ``idempotency_key`` as its name, or without one for a new session.
-            extract: "auto" lets the model look for what to remember, or without one the rules, as the policy says; "model"
-                and "rules" whatever it says; "off" or False nothing.
-            metadata: Keys of your own for the turns that are captured, as in {"source_app": "slack", "ticket": 4711}.
+            extract: "auto" lets the model, or without a model the rules, look for memories, as the policy says; "model" and
+                "rules" do so whatever the policy says; "off" or False looks for nothing.
+            metadata: Keys of your own for the captured turns, as in {"source_app": "slack", "ticket": 4711}.
             dry_run: Only return what would become of the messages; a model is not asked.
-            timeout: Seconds after which no further step begins; the same call goes on.
-            cancel: An event or a function that says when to stop, as with ``timeout``.
-            progress: Called with (steps done, steps).
+            timeout: Seconds after which no further step begins; the same call continues.
+            cancel: An event or a function that says when to stop, as ``timeout`` does.
+            progress: A function that is called with (steps done, steps).
 
         Raises:
-            RejectedError: A message is none, or it is called inside a batch; nothing was written.
+            RejectedError: A message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
         from ledger.extraction import adding
@@ -858,28 +871,40 @@ class Ledger(LedgerRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Record a candidate, which waits for review; the arguments are those of ``remember``.
+        """Record a candidate, which waits for review. The arguments are those of ``remember``.
 
         Args:
             content: The statement, at most 256 KiB of UTF-8.
-            kind: What kind of statement.
-            confidence: How much it will be believed, from 0 to 1.
-            entities: Names that it is about.
-            tags: At most 10.
-            sources: Ids that it cites as evidence.
-            relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true in the world; None for ``occurred_at``, or now.
-            valid_to: Until when, exclusive; a date alone means through that day.
+            kind: The kind of statement.
+            confidence: The confidence of the later memory, from 0 to 1.
+            entities: Names that the statement is about.
+            tags: At most 10 tags.
+            sources: Ids of the evidence.
+            relations: Statements about two names, as (subject, relation, object).
+            valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
+            valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories import commands
 
-        given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
+        arguments = (
+            content,
+            kind,
+            project,
+            session,
+            confidence,
+            entities,
+            tags,
+            sources,
+            relations,
+            valid_from,
+            valid_to,
+        )
         return commands.capture(
             self._engine.writer,
             self._scope.asker(options),
             "propose",
-            *given,
+            *arguments,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
 
@@ -921,7 +946,7 @@ class Ledger(LedgerRead):
     ) -> answers.Memory | Observation:
         """Give a memory or an observation another wording; ``supersede`` is for another fact.
 
-        It keeps its id, kind, tags and metadata; ``memories.tag`` and ``memories.set_metadata`` change those.
+        The subject keeps its id, kind, tags and metadata; ``memories.tag`` and ``memories.set_metadata`` change those.
 
         Args:
             content: The new text.
@@ -947,19 +972,19 @@ class Ledger(LedgerRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Replace an active memory by another fact, and return that one; the old one stays readable.
+        """Replace an active memory by another fact, and return the new memory. The old memory stays readable.
 
         Args:
             content: The new statement.
-            kind: Its kind; None for that of the old one.
-            confidence: How much it is believed, from 0 to 1.
-            entities: Names that it is about; None for those of the old one.
-            tags: Its tags; None for those of the old one.
-            sources: Ids that it cites as evidence.
-            relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true, and the old one is not; None for ``occurred_at``, or now.
-            valid_to: Until when, exclusive; a date alone means through that day.
-            metadata: Keys of its own; those of the old one stay with that.
+            kind: The kind of the new memory; None for the old memory's.
+            confidence: The confidence of the new memory, from 0 to 1.
+            entities: Names that the statement is about; None for the old memory's.
+            tags: The tags of the new memory; None for the old memory's.
+            sources: Ids of the evidence.
+            relations: Statements about two names, as (subject, relation, object).
+            valid_from: The time from which the new memory is true, and the old is not; None for ``occurred_at``, or now.
+            valid_to: The time until which it is true, exclusive; a date alone includes that day.
+            metadata: Keys of the new memory; the old memory's stay with the old one.
         """
         from ledger.memories import commands
 
@@ -998,7 +1023,7 @@ class Ledger(LedgerRead):
         return observation_commands.retract(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Any:
-        """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
+        """Bring back a superseded, invalidated, retracted or rejected subject; for a withdrawn source, its evidence."""
         from ledger.observations import commands as observation_commands
 
         answer = observation_commands.restore(self._engine, self._scope.asker(options), id, reason)
@@ -1017,19 +1042,21 @@ class Ledger(LedgerRead):
         """Give an active memory one more reason to be believed.
 
         Args:
-            amount: How much its confidence rises, from 0 to 1; None for what the policy says (0.02).
-            source: The id of what supports it; the same one counts once.
+            amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
+            source: The id of what supports it; the same id counts once.
         """
         from ledger.interactions import commands as interaction_commands
 
         if isinstance(id, str) and id.startswith("i_"):
-            raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
+            raise RejectedError(
+                "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
+            )
         answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id, amount, source=source)
         assert isinstance(answer, answers.Memory)
         return answer
 
     def reopen(self, receipt: str) -> Pack:
-        """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` says what changed since.
+        """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.
 
         Args:
             receipt: ``Pack.receipt``.
@@ -1057,10 +1084,10 @@ class Ledger(LedgerRead):
 
         Args:
             target: The command: its id, or the position or id of one of its events.
-            cascade: Also void what later commands built on it.
+            cascade: Also void the later commands that depend on it.
 
         Raises:
-            DependentsError: Later commands built on it; ``cascade`` voids them too.
+            DependentsError: Later commands depend on it; ``cascade`` voids them too.
         """
         from ledger.undo import undoing
 
@@ -1102,32 +1129,32 @@ class Ledger(LedgerRead):
         cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.ErasureReport:
-        """Remove texts for good, from the log too; the chain still verifies. It cannot be undone.
+        """Remove texts for good, from the log too; the chain still verifies. An erasure cannot be undone.
 
         Args:
             subject: An id; ``Project(name)``, ``SessionName(name)``, ``DocumentPath(path)``, ``Event(position)``; or
                 ``EVERYTHING`` of this user.
-            derived: What to do with what was derived from it: "erase", "cut" (only the words that repeat it) or "keep"; None
-                is refused where there is some, as for the next two.
-            sources: What to do with what it was derived from.
-            quotes: What to do with other texts of this user that repeat it.
+            derived: The choice for texts derived from the subject: "erase", "cut" (only the words that repeat it) or "keep".
+                With None the call is refused if there are such texts, as for the next two arguments.
+            sources: The choice for texts that the subject was derived from.
+            quotes: The choice for other texts of this user that repeat it.
             keep: Ids and positions that stay, whatever else is chosen.
-            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
-            timeout: Seconds after which it stops before it begins, or, of a whole user, between two erasures of up to 20,000
-                events; the report is "stopped", says how many events are ``left``, and the same call goes on with them.
-            cancel: An event or a function that says when to stop, as with ``timeout``.
+            exclusive: Allow more than 50,000 events, and keep others from writing during the call.
+            timeout: Seconds after which the call stops before it begins, or, for a whole user, between two erasures of up to
+                20,000 events; the report is "stopped" with the number of events ``left``, and the same call continues.
+            cancel: An event or a function that says when to stop, as ``timeout`` does.
 
         Raises:
-            RejectedError: It is on hold, was erased already, or a choice is missing: a dry run lists what to choose about.
-            NotFoundError: There is no such thing of this user.
+            RejectedError: The subject is on hold, was erased already, or a choice is missing: a dry run lists the choices.
+            NotFoundError: This user has no such subject.
             AmbiguousIdError: Several ids begin so.
-            ConflictError: Inside a batch, or others write about the same all the time.
+            ConflictError: The call is inside a batch, or others keep writing about the same subject.
         """
         from ledger.core.stopping import Stopping
         from ledger.erasure import erasing
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
-            raise RejectedError(f"keep takes several ids and positions, as in keep=[…], and {keep!r:.40} is not a list")
+            raise RejectedError(f"keep must be a list of ids and positions, as in keep=[…], but {keep!r:.40} was given")
         return erasing.erase(
             self._engine,
             self._scope.asker(options),
@@ -1156,23 +1183,22 @@ class Ledger(LedgerRead):
         progress: Callable[[int, int], None] | None = None,
         **options: Unpack[WriteOptions],
     ) -> ConsolidationReport:
-        """Make observations of what new sources have in common, and look again at those that are stale.
+        """Make observations of what new sources have in common, and revise stale observations.
 
-        Appends 200 sources at a time, and nothing where nothing is new; asked again it goes on where it ended.
+        The call appends 200 sources at a time, and nothing if nothing is new. A second call continues after the last source.
 
         Args:
-            over: "memories", "interactions" or "messages" (of sessions; new since the last run), or the ids of those to look
-                at.
-            project: Only this project's; None for those of no project.
+            over: "memories", "interactions" or "messages" (of sessions; new since the last run), or the ids of sources.
+            project: Only sources of this project; None for those of no project.
             tags: Only sources that have each of these tags.
             method: "grouping" (rules) or "model"; None for the model if there is one.
             limit: The most new sources, from 1; None for all.
             dry_run: Only return what would become of them. A model is asked all the same, and not even the call is recorded.
-            progress: Called with (sources done, sources).
+            progress: A function that is called with (sources done, sources).
 
         Raises:
-            ModelError: The model failed, which is recorded; the sources are new as before.
-            RejectedError: An ``idempotency_key``, or a model inside a batch.
+            ModelError: The model failed, which is recorded; the sources stay new.
+            RejectedError: An ``idempotency_key`` was given, or a model is used inside a batch.
         """
         from ledger.observations import consolidating
 
@@ -1209,7 +1235,7 @@ class Ledger(LedgerRead):
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
             dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the call is recorded.
-            gate: Ask no model about small talk; without it also about a turn that was passed over as such.
+            gate: Ask no model about small talk; False asks also about a turn that was passed over as small talk.
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """
@@ -1228,10 +1254,10 @@ class Ledger(LedgerRead):
         )
 
     def session(self, name: str, *, project: str | None = None) -> Session:
-        """Return a conversation by its name, an alias or its id; it begins with its first message.
+        """Return a conversation by its name, an alias or its id. It begins with its first message.
 
         Args:
-            name: What it is called.
+            name: The name of the conversation.
             project: The project that it begins in.
         """
         from ledger.sessions.api import Session
@@ -1247,7 +1273,7 @@ class Ledger(LedgerRead):
 
     @property
     def history(self) -> History:
-        """List what happened and who did it, undo groups of commands, distrust and trust origins."""
+        """List events and their actors, undo groups of commands, distrust and trust origins."""
         from ledger.history.api import History
 
         return History(self._engine, self._scope, self.at)
@@ -1261,7 +1287,7 @@ class Ledger(LedgerRead):
 
     @property
     def observations(self) -> Observations:
-        """List and read what several sources have in common, add one by hand, and withdraw sources."""
+        """List and read observations, add an observation by hand, and withdraw sources."""
         from ledger.observations.api import Observations
 
         return Observations(self._engine, self._scope)
@@ -1275,21 +1301,21 @@ class Ledger(LedgerRead):
 
     @property
     def merges(self) -> Merges:
-        """Find memories that say nearly the same, and make them one."""
+        """Find memories that say nearly the same, and merge them."""
         from ledger.review.merges.api import Merges
 
         return Merges(self._engine, self._scope)
 
     @property
     def graph(self) -> Relations:
-        """Return what is one step from a name, and say what memories tell of two names."""
+        """Return the neighbors of a name, and the memories' statements about two names."""
         from ledger.graph.api import Relations
 
         return Relations(self._engine, self._scope)
 
     @property
     def interactions(self) -> Interactions:
-        """List and read captured turns, add responses, and import files of them."""
+        """List and read captured turns, add responses, and import files of turns."""
         from ledger.interactions.api import Interactions
 
         return Interactions(self._engine, self._scope)
@@ -1317,14 +1343,14 @@ class Ledger(LedgerRead):
 
     @property
     def holds(self) -> Holds:
-        """Keep things from being erased."""
+        """Keep subjects from being erased."""
         from ledger.erasure.api import Holds
 
         return Holds(self._engine, self._scope)
 
     @property
     def guards(self) -> Guards:
-        """Keep things out of recall, scan what is stored, and list what rules refused."""
+        """Keep texts out of recall, scan the stored texts, and list the commands that rules refused."""
         from ledger.guards.api import Guards
 
         return Guards(self._engine, self._scope)
@@ -1359,33 +1385,33 @@ class Ledger(LedgerRead):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Look after the file: numbers, rebuild, backup, export."""
+        """Maintain the file: numbers, rebuild, backup, export."""
         from ledger.care.api import Maintenance
 
         return Maintenance(self._engine, self._scope)
 
 
 class BoundLedger(Ledger):
-    """The same file for somebody else; closing it is left to whoever opened it."""
+    """The same file for another user or actor. Closing it is left to the code that opened the file."""
 
     def close(self) -> None:
-        """Do nothing: whoever opened the ledger closes it."""
+        """Do nothing: the code that opened the ledger closes it."""
 
 
 class PastLedger(LedgerRead):
-    """A ledger as it was known at a moment, with reads only. Holds nothing between two calls and needs no closing."""
+    """A ledger as it was known at a moment, with reads only. It holds nothing between two calls and needs no closing."""
 
     if TYPE_CHECKING:
         _engine: PastEngine
 
     @property
     def as_of(self) -> str:
-        """The latest time that was recorded by then, in UTC: what is "now" for this moment."""
+        """Return the latest time that was recorded by then, in UTC, which is "now" for this moment."""
         return self._engine.as_of
 
     @property
     def valid_at(self) -> str | None:
-        """The time in the world that is asked about, if any."""
+        """Return the time in the world that is asked about, if any."""
         return self._engine.valid
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What signatures name: closed sets, the options of every write, pages, and what an erasure is about."""
+"""The types that signatures name: closed sets, the options of every write, pages, and subjects of erasures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Metadata = Mapping[str, str | int | float | bool | None]
 """Keys of your own, each with a text, a number, True, False or None."""
 
 Cancel = threading.Event | Callable[[], bool]
-"""What calls off a long call: an event that somebody sets, or a function that says True."""
+"""A way to call off a long call: an event that somebody sets, or a function that returns True."""
 
 Channel = Literal["user", "tool", "web", "agent", "file"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
@@ -67,13 +67,13 @@ Choice = Literal["erase", "cut", "keep"]
 
 
 class Everything(Enum):
-    """All that a user has; no text stands for it, so none is taken for it by mistake."""
+    """All texts of a user. No string stands for it, so that no string can mean it by mistake."""
 
     EVERYTHING = "everything"
 
 
 EVERYTHING: Final = Everything.EVERYTHING
-"""All that a user has, for ``erase`` and ``holds.add``."""
+"""All texts of a user, for ``erase`` and ``holds.add``."""
 
 
 class Project(NamedTuple):
@@ -95,8 +95,10 @@ class DocumentPath(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event as a subject: its texts, or of them some ``fields``, ``spans`` (field, start, end) in characters, and
-    ``phrases`` wherever it says them, in capitals or not."""
+    """An event as a subject: all its texts, or only some ``fields``, ``spans`` or ``phrases``.
+
+    ``spans`` are (field, start, end) in characters. ``phrases`` are found wherever the event has them, in any case.
+    """
 
     position: int
     fields: Sequence[str] = ()
@@ -105,13 +107,14 @@ class Event(NamedTuple):
 
 
 Subject = str | Project | SessionName | DocumentPath | Event | Everything
-"""What an erasure or a hold is about: an id, one of these, or ``EVERYTHING``."""
+"""The subject of an erasure or a hold: an id, an object of the classes above, or ``EVERYTHING``."""
 
 
 class SessionPatterns(NamedTuple):
-    """Sessions by name; ``**`` stands for any text, ``*`` for any without a colon. "heartbeat" is always ignored.
+    """Patterns of session names. ``**`` stands for any text, ``*`` for any text without a colon.
 
-    Of an ``ignore``d session nothing is recorded and nothing read; a ``read_only`` one is read, and nothing is recorded.
+    Of an ``ignore``d session nothing is recorded and nothing read; "heartbeat" is always ignored. A ``read_only`` session is
+    read, and not recorded.
     """
 
     ignore: Sequence[str] = ()
@@ -119,75 +122,75 @@ class SessionPatterns(NamedTuple):
 
 
 class GroupOptions(TypedDict, total=False):
-    """What ``history.undo_all`` takes besides its own arguments, one of which is a correlation id."""
+    """The options of ``history.undo_all`` besides its own arguments, which include a correlation id."""
 
     idempotency_key: str | None
     """The same key with the same command and arguments gives the first answer, marked ``replayed``, and records nothing."""
     occurred_at: Time | None
-    """When it happened in the world, if not now."""
+    """The time when it happened in the world, if not now."""
     causation_id: str | None
-    """The event that it reacts to."""
+    """The event that the command reacts to."""
     channel: Channel
-    """What kind of input it is: "user", "tool", "web", "agent" or "file"."""
+    """The kind of input: "user", "tool", "web", "agent" or "file"."""
     client: str
-    """Through which program it came."""
+    """The program through which the command came."""
     agent: str
-    """For which agent it is."""
+    """The agent for which the command is."""
     expected: int | None
-    """A position: refused with ``ConflictError`` if what the command changes was changed after it, by an act like undo too.
+    """A position: the command is refused with ``ConflictError`` if what it changes was changed after it, also by an undo.
 
-    An undo, a redo, a distrust, a trust and an erasure change whatever the events that they name belong to."""
+    An undo, a redo, a distrust, a trust and an erasure change the subjects of the events that they name."""
 
 
 class WriteOptions(GroupOptions, total=False):
-    """What every write takes besides its own arguments."""
+    """The options of every write besides its own arguments."""
 
     correlation_id: str | None
-    """The run, request or import that it belongs to."""
+    """The run, request or import that the command belongs to."""
 
 
 class PolicyChanges(WriteOptions, total=False):
-    """Parameters of a user's policy, and what every write takes besides."""
+    """The parameters of a user's policy, and the options of every write."""
 
     matcher: Literal["stems/5", "substring/1"]
-    """Which rules find the memories that a response restates."""
+    """The version of the rules that find the memories which a response restates."""
     gain: float
-    """How much a restated memory's confidence rises, from 0 to 1, in steps of one millionth."""
+    """The rise of a restated memory's confidence, from 0 to 1, in steps of one millionth."""
     echo_gain: float
-    """The same where the model had just been shown the memory."""
+    """The rise if the model had just been shown the memory."""
     max_matches: int
     """The most memories that one interaction reinforces, from 0 to 1,000."""
     extract: bool
-    """Whether candidates are found in what is captured."""
+    """True to find candidates in captured turns."""
     decay: Literal["off", "episodic", "all"]
-    """The kinds of memories that lose effective confidence with idle days; "off" (the default) is none."""
+    """The kinds of memories that lose effective confidence with idle days; "off" (the default) means none."""
     expire: bool
     """Supersede memories that have decayed below a confidence of 0.30; False by default, and True needs a decay."""
     candidate_days: int
-    """After how many idle days a candidate is rejected, up to 100,000; 0 for never."""
+    """The idle days after which a candidate is rejected, up to 100,000; 0 for never."""
     user_chars: int
     """The most characters of active memories of the kind user_profile; 0 for no bound."""
     memory_chars: int
-    """The same for all other kinds."""
+    """The most characters of active memories of all other kinds; 0 for no bound."""
     threats: Literal["refuse", "quarantine", "off"]
-    """What happens to a memory in which a scanner finds an order to the model or the like."""
+    """The treatment of a memory in which a scanner finds an order to the model or another threat."""
     secrets: Literal["redact", "refuse", "off"]
-    """What happens to a password or key in any text."""
+    """The treatment of a password or key in any text."""
     admit: Literal["by_source", "review"]
-    """Who decides on what nobody reviewed: "by_source" the table of admission (what the user says of himself is active at once),
-    "review" a person (everything found is a candidate)."""
+    """The judge of what nobody reviewed: "by_source" is the table of admission (a user's statement about himself is active at
+    once), "review" a person (everything found is a candidate)."""
     claim_confidence: float
-    """The most confidence of what only an assistant stated, from 0 to 1."""
+    """The most confidence of a statement that only an assistant made, from 0 to 1."""
     merge: bool
-    """Whether near duplicates are proposed for merging."""
+    """True to propose near duplicates for merging."""
     conflicts: bool
-    """Whether conflicts are looked for."""
+    """True to look for conflicts."""
     consolidate: bool | Literal["turns"]
-    """Whether observations are made of new memories; "turns" for new turns and messages too."""
+    """True to make observations of new memories; "turns" to make them of new turns and messages too."""
 
 
 class Page(Sequence[T]):
-    """Some of a listing, in order. ``next`` continues it (``after=page.next``), and is None at its end."""
+    """A part of a listing, in order. ``next`` is the cursor of the next page (``after=page.next``), None at the end."""
 
     __slots__ = ("_follow", "_items", "_next")
 
@@ -198,18 +201,20 @@ class Page(Sequence[T]):
 
     @property
     def next(self) -> str | None:
-        """The cursor of the page after this one, None at the end."""
+        """Return the cursor of the next page, or None at the end."""
         return self._next
 
     def all(self) -> Iterator[T]:
-        """Iterate over this and every further page, each read when it is reached."""
+        """Yield the items of this and every further page. Each page is read when it is reached."""
         page: Page[T] = self
         while True:
             yield from page._items
             if page._next is None:
                 return
             if page._follow is None:
-                raise RejectedError("this page was pickled or copied: list again to go on from its cursor")
+                raise RejectedError(
+                    "this page was pickled or copied and cannot read the next page: list again with after=page.next"
+                )
             page = page._follow(page._next)
 
     @overload
@@ -233,27 +238,27 @@ class Page(Sequence[T]):
     def __repr__(self) -> str:
         return f"<Page of {len(self._items)}" + (f", next={self._next!r}>" if self._next is not None else ">")
 
-    def __reduce__(self) -> tuple[Any, ...]:  # what follows belongs to an open ledger, and is left behind
+    def __reduce__(self) -> tuple[Any, ...]:  # ``_follow`` belongs to an open ledger, so it is left out
         return type(self), (self._items, self._next)
 
 
 SHARED = {
-    "id": "The id of what is meant, or a beginning of it that no other id has (at least `m_` and one more character).",
-    "project": "A project by name, alias or id: a write puts what it records there, and registers a new name; a listing shows "
-    'only what is of it, and nothing for a name that is unknown; `""` means of no project, None no filter.',
-    "session": "A session by name, alias or id: a write records what belongs to it, a listing shows only that.",
+    "id": "The id of the subject, or a beginning of it that no other id has (at least `m_` and one more character).",
+    "project": "A project by name, alias or id: a write records there, and registers a new name; a listing shows only what "
+    'belongs to it, and nothing for an unknown name; `""` means no project, None no filter.',
+    "session": "A session by name, alias or id: a write records there, a listing shows only what belongs to it.",
     "limit": "The most items of a page, 0 to 1,000; more is refused, not cut.",
-    "after": "Where the page begins: `page.next` of the page before, asked for with the same filters; None for the first page.",
+    "after": "The cursor at which the page begins: `page.next` of the page before, with the same filters; None for the first.",
     "since": "Only what happened then or later: a time with an offset, a date (midnight in UTC), or a duration back from now "
     '(`"30m"`, `"12h"`, `"7d"`, `"2w"`); None for no bound.',
     "until": "Only what happened before: a time, a date or a duration back from now, as `since`; None for no bound.",
     "reason": "Why, in your words; kept in the log and shown by `why` and the audit trail.",
     "dry_run": "Change nothing, and return what the call would do.",
-    "exclusive": "Allow more than 50,000 events, and keep others from writing as long as the call takes.",
+    "exclusive": "Allow more than 50,000 events, and keep others from writing during the call.",
     "options": "The options of every write: `idempotency_key`, `occurred_at`, `correlation_id`, `causation_id`, `channel`, "
     "`client`, `agent`, `expected` (see `WriteOptions`).",
 }
-"""What parameters of these names mean in every call whose own help does not say otherwise."""
+"""The meaning of parameters with these names in every call whose own help says nothing else."""
 
 _HOMES = {
     "Change": "projections.core.own",
@@ -271,5 +276,5 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
-    __getattr__ = names_of(__name__, _HOMES)  # what models, embedders and scanners of yours are given, or have to be
+if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
+    __getattr__ = names_of(__name__, _HOMES)  # types of models, embedders, scanners and projections

@@ -52,8 +52,6 @@ class Guards(GuardsRead):
 
         Args:
             subject: The id of a memory, interaction, chunk, summary or observation; a message by the position of its event.
-            reason: A note for the log.
-            **options: Who writes, and how; see ``WriteOptions``.
         """
         return quarantining.quarantine_text(self._engine, self._scope.asker(options), subject, reason)
 
@@ -64,8 +62,6 @@ class Guards(GuardsRead):
 
         Args:
             subject: An id or position, as ``quarantine`` takes it.
-            reason: A note for the log.
-            **options: Who writes, and how; see ``WriteOptions``.
         """
         return quarantining.release_text(self._engine, self._scope.asker(options), subject, reason)
 

@@ -137,8 +137,8 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Items that were not compacted, with the reason.
 
     ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS``, or "ignored", "stateless", "under_way" (another
-    compaction of the session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the
-    summary was written).
+    compaction of the session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved"
+    (the window changed while the summary was written).
     """
 
     why: str

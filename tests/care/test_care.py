@@ -77,7 +77,7 @@ def test_what_is_erased_is_named_by_its_id_or_by_what_kind_of_name_it_has(ledger
     assert ledger.erase(SessionName("support"), dry_run=True).kind == "session"
     assert ledger.erase(Event(fact.position), dry_run=True).erased[0].position == fact.position
     assert ledger.erase(fact.id[:9]).subject == fact.id
-    with pytest.raises(RejectedError, match="keep takes several"):
+    with pytest.raises(RejectedError, match="keep must be a list"):
         ledger.erase(fact.id, keep="m_1")
     whole = ledger.erase(EVERYTHING, derived="erase", sources="erase", quotes="erase")
     assert whole.kind == "user" and len(ledger.memories.list(statuses=())) == 0

@@ -48,7 +48,8 @@ class MessageAppended(EventData, frozen=True):
     """A message of the conversation, known by the position of this event.
 
     ``parts`` lists everything besides ``content`` and ``reasoning`` (ledger.sessions.rules.message); ``content_of`` is the
-    index of the part whose text is ``content``, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
+    index of the part whose text is ``content``, or -1. The text of a captured turn lies with the ``interaction``, in its
+    ``field``.
     ``speaker`` names the person where several share a role. ``tokens`` were counted by ``counter`` before the append.
     ``extra`` holds further fields of a provider's message, for that provider alone. ``metadata`` is for no model.
     """

@@ -45,8 +45,6 @@ if TYPE_CHECKING:  # type checkers do not understand a metaclass
 
     @dataclass_transform(frozen_default=True)
     class _TypedRow:
-        """A row of a table of your own: ``class Day(Row, key=("day", "person"), indexes=("person",))``."""
-
         def __init_subclass__(
             cls, *, key: Sequence[str] = (), indexes: Sequence[str | Sequence[str]] = (), **_: object
         ) -> None: ...

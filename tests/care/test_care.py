@@ -340,7 +340,7 @@ def test_a_file_is_copied_exported_rebuilt_and_looked_at(ledger: Ledger, tmp_pat
     assert ledger.at(1).maintenance.stats().memories == {}
     report = ledger.maintenance.rebuild(digest=False)
     assert report.suspended == () and report.digest == ""
-    assert ledger.care.doctor().ok and Ledger.doctor(ledger.path).ok
+    assert ledger.maintenance.doctor().ok and Ledger.doctor(ledger.path).ok
     ledger.maintenance.export_log(tmp_path / "log.jsonl")
     Ledger.import_log(tmp_path / "log.jsonl", tmp_path / "again.db")
     with Ledger.open(tmp_path / "again.db", user="ada") as again:

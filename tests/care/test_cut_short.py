@@ -95,7 +95,7 @@ def test_a_log_cut_short_is_read_and_verify_and_doctor_tell_it(path, way, tmp_pa
         assert ledger.position == last
         report = ledger.proof.verify()
         assert report.first_wrong == last + 1 and not report.ok
-        assert any(f"position {last + 1}: is missing" in each.found for each in ledger.care.doctor().findings)
+        assert any(f"position {last + 1}: is missing" in each.found for each in ledger.maintenance.doctor().findings)
         for copy in (ledger.maintenance.backup, ledger.maintenance.export_log):
             with pytest.raises(DamagedError, match="is missing"):
                 copy(tmp_path / "copy")

@@ -124,7 +124,7 @@ def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
     )
     assert fingerprint(path) == before
     with Ledger.open(path) as ledger:
-        assert ledger.care.doctor().ok
+        assert ledger.maintenance.doctor().ok
         assert "ProjectionSuspended" not in types(ledger)
 
 
@@ -180,7 +180,7 @@ def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_propose
 
 def test_a_batch_is_no_place_for_a_doctor(path):
     with Ledger.open(path) as ledger, pytest.raises(ConflictError, match="batch"), ledger.batch():
-        ledger.care.doctor()
+        ledger.maintenance.doctor()
 
 
 # --- the place -------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
     monkeypatch.setattr(doctor, "WAL_BYTES", 1024)
     with Ledger.open(path) as ledger:
         ledger.remember("in the -wal")
-        assert "should stay near" in told(ledger.care.doctor(), "-wal")
+        assert "should stay near" in told(ledger.maintenance.doctor(), "-wal")
 
 
 def test_a_disk_without_room_for_a_rebuild_is_told(path, monkeypatch):
@@ -326,7 +326,7 @@ def test_rows_that_differ_from_the_log_are_named_without_their_texts_and_rebuilt
     assert all("rebuild" in each.hint for each in report.findings if each.level == "problem")
     with Ledger.open(path) as ledger:
         assert probe.rebuild(ledger).digest == digest
-        assert ledger.care.doctor().ok
+        assert ledger.maintenance.doctor().ok
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_a_rebuild_repairs_leaves_of_tables_and_indexes_too(path):
             continue
         with Ledger.open(path) as ledger:
             probe.rebuild(ledger)
-            assert ledger.care.doctor().ok
+            assert ledger.maintenance.doctor().ok
 
 
 @pytest.mark.slow
@@ -549,11 +549,11 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
                 "INSERT INTO leases VALUES ('rebuild', '999999999-x', ?)", (time.time() + 9,)
             )
             transaction.connection.execute("CREATE TABLE fresh_memories (x)")
-        report = ledger.care.doctor()
+        report = ledger.maintenance.doctor()
         assert "search is suspended" in told(report, "projections") and not report.ok
         assert "was killed" in told(report, "leases") and "1 were left" in told(report, "tables")
         probe.rebuild(ledger)
-        assert ledger.care.doctor().ok
+        assert ledger.maintenance.doctor().ok
 
 
 def test_the_lock_of_the_file_is_not_kept(path):

@@ -87,7 +87,7 @@ def test_the_next_open_removes_the_lock_of_a_copy_that_was_killed_without_its_fi
     program = (
         "import os, signal, sys\n"
         "from ledger import Ledger\n"
-        "from ledger.store import making\n"
+        "from ledger.log import making\n"
         "def die(part, *lock):\n"
         f"    {'os.unlink(part)' if moment == '_clear' else 'pass'}\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -134,7 +134,7 @@ def test_a_copy_that_is_being_made_is_left_alone(path: Path, elsewhere: Path) ->
         ledger.maintenance.backup(elsewhere / "copy", progress=meanwhile)
         ledger.maintenance.export_log(elsewhere / "lines")
         assert seen == [True] and left_in(elsewhere) == ["copy", "lines"]
-        assert ledger.care.doctor().ok
+        assert ledger.maintenance.doctor().ok
     Ledger.open(elsewhere / "copy").close()
 
 

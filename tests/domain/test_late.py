@@ -19,7 +19,7 @@ def noted(pattern, flags=0):
     return compile(pattern, flags)
 re.compile = noted
 from ledger import Ledger
-from ledger.store import mapper
+from ledger.log import mapper
 with tempfile.TemporaryDirectory() as place, Ledger.open(place + "/memory.db") as ledger:
     ours = [each for each in compiled if each[0].startswith(("ledger", "projections"))]
     print(len(ours), len(mapper._DECODERS))

@@ -410,7 +410,7 @@ def test_a_policy_that_names_a_deleted_matcher_gets_the_default_and_the_doctor_s
     fact = ledger.remember(ROAST, kind="preference")
     ledger.capture("What do I drink?", SAID)
     assert counts(ledger, fact) == [1]
-    notes = [each.found for each in ledger.care.doctor().findings if each.what == "policy"]
+    notes = [each.found for each in ledger.maintenance.doctor().findings if each.what == "policy"]
     assert notes == [
         "the policy of 1 user names the matcher 'stems/3', which this version does not have; stems/5 takes its place"
     ]

@@ -97,7 +97,7 @@ def test_the_doctor_names_the_reader_that_keeps_the_wal(path: Path, monkeypatch:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
             assert reader.stdout is not None and reader.stdout.readline() == "reads\n"
             fill(ledger, 30)
-            (told,) = [each for each in ledger.care.doctor().findings if each.what == "-wal"]
+            (told,) = [each for each in ledger.maintenance.doctor().findings if each.what == "-wal"]
             assert wal(path) > LIMIT and told.level == "warning" and f"process {reader.pid} (" in told.found
             reader.communicate("\n")
         fill(ledger, 8)

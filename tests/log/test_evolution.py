@@ -99,7 +99,7 @@ def test_a_released_log_is_read_verified_and_believed_as_ever(golden: Any) -> No
             assert known is None or known[0] != version or known[1] == digest, (
                 f"{name} folds otherwise than it did in the same version"
             )
-        assert ledger.care.doctor().ok
+        assert ledger.maintenance.doctor().ok
         assert_sound(ledger)
         ledger.remember("and it goes on")
 
@@ -284,7 +284,7 @@ def test_what_a_newer_version_wrote_is_shown_as_unknown(tmp_path: Path) -> None:
         assert why.memory is not None and why.memory.reference_count == 0, "it stays at what can be read"
         history = ledger.history.events(known["turn"])
         assert history[-1].data == {"unknown": "InteractionDreamt", "schema": 1}
-        findings = [each for each in ledger.care.doctor().findings if each.what == "unknown events"]
+        findings = [each for each in ledger.maintenance.doctor().findings if each.what == "unknown events"]
         assert "MemoryDreamt" in findings[0].found and findings[0].level == "note"
 
 

@@ -94,7 +94,7 @@ def test_verify_and_doctor_tell_it(ledger, path, mishap):
     report = ledger.proof.verify()
     assert not report.ok
     assert any("while it was open" in str(problem) for problem in report.problems)
-    examined = ledger.care.doctor()
+    examined = ledger.maintenance.doctor()
     assert not examined.ok
     assert any("while it was open" in finding.found for finding in examined.findings)
 
@@ -210,7 +210,7 @@ def test_another_programs_change_stops_writing_until_the_ledger_is_opened_again(
     for _ in range(2):
         with pytest.raises(StorageError, match=r"written by another program .* open the ledger again"):
             ledger.remember("This would be lost.")
-    assert "written by another program" in str(ledger.care.doctor().findings[0].found)
+    assert "written by another program" in str(ledger.maintenance.doctor().findings[0].found)
     ledger.close()
     with Ledger.open(path) as again:
         again.remember(FACTS[21])

@@ -172,5 +172,5 @@ def test_an_erased_observation_has_no_words_to_quarantine(ledger: Ledger) -> Non
     fact = ledger.remember("The user drinks green tea.")
     seen = ledger.observations.add("The user likes tea.", [fact.id])
     ledger.erase(seen.id, reason="asked for", quotes="erase", derived="erase", sources="keep")
-    with pytest.raises(RejectedError, match="no words"):
+    with pytest.raises(RejectedError, match="no text"):
         ledger.guards.quarantine(seen.id)

@@ -592,7 +592,7 @@ def test_observations_are_read_where_nothing_can_be_written(ledger: Ledger) -> N
 def test_doctor_and_verify_know_the_tables(ledger: Ledger) -> None:
     seen = ledger.observations.add(COFFEE, two(ledger))
     ledger.revise(seen.id, "The user takes coffee seriously.")
-    assert ledger.proof.verify().ok and ledger.care.doctor().ok
+    assert ledger.proof.verify().ok and ledger.maintenance.doctor().ok
     assert "observations" in ledger.proof.verify().projections
     with probe.store(ledger).transact() as transaction:
         transaction.connection.execute("UPDATE evidence SET withdrawn = 'asked'")

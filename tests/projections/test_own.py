@@ -255,7 +255,7 @@ def test_a_fold_that_raises_is_suspended_alone_and_the_write_goes_on(path, error
         report = ledger.proof.verify()
         assert report.ok
         assert any("bad" in warning and "suspended" in warning for warning in report.warnings)
-        assert any("bad" in each.found for each in ledger.care.doctor().findings if each.level == "problem")
+        assert any("bad" in each.found for each in ledger.maintenance.doctor().findings if each.level == "problem")
     mended = raising(error, lambda event: False, version=2)
     with Ledger.open(path, projections=[mended]) as ledger:
         assert len(ledger.projections.rows(Heard)) == 3

@@ -43,7 +43,7 @@ from projections.search.ranking import (
 )
 from projections.search.stems import stem
 
-FACTORS = ("named", "first person", "time", "question", "rule", "confidence", "kind", "date", "level")
+FACTORS = ("named", "first person", "time", "question", "rule", "confidence", "kind", "date")
 LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)
 HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + RULE) * (1 + TIME_NAMED) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
 

@@ -46,8 +46,8 @@ class Method(NamedTuple):
 def own_types() -> dict[str, type]:
     """The classes that the facades of the features define, by name."""
     found: dict[str, type] = {}
-    for path in sorted((ROOT / "ledger").glob("*/api.py")):
-        module = importlib.import_module(f"ledger.{path.parent.name}.api")
+    for path in sorted((ROOT / "ledger").glob("*/**/api.py")):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
         found |= {
             name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__
         }

@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
         return 1
     size, relation = proof["size"], "continues" if proof["size"] != int(checkpoint[2]) else "is"
     print(f"ok: position {proof['position']} is {proof['type']!a}, version {proof['version']} of {proof['stream']!a},")
-    print(f"in a log of {size} events that {relation} the log of the checkpoint; its digest is {proof['digest']}")
+    print(f"in a log of {size} events that {relation} what the checkpoint covers; its digest is {proof['digest']}")
     if proof.get("state") is not None:
         erased = proof.get("erased_by") is not None
         print(f"{'not proven, for text of it was erased since:' if erased else 'it says'} {proof['state']!a}")

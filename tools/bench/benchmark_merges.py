@@ -89,7 +89,7 @@ def in_a_ledger(count: int) -> tuple[float, float, int, int]:
         return whole, time.process_time() - started, report.merges, report.conflicts
 
 
-def told(name: str, sizes: list[int], seconds: list[float]) -> None:
+def print_times(name: str, sizes: list[int], seconds: list[float]) -> None:
     figures = "  ".join(f"{size:>9,}: {took:8.3f} s" for size, took in zip(sizes, seconds, strict=True))
     ratios = ", ".join(f"{after / before:.1f}" for before, after in pairwise(seconds))
     print(f"{name:<24}{figures}   × {ratios}", flush=True)
@@ -98,10 +98,12 @@ def told(name: str, sizes: list[int], seconds: list[float]) -> None:
 def main() -> None:
     sizes = [int(size.replace(",", "")) for size in sys.argv[1:]] or [1_000, 10_000, 100_000]
     for shape in SHAPES:
-        told(shape, sizes, [min(clustered(shape, size) for _ in range(3 if size < 50_000 else 1)) for size in sizes])
+        print_times(
+            shape, sizes, [min(clustered(shape, size) for _ in range(3 if size < 50_000 else 1)) for size in sizes]
+        )
     results = [in_a_ledger(size) for size in sizes]
-    told("ledger, whole", sizes, [result[0] for result in results])
-    told("ledger, one new memory", sizes, [result[1] for result in results])
+    print_times("ledger, whole", sizes, [result[0] for result in results])
+    print_times("ledger, one new memory", sizes, [result[1] for result in results])
     print("merges and conflicts found:", ", ".join(f"{result[2]:,} and {result[3]:,}" for result in results))
 
 

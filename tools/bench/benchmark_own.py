@@ -48,9 +48,8 @@ def measure(options: Options) -> list[Figure]:
     texts, spent = Texts(7), {name: list[float]() for name in ledgers}
     for number in range(options.rounds * 8):
         made = [texts.memory() for _ in range(COMMANDS)]
-        for name, ledger in [*ledgers.items()][
-            :: 1 if number % 2 else -1
-        ]:  # the order alternates, so that none is always the first
+        # The order alternates, so that none is always the first.
+        for name, ledger in [*ledgers.items()][:: 1 if number % 2 else -1]:
             started = time.process_time()
             for content, kind, project in made:
                 ledger.remember(content, kind=kind, project=project)

@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(
                 json.dumps(asdict(result) | {"ok": result.ok})
                 if options.json
-                else told(result, everything=options.verbose),
+                else report_lines(result, everything=options.verbose),
                 flush=True,
             )
             fine = fine and result.ok
@@ -100,7 +100,7 @@ def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = 
     return result
 
 
-def told(result: Result, *, everything: bool = False) -> str:
+def report_lines(result: Result, *, everything: bool = False) -> str:
     verdict = "FAILED" if not result.ok else "skipped" if result.skipped else "ok"
     lines = [
         f"{result.name:12} {verdict:8} {result.cases:>8,} cases {result.seconds:>8.1f} s  {result.skipped}".rstrip()

@@ -314,7 +314,7 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
     try:
         with Ledger.open(path, readonly=True, create=False) as ledger:
             try:
-                now = told(ledger)
+                now = content_of(ledger)
                 seen.read_otherwise = before is not None and now != before
                 chain = bool(list(check_chain(row[:8] for row in now.events)))
             except LedgerError as error:
@@ -352,12 +352,12 @@ def judge(seen: Seen, now: Told | None, before: Told | None, outside: Callable[[
 def read(path: str) -> Told | str:
     try:
         with Ledger.open(path, readonly=True, create=False) as ledger:
-            return told(ledger)
+            return content_of(ledger)
     except LedgerError as error:
         return str(error)
 
 
-def told(ledger: Ledger) -> Told:
+def content_of(ledger: Ledger) -> Told:
     """Return every row and the answers of a few reads.
 
     A text index counts by its hits and their scores: a text may be in the index or wait for it, as after a private fold, and

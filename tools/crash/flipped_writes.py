@@ -115,7 +115,7 @@ def whole(answer: object) -> str:
     )
 
 
-def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
+def answers_of(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
     answers: dict[str, str | LedgerError] = {}
     for name, read in reads(ids).items():
         try:
@@ -157,7 +157,7 @@ def sound(image: str) -> Sound:
             memory = next(item.id for item in ledger.memories.list(statuses=()) if "cold" in (item.content or ""))
             turn, document = ledger.interactions.list()[-1], ledger.documents.list()[0]
             ids = {"memory": memory, "turn": turn.id, "document": document.id}
-            answers = asked(ledger, ids)
+            answers = answers_of(ledger, ids)
         if wrong := [f"{name}: {answer}" for name, answer in answers.items() if isinstance(answer, LedgerError)]:
             raise RuntimeError(f"the image is not sound before any flip: {wrong}")
         log = log_of(path)
@@ -179,7 +179,7 @@ def written(path: str, before: Sound, check: Check = verified) -> Outcome:
 
 
 def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
-    answers = asked(ledger, before.ids)
+    answers = answers_of(ledger, before.ids)
     differ = [name for name, answer in answers.items() if isinstance(answer, str) and answer != before.answers[name]]
     reported = any(isinstance(answer, LedgerError) for answer in answers.values())
     outcome = Outcome("harmless", otherwise=bool(differ))
@@ -233,7 +233,7 @@ def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) 
         return outcome  # the file itself is damaged
     outcome.rebuilt = True
     wrong = [problem for problem in ledger.proof.verify(full=True).problems if "projection" in problem]
-    answers = asked(ledger, before.ids)
+    answers = answers_of(ledger, before.ids)
     names = ("memory", "interactions", "document") if renamed else ("memory", "interactions", "document", "state")
     wrong += [name for name in names if answers[name] != before.answers[name]]
     if wrong:

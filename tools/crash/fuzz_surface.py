@@ -175,13 +175,13 @@ def tried(method: Callable[..., Any], chosen: dict[str, Any]) -> str:
     except LedgerError as error:
         cause = error.__cause__ or error.__context__
         wrong = isinstance(error, DamagedError) or isinstance(cause, sqlite3.ProgrammingError | TypeError)
-        return _told(error) if wrong and isinstance(error, StorageError) else ""
+        return _described(error) if wrong and isinstance(error, StorageError) else ""
     except Exception as error:
-        return _told(error)
+        return _described(error)
     return ""
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     place = inspect.trace()[-1]
     return f"{type(error).__name__}: {str(error)[:100]!r} at {Path(place.filename).name}:{place.lineno}"
 

@@ -52,7 +52,7 @@ def run(short: bool, seed: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="ledger-malice-", dir=QUICK) as folder:
         outside = prepare(Path(folder))
         for attack in (Attack("nothing at all", lambda site: None), *ATTACKS):
-            alone, against = (found(Path(folder), attack, checkpoint, seed) for checkpoint in (None, outside))
+            alone, against = (first_problem(Path(folder), attack, checkpoint, seed) for checkpoint in (None, outside))
             notes.append(
                 f"{attack.name}: alone {alone or 'not found'}; with an outside checkpoint {against or 'not found'}"
             )
@@ -72,10 +72,10 @@ def judged(attack: Attack, alone: str, against: str) -> Iterator[str]:
     if attack.hidden and alone:
         yield f"control: {attack.name}: found without an outside checkpoint ({alone}), so the attack was not thorough"
     if not attack.hidden and not alone:
-        yield f"{attack.name}: found by an outside checkpoint only, and the file itself should tell"
+        yield f"{attack.name}: found by an outside checkpoint only, but the file itself should show it"
 
 
-def found(folder: Path, attack: Attack, outside: str | None, seed: int) -> str:
+def first_problem(folder: Path, attack: Attack, outside: str | None, seed: int) -> str:
     """Attack a fresh copy and return the first problem that opening or verifying reports, or an empty text."""
     path = folder / "attacked.db"
     for old in folder.glob("attacked.db*"):

@@ -93,7 +93,7 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
                     summaries=len(in_window(session)),
                     calls=calls,
                     evidence=len(evidence_messages),
-                    found=sum(found(session, message) for message in evidence_messages),
+                    found=sum(is_found(session, message) for message in evidence_messages),
                     reached=sum(message.position in reached for message in evidence_messages),
                     assembled=session.window(budget).used,
                     seconds=time.perf_counter() - started,
@@ -105,7 +105,7 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
     return came
 
 
-def found(session: Session, message: Any) -> bool:
+def is_found(session: Session, message: Any) -> bool:
     """Return True if grep for the longest sentence of a message has the message among its hits."""
     longest = max(
         (sentence.strip() for sentence in re.split(r"(?<=[.!?])\s+|\n+", message.content)), key=len, default=""

@@ -115,7 +115,12 @@ def set_up(extra: str, version: str | None = None) -> Path:
     if not extra or extra not in have:
         target = f".[{extra}]" if extra else "."
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        install = [*pip, "--no-compile", "--editable", target]  # Python compiles a module at its first import
+        install = [
+            *pip,
+            "--no-compile",
+            "--editable",
+            target,
+        ]  # Python compiles modules at their first import, and few are imported
         print(f"installing {target} …", file=sys.stderr)
         subprocess.run(install, cwd=ROOT, check=True)
         stamp.write_text(" ".join([*have, extra]).strip())

@@ -179,7 +179,7 @@ class Daily:
         return lambda: self.call("window", 8_000, on=self.conversation)
 
 
-ROWS: dict[str, tuple[str, int]] = {  # label, and operations in a group; 64 because every 64th write indexes texts
+ROWS: dict[str, tuple[str, int]] = {  # label, and operations in a group; 64 because texts are indexed 64 at a time
     "remember": ("`remember()`, durable", 64),
     "remember_in_batch": ("`batch()` of 100 `remember()`", 3),
     "capture": ("`capture()`, short answer that restates one memory", 16),

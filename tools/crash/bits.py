@@ -41,7 +41,11 @@ from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # durability is not tested here
-PAGE, WAL_HEADER, FRAME_HEADER = 512, 32, 24  # bytes; with SQLite's own page of 4,096 most of the image would be empty
+PAGE, WAL_HEADER, FRAME_HEADER = (
+    512,
+    32,
+    24,
+)  # bytes; with SQLite's own page of 4,096 nine tenths of the image would be empty
 A_PAGE, A_FRAME = 1, 1  # bytes in use that a short run flips in each page and frame, beside the headers
 CHUNK = 200
 WRITE_CHUNK = 20
@@ -427,7 +431,7 @@ def fold_once() -> None:
             log_rows = tuple(
                 tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs")
             )
-        except (sqlite3.Error, UnicodeDecodeError):  # the latter for the name of a column
+        except (sqlite3.Error, UnicodeDecodeError):  # the name of a column may not decode
             return fold_into(beside, log, *place, **options)
         if (kept := known.get((log_rows, *place))) is not None:
             kept[0].backup(beside)

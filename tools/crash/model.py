@@ -199,7 +199,7 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     )
     try:
         run_state_machine_as_test(seeded(seed)(counted), settings=chosen)
-    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:  # pytest's own is not an Exception
+    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:  # pytest's failure is not an Exception
         steps = "\n".join(noted(error))
         where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 4]
         return f"seed {seed}: {where}\n{steps[-TOLD_CHARS:]}"

@@ -39,7 +39,7 @@ from tools.bench.measuring import reading
 from tools.evaluate.evaluate import load
 
 SEED = 7
-END = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")  # of a sentence, however short
+END = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")  # the end of a sentence of any length
 LIMIT = 14.0  # consolidating ten times the memories takes at most so many times as long
 
 

@@ -43,7 +43,7 @@ class Came(Struct, frozen=True):
     tokens_before: int
     tokens_after: int
     summaries: int
-    calls: int  # of compact
+    calls: int  # the calls of compact
     evidence: int
     found: int
     reached: int

@@ -73,7 +73,7 @@ def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
         tempfile.TemporaryDirectory(prefix="evaluate-") as home,
         Ledger.open(Path(home) / "memory.db", **options) as ledger,
     ):
-        ledger.policy.set(secrets="off")  # the pairs have passwords that changed
+        ledger.policy.set(secrets="off")  # some pairs are about changed passwords, which the guard would refuse
         with ledger.batch():
             texts = [*(pair.old for pair in pairs), *(pair.new for pair in pairs)]
             ids = {text: ledger.remember(text).id for text in texts}

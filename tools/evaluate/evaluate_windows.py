@@ -43,10 +43,10 @@ class Seen(Struct, frozen=True):
     windows: int
     messages: int
     tokens: int
-    mean: float  # of the share that a window represents
+    mean: float  # the mean share that a window represents
     least: float
     last: float
-    direct: float  # of the share that is in the last window word for word
+    direct: float  # the share that is in the last window word for word
     compacted: int  # windows of sessions with a summary
     without_summary: int  # of the compacted windows: without any summary
     evicted: int  # windows that left a summary out
@@ -54,7 +54,7 @@ class Seen(Struct, frozen=True):
     over_budget: int
     unavoidable: int  # of those over budget: the newest user message and the last message alone take more
     lost_requests: int  # windows without the newest user message
-    calls: int  # of the summarizer
+    calls: int  # the calls of the summarizer
 
     @property
     def ok(self) -> bool:

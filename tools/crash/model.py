@@ -152,7 +152,7 @@ def machine() -> Any:
                 self.compare()
                 self.look_closer()
                 self.look_back(slice(None, None, 5))
-                assert self.ledger.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
+                assert self.ledger.proof.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
                 assert tests.problems(self.ledger) == []
             finally:
                 self.ledger.close()

@@ -1,7 +1,7 @@
-"""The one entrance for developers: ``python3 tools/dev.py <demo|test|check|bench|crash>`` sets itself up and does it.
+"""The entrance for developers: ``python3 tools/dev.py <demo|test|check|bench|crash>`` sets up an environment and runs a task.
 
-Needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml`` (that of another
-Python in ``.venv-3.13``) and is made again whenever that file changes.
+It needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml``; the environment
+of another Python lies in ``.venv-3.13`` or the like. A change of ``pyproject.toml`` makes it anew.
 """
 
 from __future__ import annotations
@@ -17,52 +17,53 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = (
-    *("-n", "auto", "--dist", "worksteal"),  # a process that has none left takes tests from another
+    *("-n", "auto", "--dist", "worksteal"),  # a process without tests left takes some from another
     *("-o", "faulthandler_timeout=600", "-o", "faulthandler_exit_on_timeout=true"),  # a test that hangs fails
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py", description=__doc__)
-    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash"), help="what to do")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help="what the task itself takes")
-    given = parser.parse_args()
-    if sys.version_info < (3, 11):  # noqa: UP036 - whatever python3 is here runs this file
+    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash"), help="the task to run")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help="the arguments of the task")
+    options = parser.parse_args()
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older python3 can run this file
         print(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
-    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash}[given.task]
-    return task(given.rest)
+    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash}[options.task]
+    return task(options.rest)
 
 
 def demo(rest: list[str]) -> int:
-    """The main job on real input: a conversation goes in, everything is rebuilt from the log, and compared."""
+    """Run the main job on real input: import a conversation, rebuild everything from the log, and compare."""
     return run(set_up(""), "-m", "ledger", "demo", *rest)
 
 
 def test(rest: list[str]) -> int:
-    """All tests, one process for each processor, then the short crash harness; with arguments, pytest alone with those.
+    """Run all tests, in one process for each processor, then the short crash harness.
 
+    With arguments pytest runs alone, with these arguments.
     ``--fast`` leaves out the crash harness and the tests marked ``slow``, and tries fewer examples of each property.
-    ``--python 3.13`` takes that Python; the exit code is 2 where there is none, and 1 where a test fails.
+    ``--python 3.13`` takes that Python. The exit code is 2 if that Python is missing, and 1 if a test fails.
     """
     parser = argparse.ArgumentParser(prog="tools/dev.py test", description=test.__doc__, allow_abbrev=False)
-    parser.add_argument("--fast", action="store_true", help="a part of the tests that touches everything")
+    parser.add_argument("--fast", action="store_true", help="only a part of the tests, which touches everything")
     parser.add_argument("--python", metavar="VERSION", help="such as 3.13")
-    given, rest = parser.parse_known_args(rest)
-    python = set_up("test", given.python)
-    if given.fast:
+    options, rest = parser.parse_known_args(rest)
+    python = set_up("test", options.python)
+    if options.fast:
         rest = ["--fast", *(rest or ALL)]
     failed = run(python, "-m", "pytest", *(rest or ALL)) or (0 if rest else run(python, "tools/crash"))
     return int(failed != 0)
 
 
 def crash(rest: list[str]) -> int:
-    """Kills, power cuts, full disks, flipped bits, forgers: a few minutes, or with ``--long`` hours."""
+    """Run kills, power cuts, full disks, flipped bits and forgeries: a few minutes, or hours with ``--long``."""
     return run(set_up("test"), "tools/crash", *rest)
 
 
 def check(rest: list[str]) -> int:
-    """Lint, format, types and the rules of the house."""
+    """Run lint, format, types and the rules of the house."""
     python = set_up("check")
     places = ("ledger", "projections", "tools", "tests")
     tasks = {
@@ -85,33 +86,41 @@ def check(rest: list[str]) -> int:
 
 
 def bench(rest: list[str]) -> int:
-    """The figures of ledger/docs/measured.md; with ``--against COMMIT`` the speed of daily operations then and now, and with
-    ``--peers`` one-line facts beside other products, which are installed into an environment that is thrown away."""
-    given = {word.partition("=")[0] for word in rest}
-    program = next((f"benchmark_{each}.py" for each in ("against", "peers") if f"--{each}" in given), "benchmark.py")
+    """Measure the figures of ledger/docs/measured.md.
+
+    ``--against COMMIT`` compares the speed of daily operations with that commit. ``--peers`` measures remembering one-line
+    facts beside other products, which are installed into an environment that is thrown away.
+    """
+    names = {word.partition("=")[0] for word in rest}
+    program = next((f"benchmark_{mode}.py" for mode in ("against", "peers") if f"--{mode}" in names), "benchmark.py")
     return run(set_up(""), f"tools/bench/{program}", *rest)
 
 
 def set_up(extra: str, version: str | None = None) -> Path:
-    """The Python of a virtual environment with the product in it, editable, and what the task needs."""
+    """Return the Python of a virtual environment with the product in it, editable, and the packages of the task."""
     environment = ROOT / (f".venv-{version}" if version else ".venv")
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = environment / "made-for"
-    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    fingerprint = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     have = stamp.read_text().split() if stamp.exists() else []
     if environment.exists() and not stamp.exists():
-        print(f"{environment.name} is not one that dev.py made: move it away first", file=sys.stderr)
+        print(f"{environment.name} was not made by dev.py: move it away first", file=sys.stderr)
         raise SystemExit(2)
-    if have[:1] != [wanted] or not python.exists():
+    if have[:1] != [fingerprint] or not python.exists():
         base = interpreter(version) if version else sys.executable
         shutil.rmtree(environment, ignore_errors=True)
         print(f"making {environment.name} …", file=sys.stderr)
         subprocess.run([base, "-m", "venv", str(environment)], check=True)
-        have = [wanted]
+        have = [fingerprint]
     if not extra or extra not in have:
         target = f".[{extra}]" if extra else "."
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        install = [*pip, "--no-compile", "--editable", target]  # what is imported is compiled then, and that is a part
+        install = [
+            *pip,
+            "--no-compile",
+            "--editable",
+            target,
+        ]  # Python compiles modules at their first import, and few are imported
         print(f"installing {target} …", file=sys.stderr)
         subprocess.run(install, cwd=ROOT, check=True)
         stamp.write_text(" ".join([*have, extra]).strip())
@@ -119,29 +128,29 @@ def set_up(extra: str, version: str | None = None) -> Path:
 
 
 def interpreter(version: str) -> str:
-    """The first Python of a version that really runs; a shim of a version manager may lie on the PATH and run nothing."""
+    """Return the first Python of a version that really runs; a version manager's shim on the PATH may run nothing."""
     ask = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     for python in candidates(version):
         try:
-            told = subprocess.run([python, "-c", ask], capture_output=True, text=True)
+            result = subprocess.run([python, "-c", ask], capture_output=True, text=True)
         except OSError:
             continue
-        if told.stdout.strip() == version:
+        if result.stdout.strip() == version:
             return python
     print(f"no Python {version} that runs and can make a virtual environment is on the PATH", file=sys.stderr)
     raise SystemExit(2)
 
 
 def candidates(version: str) -> Iterator[str]:
-    folders = [Path(each) for each in os.get_exec_path()]
+    folders = [Path(folder_name) for folder_name in os.get_exec_path()]
     yield from (str(folder / f"python{version}") for folder in folders)
     for folder in folders:
-        if folder.name == "shims":  # pyenv's: what it has lies beside them
+        if folder.name == "shims":  # pyenv keeps its Pythons beside its shims
             yield from map(str, folder.parent.glob(f"versions/{version}*/bin/python{version}"))
 
 
 def run(python: Path, *arguments: str) -> int:
-    """Compiled modules are written even where the environment says not to: the tests start hundreds of processes."""
+    """Run Python with compiled modules written even if the environment forbids it: the tests start hundreds of processes."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run([str(python), *arguments], cwd=ROOT, env=environment).returncode
 

@@ -1,4 +1,4 @@
-"""Where the programs of ``tools/`` reach behind the public surface: the one file that changes when the inside does."""
+"""The only file of ``tools/`` that reaches behind the public surface, and so the only one to change when the inside does."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ if TYPE_CHECKING:
 
 
 def engine(ledger: Ledger) -> Any:
-    """What is behind a ledger."""
+    """Return the engine behind a ledger."""
     return ledger._engine
 
 
 def store(ledger: Ledger) -> EventStore:
-    """The log and its tables."""
-    found: EventStore = engine(ledger).store
-    return found
+    """Return the store of a ledger: the log and its tables."""
+    opened: EventStore = engine(ledger).store
+    return opened
 
 
 def secret(ledger: Ledger) -> bytes:
-    """The key of its keyed digests."""
+    """Return the key of a ledger's keyed digests."""
     return bytes(engine(ledger).writer.secret)
 
 
 def session(opened: Session) -> Any:
-    """What is behind a session."""
+    """Return the inner object behind a session."""
     return opened._inner
 
 
 def rebuild(ledger: Ledger, progress: Any = None) -> Any:
-    """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
+    """Rebuild the tables as opening a file does, without recording the rebuild.
+
+    The digests before and after are comparable, because nothing is recorded.
+    """
     from ledger.care import rebuilding
 
     return rebuilding.rebuild(engine(ledger), progress=progress)

@@ -1,1 +1,1 @@
-"""How fast it is: the tables of ``ledger/docs/measured.md``, by ``tools/dev.py bench``."""
+"""The benchmarks: ``tools/dev.py bench`` prints the tables of ``ledger/docs/measured.md``."""

@@ -1,11 +1,11 @@
-"""Measures the table of DESIGN §7, each figure as a ratio to a hand-written limit in the same run on the same disk.
+"""The benchmark of the ledger: each figure is a ratio to a hand-written limit in the same run on the same disk.
 
     python tools/bench/benchmark.py                          1,000, 100,000 and 1,000,000 memories
     python tools/bench/benchmark.py --quick                  1,000 and 20,000, in about a minute
     python tools/bench/benchmark.py --rows remember,growth   only these rows
     python tools/bench/benchmark.py --markdown               the table for ledger/docs/measured.md
 
-Ours and the limit take turns in small groups, so that a machine that drifts slows both. Progress goes to stderr. The
+The ledger and the limit take turns in small groups, so that a machine that drifts slows both. Progress goes to stderr. The
 ledgers are filled through ``batch()``: of 100 commands 85 remember, 10 reinforce a memory, 3 capture a turn, 2 supersede.
 """
 
@@ -103,13 +103,13 @@ ROWS = (
     "start",
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
-CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
+CRAWLER, CRAWLED = "crawler", 0.01  # a source, and its share of the memories
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-GROUP = 20  # operations of ours, then as many of the limit
+GROUP = 20  # operations of the ledger, then as many of the limit
 
 
 def fill(ledger: Ledger, size: int, texts: Texts) -> None:
-    """Brings a new ledger to ``size`` memories."""
+    """Bring a new ledger to ``size`` memories."""
     draw, known, count, commands, started = texts.random, list[str](), 0, 0, now()
     crawler = ledger.bind(actor=CRAWLER)
     with ledger.batch():
@@ -135,7 +135,7 @@ def fill(ledger: Ledger, size: int, texts: Texts) -> None:
 
 
 def keep(known: list[str], new: str, draw: random.Random) -> None:
-    """At most 10,000 ids to act on later, of all ages."""
+    """Keep at most 10,000 ids of all ages, for later commands."""
     if len(known) < 10_000:
         known.append(new)
     else:
@@ -155,10 +155,10 @@ class Site:
         self._rows = self._next_rows(path)
         self.ours: list[float] = []
         self.limit: list[float] = []
-        self.busy: list[tuple[float, float]] = []  # processor time of one operation: ours, the limit's
+        self.busy: list[tuple[float, float]] = []  # processor time of an operation: of the ledger, of the limit
 
     def _next_rows(self, path: Path) -> Iterator[Row]:
-        """Rows like those that ``remember()`` appends: taken from the log, in streams and positions of their own."""
+        """Yield rows like those that ``remember()`` appends: taken from the log, with streams and positions of their own."""
         with reading(path) as connection:
             sql = "SELECT * FROM events WHERE type = 'MemoryCaptured' ORDER BY position DESC LIMIT 2000"
             patterns = connection.execute(sql).fetchall()
@@ -180,7 +180,7 @@ class Site:
         return self.raw.write(RAW_INSERT, [next(self._rows)])
 
     def measure(self, *, warm: bool) -> None:
-        """A group of ours, then one of the limit; only what is warm counts."""
+        """Measure a group of the ledger, then a group of the limit; groups before the warm ones do not count."""
         begun = time.process_time()
         ours = [self.remember() for _ in range(GROUP)]
         between = time.process_time()
@@ -228,15 +228,15 @@ def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]
     small = sites[0]
     for site in sites[1:] if "growth" in options.rows else ():
         ours, limit = statistics.median(site.ours), statistics.median(small.ours)
-        asked = site.size == sites[-1].size
+        is_largest = site.size == sites[-1].size
         yield Figure(
             what=f"remember(), against itself at {small.size:,}",
             size=site.size,
             ours=ours,
             limit=limit,
             ratio=ours / limit,
-            reach="≤ 2 ×" if asked else "",
-            met=ours <= 2 * limit if asked else None,
+            reach="≤ 2 ×" if is_largest else "",
+            met=ours <= 2 * limit if is_largest else None,
         )
 
 
@@ -245,7 +245,7 @@ def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]
 
 @contextmanager
 def held() -> Iterator[list[float]]:
-    """How long each outermost write transaction takes meanwhile, from before its BEGIN to after its COMMIT."""
+    """Yield a list that collects the seconds of each outermost write transaction, from before its BEGIN to after its COMMIT."""
     enter, leave, begun, seconds = Writing.enter, Writing.leave, list[float](), list[float]()
 
     def entered(writing: Writing, durable: bool) -> Any:
@@ -265,7 +265,7 @@ def held() -> Iterator[list[float]]:
 
 
 def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
-    """Turns whose response restates three memories of the project, among other words."""
+    """Measure turns whose response restates three memories of the project, among other words."""
     say(f"reinforce: capture() with {size:,} memories")
     texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
     with Ledger.open(path) as ledger, held() as locks:
@@ -275,8 +275,8 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
                 break
             project = texts.project()
             prompt, response = texts.turn()
-            said = [each.content or "" for each in ledger.memories.list(project=project, limit=40)]
-            response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
+            contents = [memory.content or "" for memory in ledger.memories.list(project=project, limit=40)]
+            response = ". ".join((response, *texts.random.sample(contents, min(3, len(contents)))))
             locks.clear()
             started = now()
             ledger.capture(prompt, response, project=project, session=f"session {turn // 10}")
@@ -299,8 +299,10 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
 
 
 def measure_import(options: Options) -> list[Figure]:
-    """Each round writes a ledger, then its very event rows into an empty raw log, and the rows of every table beside them:
-    what is left when nothing is computed."""
+    """Measure imports against writing the same rows without any computing.
+
+    Each round writes a ledger, then its event rows into an empty raw log, and the rows of every table beside them.
+    """
     ways: dict[str, tuple[Callable[[Path, int, Texts], float], int]] = {
         "import_file()": (import_lines, 7_000),
         "batch(): capture()": (capture_batch, 7_000),
@@ -366,7 +368,7 @@ def remember_batch(path: Path, count: int, texts: Texts) -> float:
 
 
 def measure_undo(options: Options) -> Figure:
-    """What one origin remembered, every third memory of a ledger, is undone in one append: how long nobody else can write."""
+    """Measure how long other writers wait while the memories of one origin, a third of a ledger, are undone in one append."""
     count = 12_000 if options.turns >= 5_000 else 2_000
     say(f"undo: {count:,} events")
     path, texts, seconds = options.directory / "undo.db", Texts(13), list[float]()
@@ -383,9 +385,9 @@ def measure_undo(options: Options) -> Figure:
             ledger.redo(undone.command_id or "")
     remove(path)
     ours, limit = statistics.median(seconds), 1.5 * count / 12_000
-    what = f"{count:,} events undone: the lock is held"
+    label = f"{count:,} events undone: the lock is held"
     return Figure(
-        what=what, size=3 * count, ours=ours, limit=limit, ratio=ours / limit, reach="≤ 1 ×", met=ours <= limit
+        what=label, size=3 * count, ours=ours, limit=limit, ratio=ours / limit, reach="≤ 1 ×", met=ours <= limit
     )
 
 
@@ -393,27 +395,27 @@ def measure_undo(options: Options) -> Figure:
 
 
 def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
-    """The rebuild runs in a process of its own, whose peak memory is its own too."""
+    """Measure the rebuild in a process of its own, so that the peak memory is that of the rebuild."""
     figures: list[Figure] = []
     for size, path in paths.items():
         ours, switched, limit, peaks, events = list[float](), list[float](), list[float](), list[float](), 0
         bare = list[float]()
         for _ in range(1 if size >= 200_000 else options.rounds):
             say(f"rebuild: {size:,} memories")
-            told = json.loads(subprocess.check_output([sys.executable, __file__, "--child-rebuild", str(path)]))
-            ours.append(told["seconds"])
-            bare.append(told["bare"])
-            switched.append(told["switched"])
-            peaks.append(told["peak_bytes"] / 2**20)
-            events = told["events"]
+            report = json.loads(subprocess.check_output([sys.executable, __file__, "--child-rebuild", str(path)]))
+            ours.append(report["seconds"])
+            bare.append(report["bare"])
+            switched.append(report["switched"])
+            peaks.append(report["peak_bytes"] / 2**20)
+            events = report["events"]
             limit.append(restore(path, path.with_suffix(".raw")))
             say(f"  ours {ours[-1]:.2f} s (switched after {switched[-1]:.2f} s), limit {limit[-1]:.2f} s")
-        asked = (16_000, 18_000) if size >= max(paths) else (None, None)
+        least = (16_000, 18_000) if size >= max(paths) else (None, None)
         peak = statistics.median(peaks)
         figures += [
             compared(f"rebuild() of {events:,} events", size, ours, limit, None),
-            rate("rebuild(), events a second", size, events / statistics.median(ours), asked[0]),
-            rate("rebuild(digest=False), events a second", size, events / statistics.median(bare), asked[1]),
+            rate("rebuild(), events a second", size, events / statistics.median(ours), least[0]),
+            rate("rebuild(digest=False), events a second", size, events / statistics.median(bare), least[1]),
             compared("rebuild(): until the switch", size, switched, limit, None),
             Figure(what="rebuild(): peak memory", size=size, ours=peak, limit=300, unit="MiB", ratio=peak / 300,
                    reach="≤ 300 MiB", met=peak <= 300),
@@ -422,7 +424,7 @@ def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
 
 
 def measure_replay(paths: dict[int, Path]) -> list[Figure]:
-    """A copy for reading, verified, beside a rebuild of the same ledger."""
+    """Measure a verified copy for reading against a rebuild of the same ledger."""
     figures = []
     for size, path in paths.items():
         say(f"replay: {size:,} memories")
@@ -436,7 +438,7 @@ def measure_replay(paths: dict[int, Path]) -> list[Figure]:
 
 
 def measure_what_if(paths: dict[int, Path]) -> list[Figure]:
-    """Without one source, that made a hundredth and caused more, beside a rebuild of the same ledger."""
+    """Measure a log without one source, which made a hundredth of it and caused more, against a rebuild of the same ledger."""
     figures = []
     for size, path in paths.items():
         say(f"what-if: {size:,} memories")
@@ -445,14 +447,14 @@ def measure_what_if(paths: dict[int, Path]) -> list[Figure]:
             events = ledger.history.what_if(without={"actor": CRAWLER}).events
             ours = now() - started
             limit = ledger.maintenance.rebuild().seconds
-        what = f"what_if() without a source of {events:,} events"
-        figures.append(Figure(what=what, size=size, ours=ours, limit=limit, ratio=ours / limit,
+        label = f"what_if() without a source of {events:,} events"
+        figures.append(Figure(what=label, size=size, ours=ours, limit=limit, ratio=ours / limit,
                               reach="≤ 1.5 ×", met=ours / limit <= 1.5))  # fmt: skip
     return figures
 
 
 def child_rebuild(path: Path) -> None:
-    """Rebuilds one ledger and prints how long it took, how long until the tables switched, and the peak of memory."""
+    """Rebuild a ledger and print the seconds in all, the seconds until the tables switched, and the peak of memory."""
     times = list[tuple[int, float]]()
     with Ledger.open(path) as ledger:
         started = now()
@@ -461,18 +463,21 @@ def child_rebuild(path: Path) -> None:
         started = now()
         ledger.maintenance.rebuild(digest=False)
         bare = now() - started
-    told = {
+    figures = {
         "seconds": seconds,
         "bare": bare,
         "switched": times[-1][1],
         "events": report.events,
         "peak_bytes": peak_bytes(),
     }
-    print(json.dumps(told))
+    print(json.dumps(figures))
 
 
 def peak_bytes() -> int:
-    """Peak memory of this process: where the kernel tells it by process, without what its parent had before."""
+    """Return the peak memory of this process.
+
+    /proc tells it without the memory that the parent process had before; getrusage is the second choice.
+    """
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
@@ -481,9 +486,9 @@ def peak_bytes() -> int:
 
 
 def restore(source: Path, path: Path) -> float:
-    """Seconds to write the finished rows of every projection into tables and indexes like them."""
+    """Return the seconds to write the finished rows of every projection into tables and indexes like theirs."""
     remove(path)
-    tables = [table for each in projections(bytes(32)) for table in each.tables]
+    tables = [table for projection in projections(bytes(32)) for table in projection.tables]
     with reading(source) as connection:
         raw = Raw(path, (sql for table in tables for sql in schema(connection, table.name)))
         seconds = 0.0
@@ -508,7 +513,10 @@ def written(raw: Raw, sql: str, rows: Iterator[Row]) -> float:
 
 
 def indexed_texts(connection: sqlite3.Connection, index: TextIndex) -> Iterator[Row]:
-    """A text index keeps no texts, so they are made again of the rows; those that wait for it are left out."""
+    """Yield the rows of a text index, whose texts are made again from the table because the index keeps none.
+
+    Texts that wait for the index are left out.
+    """
     waiting = {row for (row,) in connection.execute(f"SELECT row FROM {index.waiting.name}")}
     if index is search.SEARCH:
         rows = connection.execute("SELECT * FROM memories ORDER BY row")
@@ -516,16 +524,16 @@ def indexed_texts(connection: sqlite3.Connection, index: TextIndex) -> Iterator[
     else:
         rows = connection.execute("SELECT * FROM passages ORDER BY row")
         texts = ((row[0], passages._indexed(row)) for row in rows)
-    for row, told in texts:
-        if told is not None and row not in waiting:
-            yield (row, *index.expand(told))
+    for row, text in texts:
+        if text is not None and row not in waiting:
+            yield (row, *index.expand(text))
 
 
 # --- reading the log -------------------------------------------------------------------------------------------------
 
 
 def measure_read(paths: dict[int, Path]) -> list[Figure]:
-    """Ranges of the log in turns; who reads a range first changes each time."""
+    """Measure reading and decoding ranges of the log in turns; the first reader of a range changes each time."""
     figures, decoders = [], {name: msgspec.json.Decoder(Envelope[kind]) for name, kind in TYPES.items()}  # type: ignore[valid-type]
     for size, path in paths.items():
         say(f"read: the log of {size:,} memories")
@@ -535,7 +543,7 @@ def measure_read(paths: dict[int, Path]) -> list[Figure]:
             firsts = list(range(1, min(last, 400_000) - step + 2, step))
             for number, first in enumerate(firsts * max(1, 20 // len(firsts))):
                 bounds = (first, first + step - 1)
-                timed(listing(ledger, first - 1, step))  # each connection finds the pages that it needs in its cache
+                timed(listing(ledger, first - 1, step))  # fill the caches of both connections
                 timed(bare_decode(connection, decoders, *bounds))
                 ways: list[tuple[list[float], Iterator[Any]]] = [
                     (ours, decode_range(connection, *bounds)),
@@ -561,7 +569,7 @@ def bare_decode(connection: sqlite3.Connection, decoders: dict[str, Any], first:
 
 
 def timed(values: Iterator[Any]) -> float:
-    """Seconds until the last of them; both begin with the first step, being generators."""
+    """Return the seconds until the last value; a generator does nothing before its first step."""
     started = now()
     for _ in values:
         pass
@@ -572,7 +580,7 @@ def timed(values: Iterator[Any]) -> float:
 
 
 def measure_verify(paths: dict[int, Path]) -> list[Figure]:
-    """The chain part of ``verify``, with the tree that a checkpoint needs and without, in turns with SHA-256 alone."""
+    """Measure the chain part of ``verify`` against SHA-256 alone, with the tree that a checkpoint needs and without."""
     figures = []
     for size, path in paths.items():
         say(f"verify: the log of {size:,} memories")
@@ -599,20 +607,20 @@ def bare_digests(connection: sqlite3.Connection, after: int, last: int) -> Itera
 
 
 def proof_size(events: int = 1_000_000) -> Figure:
-    """An inclusion proof in that many events: where the event is, the root, and the longest way up."""
+    """Return the size of an inclusion proof in so many events: the place of the event, the root, and the longest path."""
     nodes = max(len(inclusion_ranges(index, events)) for index in (0, events // 2, events - 1))
-    told = {"position": events, "size": events, "root": "0" * 64, "path": b64encode(bytes(32 * nodes)).decode()}
-    size = len(json.dumps(told))
+    proof = {"position": events, "size": events, "root": "0" * 64, "path": b64encode(bytes(32 * nodes)).decode()}
+    size = len(json.dumps(proof))
     return Figure(what="inclusion proof", size=events, ours=size, unit="B", reach="≤ 1 kB", met=size <= 1_000)
 
 
 # --- the past --------------------------------------------------------------------------------------------------------
 
-VERSIONS = 10  # of each memory
+VERSIONS = 10  # the versions of each memory
 
 
 def measure_at(options: Options) -> list[Figure]:
-    """Whole listings in turns: of a moment in the first, the second and the last third of the changes, and of now."""
+    """Measure whole listings of the past against listings of now, at moments in each third of the changes."""
     events = 100_000 if max(options.sizes) >= 100_000 else 20_000
     say(f"at: {events // VERSIONS:,} memories of {VERSIONS} versions")
     path, ours, limit = options.directory / "at.db", list[float](), list[float]()
@@ -638,7 +646,7 @@ def whole_listing(ledger: Ledger | PastLedger) -> int:
 
 
 def fill_versions(ledger: Ledger, count: int, texts: Texts) -> None:
-    """So many memories, each reinforced in no order until it has had all its versions."""
+    """Remember so many memories and reinforce them in random order until each has all its versions."""
     with ledger.batch():
         made = (texts.memory() for _ in range(count))
         ids = [ledger.remember(text, kind=kind, project=project, confidence=0.1).id for text, kind, project in made]
@@ -654,7 +662,7 @@ VECTORS, DIMENSION = 100_000, 256
 
 
 def measure_vectors(options: Options) -> list[Figure]:
-    """A search by meaning, checked against the texts as they stand, and the bare product of the same matrix and query."""
+    """Measure a search by meaning, checked against the current texts, against the bare product of the same matrix and query."""
     numpy: Any = importlib.import_module("numpy")
     draw, count = numpy.random.default_rng(1), VECTORS if max(options.sizes) >= VECTORS else 20_000
     say(f"vectors: {count:,} of {DIMENSION} numbers")
@@ -675,9 +683,9 @@ def measure_vectors(options: Options) -> list[Figure]:
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")
         for _ in range(max(60, options.samples // 4)):
-            asked = search.ask("", "")
+            prepared = search.ask("", "")
             with engine.reading() as connection:
-                ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
+                ours.append(lasting(lambda: search.hits(connection, prepared, "", limit=50)))  # noqa: B023 (called at once)
             limit.append(lasting(lambda: matrix @ query))
     remove(path)
     ratio = statistics.median(ours) / statistics.median(limit)
@@ -743,7 +751,7 @@ def filled(options: Options) -> dict[int, Path]:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measures the ledger against hand-written limits.")
+    parser = argparse.ArgumentParser(description="Measure the ledger against hand-written limits.")
     parser.add_argument("--sizes", help="memories, comma-separated (default 1000,100000,1000000)")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
     parser.add_argument("--quick", action="store_true", help="1,000 and 20,000 memories and fewer samples")
@@ -753,36 +761,36 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=(),
         help="transcripts with questions for the rows recall and reinforce, as tools/evaluate/evaluate.py takes them",
     )
-    parser.add_argument("--dir", help="where the files lie meanwhile (default: the system's temporary directory)")
+    parser.add_argument("--dir", help="folder of the files during the run (default: the system's temporary directory)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--child-rebuild", help=argparse.SUPPRESS)
-    told = parser.parse_args(arguments)
-    if unknown := set(told.rows.split(",")) - set(ROWS):
-        parser.error(f"no row is called {', '.join(sorted(unknown))}; there are: {', '.join(ROWS)}")
-    return told
+    options = parser.parse_args(arguments)
+    if unknown := set(options.rows.split(",")) - set(ROWS):
+        parser.error(f"no row {', '.join(sorted(unknown))}; the rows are {', '.join(ROWS)}")
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 1 when something asked for was not reached."""
-    told = parse(arguments)
-    if told.child_rebuild:
-        child_rebuild(Path(told.child_rebuild))
+    """Return 1 if a figure misses its goal."""
+    options = parse(arguments)
+    if options.child_rebuild:
+        child_rebuild(Path(options.child_rebuild))
         return 0
-    default = QUICK_SIZES if told.quick else SIZES
-    sizes = tuple(int(size.replace("_", "")) for size in told.sizes.split(",")) if told.sizes else default
-    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=told.dir))
-    samples, turns, rounds = (300, 2_000, 3) if told.quick else (500, 5_000, 5)
+    default = QUICK_SIZES if options.quick else SIZES
+    sizes = tuple(int(size.replace("_", "")) for size in options.sizes.split(",")) if options.sizes else default
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=options.dir))
+    samples, turns, rounds = (300, 2_000, 3) if options.quick else (500, 5_000, 5)
     started = now()
     try:
-        figures = run(Options(sizes, tuple(told.rows.split(",")), directory, samples, turns, rounds, told.data))
+        figures = run(Options(sizes, tuple(options.rows.split(",")), directory, samples, turns, rounds, options.data))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     say(f"done in {now() - started:.0f} s")
-    if told.json:
+    if options.json:
         print(json.dumps({"environment": environment(), "figures": msgspec.to_builtins(figures)}, indent=1))
     else:
-        print(table(figures, markdown=told.markdown), "", environment(), sep="\n")
+        print(table(figures, markdown=options.markdown), "", environment(), sep="\n")
     return int(any(figure.met is False for figure in figures))
 
 

@@ -1,10 +1,10 @@
-"""Compare the speed of the daily operations with that of an earlier commit, in one run on one machine.
+"""A comparison of the speed of the daily operations with that of an earlier commit, in one run on one machine.
 
     python3 tools/dev.py bench --against COMMIT            at 1,000 and 20,000 memories
     python3 tools/dev.py bench --against COMMIT --quick    at 1,000
     python3 tools/dev.py bench --against COMMIT --rows why,get --rounds 20
 
-One child process for each of the two trees, with the same Python and the same dependencies, does the same operations on the
+A child process for each of the two trees, with the same Python and the same dependencies, does the same operations on the
 same texts. The two take turns in small groups (A B B A), so that a machine that drifts slows both.
 """
 
@@ -30,10 +30,10 @@ if str(ROOT) not in sys.path:
 from tools.bench.daily_work import ONCE, ROWS  # noqa: E402
 from tools.bench.measuring import amount, environment  # noqa: E402
 
-ALLOWED = 1.15  # of the other commit's processor time
+ALLOWED = 1.15  # times the other commit's processor time
 NOTE = """\
-Ratios are ours / theirs; in brackets the quartiles of the neighbouring groups' ratios. Elapsed time has the disk and whatever
-else the machine does in it; processor time (user and system, of the process and its children) is the one to trust."""
+Ratios are ours / theirs; in brackets the quartiles of the neighbouring groups' ratios. Elapsed time includes the disk and other
+work of the machine; trust the processor time (user and system, of the process and its children)."""
 
 
 class Tree:
@@ -59,7 +59,7 @@ class Tree:
     def _answer(self) -> Any:
         assert self._process.stdout
         if not (line := self._process.stdout.readline()):
-            raise SystemExit("a child process ended early; what it said is above")
+            raise SystemExit("a child process ended early; its output is above")
         return json.loads(line)
 
     def close(self) -> None:
@@ -67,42 +67,42 @@ class Tree:
 
 
 def measure(ours: Tree, theirs: Tree, size: int, row: str, rounds: int) -> list[tuple[float, float, float, float]]:
-    """Neighbouring groups of one row, each (elapsed of ours, of theirs, processor time of ours, of theirs)."""
+    """Return the seconds of neighbouring groups of a row: elapsed (ours, theirs), then of the processor (ours, theirs)."""
     pairs = list[tuple[float, float, float, float]]()
     for turn in range(-1, 2 * rounds):  # the first pair warms up
         first, second = (ours, theirs) if turn % 2 else (theirs, ours)
         a, b = first.measure(size, row), second.measure(size, row)
-        (mine, other) = (a, b) if first is ours else (b, a)
+        (our, their) = (a, b) if first is ours else (b, a)
         if turn >= 0:
-            pairs.append((mine[0], other[0], mine[1], other[1]))
+            pairs.append((our[0], their[0], our[1], their[1]))
     return pairs
 
 
 def line(row: str, size: int, pairs: Sequence[tuple[float, ...]]) -> tuple[str, float]:
-    """One row of the table, and the ratio of the processor times."""
+    """Return a row of the table, and the ratio of the processor times."""
     columns = [statistics.median(column) for column in zip(*pairs, strict=True)]
     cells = [ROWS[row][0], "" if row in ONCE else f"{size:,}"]
-    for mine, other in ((0, 1), (2, 3)):
-        low, _, high = statistics.quantiles([pair[mine] / pair[other] for pair in pairs], n=4)
-        ratio = columns[mine] / columns[other]
-        cells += [amount(columns[mine], "s"), amount(columns[other], "s"), f"{ratio:.2f} ({low:.2f}–{high:.2f})"]
+    for our, their in ((0, 1), (2, 3)):
+        low, _, high = statistics.quantiles([pair[our] / pair[their] for pair in pairs], n=4)
+        ratio = columns[our] / columns[their]
+        cells += [amount(columns[our], "s"), amount(columns[their], "s"), f"{ratio:.2f} ({low:.2f}–{high:.2f})"]
     return "| " + " | ".join(cells) + " |", ratio
 
 
 def main() -> int:
-    """Exit code 1 when a row takes more than 1.15 times the processor time that it takes in the other commit."""
+    """Return 1 if a row takes more than 1.15 times the processor time of the other commit."""
     parser = argparse.ArgumentParser(prog="tools/dev.py bench", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--against", metavar="COMMIT", required=True, help="the commit to compare with")
     parser.add_argument("--quick", action="store_true", help="1,000 memories only")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
     parser.add_argument("--rounds", type=int, default=4, help="each has two groups of a row for each tree (default 4)")
     parser.add_argument("--sizes", default="1000,20000", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    sizes = [1_000] if given.quick else [int(size) for size in given.sizes.split(",")]
-    rows = given.rows.split(",")
+    options = parser.parse_args()
+    sizes = [1_000] if options.quick else [int(size) for size in options.sizes.split(",")]
+    rows = options.rows.split(",")
     if unknown := set(rows) - set(ROWS):
-        parser.error(f"no row is called {', '.join(sorted(unknown))}; there are: {', '.join(ROWS)}")
-    return compare(given.against, sizes, rows, given.rounds)
+        parser.error(f"no row {', '.join(sorted(unknown))}; the rows are {', '.join(ROWS)}")
+    return compare(options.against, sizes, rows, options.rounds)
 
 
 def compare(commit: str, sizes: Sequence[int], rows: Sequence[str], rounds: int) -> int:

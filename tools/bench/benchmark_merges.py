@@ -1,9 +1,9 @@
-"""How the search for near duplicates and contradictions grows: processor seconds at ten times the size, and their ratio.
+"""A benchmark of the search for near duplicates and contradictions: its processor seconds at ten times the size.
 
-``python3 tools/bench/benchmark_merges.py [SIZE …]`` (1,000 10,000 100,000 unless told). The texts are made: words as often as in
-prose, one in ten notes a near duplicate of an earlier one, one in fifty a fact about one of so many people; and shapes that
-are hard for one of the filters. ``ledger`` is the same through the library: a whole search,
-and a second one after one new memory.
+``python3 tools/bench/benchmark_merges.py [SIZE …]`` takes 1,000, 10,000 and 100,000 texts by default. The texts are made up.
+"prose" has words as frequent as in prose; one in ten notes is a near duplicate of an earlier note, and one in fifty is a fact
+about one of many people. The other shapes are hard for one of the filters. ``ledger`` is the same through the library: a whole
+search, and a second search after one new memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CITIES = ("Lisbon", "Rome", "Athens", "Porto", "Oslo")
 
 def prose(count: int) -> Iterator[str]:
     pick = random.Random(7)
-    vocabulary = round(30 * (14 * count) ** 0.6)  # it grows with the text (Heaps)
+    vocabulary = round(30 * (14 * count) ** 0.6)  # a vocabulary grows with the text (Heaps' law)
     weights = list(accumulate(1 / (number + 3) for number in range(vocabulary)))
     kept: list[list[str]] = []
     for number in range(count):
@@ -35,24 +35,24 @@ def prose(count: int) -> Iterator[str]:
             words = list(pick.choice(kept))
             words[pick.randrange(len(words))] = "again"
         else:
-            words = [f"w{each}" for each in pick.choices(range(vocabulary), cum_weights=weights, k=pick.randint(8, 24))]
+            words = [f"w{rank}" for rank in pick.choices(range(vocabulary), cum_weights=weights, k=pick.randint(8, 24))]
             kept.append(words)
         yield " ".join(words)
 
 
 def template(count: int) -> Iterator[str]:
-    shared = " ".join(f"t{each}" for each in range(20))
+    shared = " ".join(f"t{index}" for index in range(20))
     return (f"{shared} {number}" for number in range(count))
 
 
 def nearly_alike(count: int) -> Iterator[str]:
-    shared = " ".join(f"t{each}" for each in range(20))
+    shared = " ".join(f"t{index}" for index in range(20))
     return (f"{shared} a{number} b{number} c{number}" for number in range(count))
 
 
 def few_words(count: int) -> Iterator[str]:
     pick = random.Random(7)
-    return (" ".join(pick.sample([f"t{each}" for each in range(30)], 20)) for _ in range(count))
+    return (" ".join(pick.sample([f"t{index}" for index in range(30)], 20)) for _ in range(count))
 
 
 def copies(count: int) -> Iterator[str]:
@@ -89,20 +89,22 @@ def in_a_ledger(count: int) -> tuple[float, float, int, int]:
         return whole, time.process_time() - started, report.merges, report.conflicts
 
 
-def told(name: str, sizes: list[int], seconds: list[float]) -> None:
-    figures = "  ".join(f"{size:>9,}: {each:8.3f} s" for size, each in zip(sizes, seconds, strict=True))
+def print_times(name: str, sizes: list[int], seconds: list[float]) -> None:
+    figures = "  ".join(f"{size:>9,}: {took:8.3f} s" for size, took in zip(sizes, seconds, strict=True))
     ratios = ", ".join(f"{after / before:.1f}" for before, after in pairwise(seconds))
     print(f"{name:<24}{figures}   × {ratios}", flush=True)
 
 
 def main() -> None:
-    sizes = [int(each.replace(",", "")) for each in sys.argv[1:]] or [1_000, 10_000, 100_000]
+    sizes = [int(size.replace(",", "")) for size in sys.argv[1:]] or [1_000, 10_000, 100_000]
     for shape in SHAPES:
-        told(shape, sizes, [min(clustered(shape, size) for _ in range(3 if size < 50_000 else 1)) for size in sizes])
-    found = [in_a_ledger(size) for size in sizes]
-    told("ledger, whole", sizes, [each[0] for each in found])
-    told("ledger, one new memory", sizes, [each[1] for each in found])
-    print("merges and conflicts found:", ", ".join(f"{each[2]:,} and {each[3]:,}" for each in found))
+        print_times(
+            shape, sizes, [min(clustered(shape, size) for _ in range(3 if size < 50_000 else 1)) for size in sizes]
+        )
+    results = [in_a_ledger(size) for size in sizes]
+    print_times("ledger, whole", sizes, [result[0] for result in results])
+    print_times("ledger, one new memory", sizes, [result[1] for result in results])
+    print("merges and conflicts found:", ", ".join(f"{result[2]:,} and {result[3]:,}" for result in results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures what a projection of one's own costs a write, beside one of ours, and how long it is folded again: ``--rows own``."""
+"""A benchmark of a user's own projection: its cost to a write beside a built-in one, and to a rebuild (``--rows own``)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ledger.events import AnyEvent
 from ledger.types import Change, Rows
 from tools.bench.measuring import Figure, Options, Texts, say
 
-COMMANDS = 100  # of each ledger in a round
+COMMANDS = 100  # commands of each ledger in a round
 FOLDED = 20_000  # memories
-OURS = ("audit", "confidence", "search")  # those that write with each memory and can be left out
+OURS = ("audit", "confidence", "search")  # built-in projections that write with each memory and can be left out
 
 
 class Copy(Row, key=("id",)):
-    """As much of a memory as one of ours keeps."""
+    """A row with as much of a memory as a built-in projection keeps."""
 
     id: str
     kind: str
@@ -25,37 +25,38 @@ class Copy(Row, key=("id",)):
 
 
 class Copies(Projection):
-    """A row a memory."""
+    """A projection with a row for each memory."""
 
     name, follows, tables = "copies", ("memory",), (Copy,)
 
     def fold(self, event: AnyEvent, change: Change | None, rows: Rows) -> None:
-        """Puts the row that the memory is now."""
+        """Put the row of the memory as it is now."""
         if change is not None and change.new is not None:
             rows.put(Copy(change.id, change.new.kind, change.new.content, change.new.confidence))
 
 
 def measure(options: Options) -> list[Figure]:
-    """In processor time, side by side: a ledger, the same with one of one's own, and the same without one of ours each."""
+    """Measure the processor time of a write in a ledger, with an own projection, and without each of the built-in ones."""
     say("projections of one's own: a write with one")
-    given = {"": (), "copies": (Copies,)} | dict.fromkeys(OURS, ())
+    own_by_name = {"": (), "copies": (Copies,)} | dict.fromkeys(OURS, ())
     ledgers = {
-        name: Ledger.open(options.directory / f"own {name}.db", projections=each) for name, each in given.items()
+        name: Ledger.open(options.directory / f"own {name}.db", projections=own) for name, own in own_by_name.items()
     }
     for name in OURS:
         projector = ledgers[name]._engine.writer.projector
-        projector.all = tuple(each for each in projector.all if each.name != name)
+        projector.all = tuple(projection for projection in projector.all if projection.name != name)
     texts, spent = Texts(7), {name: list[float]() for name in ledgers}
     for number in range(options.rounds * 8):
         made = [texts.memory() for _ in range(COMMANDS)]
-        for name, ledger in [*ledgers.items()][:: 1 if number % 2 else -1]:  # nobody is always the first
+        # The order alternates, so that none is always the first.
+        for name, ledger in [*ledgers.items()][:: 1 if number % 2 else -1]:
             started = time.process_time()
             for content, kind, project in made:
                 ledger.remember(content, kind=kind, project=project)
             spent[name].append((time.process_time() - started) / COMMANDS)
 
     def more(name: str) -> float:
-        return statistics.median(one - bare for one, bare in zip(spent[name], spent[""], strict=True))
+        return statistics.median(full - bare for full, bare in zip(spent[name], spent[""], strict=True))
 
     own, dearest = more("copies"), max(OURS, key=lambda name: -more(name))
     limit = -more(dearest)
@@ -71,9 +72,9 @@ def measure(options: Options) -> list[Figure]:
             ledger.remember(content, kind=kind, project=project)
     started = time.process_time()
     events = ledger.maintenance.rebuild("copies").events
-    each = (time.process_time() - started) / events
+    seconds = (time.process_time() - started) / events
     figures.append(
-        Figure(what="a projection of one's own folded again, each event, in processor time", size=events, ours=each)
+        Figure(what="a projection of one's own folded again, each event, in processor time", size=events, ours=seconds)
     )
     for ledger in ledgers.values():
         ledger.close()

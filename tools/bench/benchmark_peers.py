@@ -1,12 +1,12 @@
-"""Measures one-line facts written and asked for, by us and by others, in turns in one run: ``tools/dev.py bench --peers``.
+"""A benchmark of one-line facts written and asked for, in this product and in others: ``tools/dev.py bench --peers``.
 
     python tools/bench/benchmark_peers.py            1,000 and 10,000 facts
     python tools/bench/benchmark_peers.py --quick    1,000
 
-The others are installed, in the versions below, into an environment that is thrown away. Each runs in a process of its own on
-a file of its own and is asked through its own public calls; what is measured is the call alone. All get the same texts in the
-same order, and every write is durable before it returns (WAL, ``synchronous=FULL``, the default of SQLite). ``found`` is how
-often the fact that a question is about is among the five.
+The others are installed, in the versions below, into an environment that is thrown away. The systems take turns in one run.
+Each runs in a process of its own on a file of its own and is asked through its own public calls; only the calls are timed. All
+get the same texts in the same order, and every write is durable before it returns (WAL, ``synchronous=FULL``, the default of
+SQLite). ``found`` is the share of questions whose fact is among the five answers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 if "--worker" in sys.argv:
-    sys.path.pop(0)  # of a system at work nothing of this repository is in the way of what it imports
+    sys.path.pop(0)  # a system under test must not import modules of this repository
 if "--worker" not in sys.argv or "ours" in sys.argv:
     sys.path.insert(0, str(ROOT))
 if "--worker" not in sys.argv:
     from tools.bench.measuring import Figure, compared, environment, say, table
 SIZES, QUICK_SIZES = (1_000, 10_000), (1_000,)
-ROUNDS, GROUP = 15, 20  # of each ROUNDS, so many facts and questions in a row
-REACH = {1_000: 1 / 0.7, 10_000: 1 / 0.4}  # a recall, beside engram's
+ROUNDS, GROUP = 15, 20  # a round has so many facts and questions in a row
+REACH = {1_000: 1 / 0.7, 10_000: 1 / 0.4}  # the goal of a recall, as a ratio to engram's
 listed = str.split
 NAMES = listed("Ada Ben Cleo Dana Emil Fay Gus Hana Ivo June Kai Lena Milo Nora Otto Pia Quinn Rosa Sami Tess")
 FAMILIES = listed("Adler Brandt Costa Duarte Eriksen Fontaine Greco Hansen Ibarra Jensen Kovac Lindqvist")
@@ -51,7 +51,7 @@ THINGS = listed(
 
 
 class Ours:
-    """Words and their stems, weighed with kind, confidence and age; ``recall(question, limit=5)``."""
+    """A match of words and their stems, weighed with kind, confidence and age: ``recall(question, limit=5)``."""
 
     package = "memory-ledger, this checkout"
 
@@ -64,11 +64,11 @@ class Ours:
         self._ledger.remember(fact)
 
     def ask(self, question: str) -> list[str]:
-        return [str(each.content) for each in self._ledger.recall(question, limit=5).items]
+        return [str(item.content) for item in self._ledger.recall(question, limit=5).items]
 
 
 class Engram:
-    """Any of the first ten words by FTS5's rank; ``search(question, limit=5)``."""
+    """A match of any of the first ten words by FTS5's rank: ``search(question, limit=5)``."""
 
     package = "engram-core==0.3.0"
 
@@ -81,11 +81,11 @@ class Engram:
         self._memory.store(fact)
 
     def ask(self, question: str) -> list[str]:
-        return [each.memory.content for each in self._memory.search(question, limit=5)]
+        return [match.memory.content for match in self._memory.search(question, limit=5)]
 
 
 class LangGraph:
-    """None without vectors: the question is not read, the last five written come back; ``search(namespace, query=…)``."""
+    """A listing without vectors, which ignores the question and returns the last five facts: ``search(namespace, query=…)``."""
 
     package = "langgraph-checkpoint-sqlite==3.1.2"
 
@@ -103,19 +103,19 @@ class LangGraph:
         self._store.put(("facts",), str(self._count), {"text": fact})
 
     def ask(self, question: str) -> list[str]:
-        return [each.value["text"] for each in self._store.search(("facts",), query=question, limit=5)]
+        return [item.value["text"] for item in self._store.search(("facts",), query=question, limit=5)]
 
 
 SYSTEMS: dict[str, Any] = {"ours": Ours, "engram": Engram, "LangGraph's SqliteStore": LangGraph}
 
 
 def work(name: str, path: str) -> None:
-    """Does what comes in, a line of JSON each, and answers with the seconds of each call."""
+    """Do the calls of each line of JSON, and answer with the seconds and the answer of each call."""
     system = SYSTEMS[name](path)
     for line in sys.stdin:
-        what, texts = json.loads(line)
+        method, texts = json.loads(line)
         seconds, answers = list[float](), list[object]()
-        call: Callable[[str], object] = getattr(system, what)
+        call: Callable[[str], object] = getattr(system, method)
         for text in texts:
             started = time.perf_counter()
             answer = call(text)
@@ -128,22 +128,22 @@ def work(name: str, path: str) -> None:
 
 
 def facts(count: int) -> list[tuple[str, str]]:
-    """(a fact, a question about it), each about another thing of somebody's."""
+    """Return (fact, question about it), each about another thing of a person."""
     draw = random.Random(5)
     pairs = [(f"{name} {family}", thing) for family in FAMILIES for name in NAMES for thing in THINGS]
     draw.shuffle(pairs)
-    found = []
+    questions = []
     for person, thing in pairs[:count]:
         value = " ".join(draw.sample(VALUES, 2))
-        found.append((f"{person}'s {thing} is the {value} one.", f"What is {person}'s {thing}?"))
-    return found
+        questions.append((f"{person}'s {thing} is the {value} one.", f"What is {person}'s {thing}?"))
+    return questions
 
 
 # --- the run -----------------------------------------------------------------------------------------------------------
 
 
 class Peer:
-    """A system at work in a process of its own."""
+    """A system under test in a process of its own."""
 
     def __init__(self, name: str, python: Path, path: Path) -> None:
         self._process = subprocess.Popen(
@@ -151,13 +151,13 @@ class Peer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         )  # fmt: skip
 
-    def do(self, what: str, texts: Sequence[str]) -> tuple[list[float], list[Any]]:
+    def do(self, method: str, texts: Sequence[str]) -> tuple[list[float], list[Any]]:
         into, out = self._process.stdin, self._process.stdout
         assert into is not None and out is not None
-        print(json.dumps([what, texts]), file=into, flush=True)
+        print(json.dumps([method, texts]), file=into, flush=True)
         line = out.readline()
         if not line:
-            raise SystemExit("a system under test ended; what it had to say stands above")
+            raise SystemExit("a system under test ended early; its output is above")
         seconds, answers = json.loads(line)
         return seconds, answers
 
@@ -166,8 +166,8 @@ class Peer:
 
 
 def installed(directory: Path) -> dict[str, Path]:
-    """The Python that has each system, without what cannot be installed here."""
-    found = {"ours": Path(sys.executable)}
+    """Return the Python of each system; a system that cannot be installed here is missing."""
+    pythons = {"ours": Path(sys.executable)}
     for number, (name, system) in enumerate(SYSTEMS.items()):
         if name == "ours":
             continue
@@ -176,13 +176,13 @@ def installed(directory: Path) -> dict[str, Path]:
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", system.package]
         print(f"installing {system.package} …", file=sys.stderr)
         made = ([sys.executable, "-m", "venv", str(place)], pip)
-        if all(subprocess.run(each, capture_output=True).returncode == 0 for each in made):
-            found[name] = python
-    return found
+        if all(subprocess.run(command, capture_output=True).returncode == 0 for command in made):
+            pythons[name] = python
+    return pythons
 
 
 def measure(size: int, systems: dict[str, Path], directory: Path) -> list[Figure]:
-    """Of a write and of a recall a figure for each other system."""
+    """Return a figure for a write and a figure for a recall beside each other system."""
     known = facts(size + ROUNDS * GROUP)
     peers = {name: Peer(name, python, directory / f"{name} {size}.db") for name, python in systems.items()}
     for peer in peers.values():
@@ -191,52 +191,54 @@ def measure(size: int, systems: dict[str, Path], directory: Path) -> list[Figure
     for peer in peers.values():
         peer.end()
     figures = list[Figure]()
-    for what, row in (("write", "one fact written durably"), ("ask", "the five best for a question")):
+    for method, row in (("write", "one fact written durably"), ("ask", "the five best for a question")):
         for name in list(SYSTEMS)[1:]:
             if name not in peers:
                 figures.append(Figure(what=f"{row} · {name}: it cannot be installed here", size=size, ours=0))
                 continue
-            least = REACH.get(size) if (what, name) == ("ask", "engram") else None
-            shown = f" (found {found['ours']:.0%} · {found[name]:.0%})" if what == "ask" else ""
-            figures.append(compared(f"{row} · {name}{shown}", size, spent[what, "ours"], spent[what, name], least))
+            least = REACH.get(size) if (method, name) == ("ask", "engram") else None
+            shown = f" (found {found['ours']:.0%} · {found[name]:.0%})" if method == "ask" else ""
+            figures.append(compared(f"{row} · {name}{shown}", size, spent[method, "ours"], spent[method, name], least))
     return figures
 
 
 def in_turns(peers: dict[str, Peer], known: Sequence[tuple[str, str]], size: int) -> tuple[Any, dict[str, float]]:
-    """Seconds of each call, by what was done and who did it, and the share of questions whose fact was found."""
+    """Return the seconds of each call by (method, system), and the share of questions whose fact was found."""
     draw, found = random.Random(3), dict.fromkeys(peers, 0)
-    spent: dict[tuple[str, str], list[float]] = {(what, name): [] for what in ("write", "ask") for name in peers}
+    spent: dict[tuple[str, str], list[float]] = {(method, name): [] for method in ("write", "ask") for name in peers}
     for turn in range(ROUNDS):
         new = [fact for fact, _ in known[size + turn * GROUP : size + (turn + 1) * GROUP]]
-        asked = draw.sample(known[:size], GROUP)
+        sample = draw.sample(known[:size], GROUP)
         for name, peer in peers.items():
             spent["write", name] += peer.do("write", new)[0]
-            seconds, answers = peer.do("ask", [question for _, question in asked])
+            seconds, answers = peer.do("ask", [question for _, question in sample])
             spent["ask", name] += seconds
-            found[name] += sum(fact in given for (fact, _), given in zip(asked, answers, strict=True))
+            found[name] += sum(fact in answer for (fact, _), answer in zip(sample, answers, strict=True))
     return spent, {name: count / (ROUNDS * GROUP) for name, count in found.items()}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Measures one-line facts written and asked for, by us and by others.")
+    parser = argparse.ArgumentParser(
+        description="Measure one-line facts written and asked for, in this product and in others."
+    )
     parser.add_argument("--peers", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="1,000 facts")
     parser.add_argument("--markdown", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="peers-"))
     figures = list[Figure]()
     try:
         systems = installed(directory)
-        for size in QUICK_SIZES if given.quick else SIZES:
+        for size in QUICK_SIZES if options.quick else SIZES:
             say(f"{size:,} facts")
             figures += measure(size, systems, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    print(table(figures, markdown=given.markdown), "", sep="\n")
+    print(table(figures, markdown=options.markdown), "", sep="\n")
     for name, system in SYSTEMS.items():
         print(f"{name} ({system.package}): {system.__doc__}")
     print(environment())
-    return int(any(each.met is False for each in figures))
+    return int(any(figure.met is False for figure in figures))
 
 
 if __name__ == "__main__":

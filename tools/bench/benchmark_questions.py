@@ -1,6 +1,6 @@
-"""The rows of the benchmark about questions in SQL: a question on the views against the same one on the tables.
+"""The rows of the benchmark about questions in SQL: a question on the views against the same question on the tables.
 
-Both through ``query()``, which takes some 0.3 ms more than SQLite alone; what that takes is said besides.
+Both go through ``query()``, which takes some 0.3 ms more than SQLite alone; the time of SQLite alone is printed too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ledger import Ledger
 from tools.bench.measuring import Figure, Options, Texts, lasting, p95, reading, remove, say
 
 ROUNDS = 40
-QUESTIONS = {  # what is asked: on the views, and by hand
+QUESTIONS = {  # label -> the SQL on the views, and the SQL on the tables
     "of one project, by its name": (
         "SELECT id, content FROM beliefs WHERE project = 'project 3'",
         "SELECT m.id, m.content FROM projects p JOIN memories m ON m.user = p.user AND m.project = p.id"
@@ -45,12 +45,12 @@ def measure(options: Options) -> list[Figure]:
             for number in range(size):
                 content, kind, project = texts.memory()
                 ledger.remember(content, kind=kind, project=project, confidence=(number % 100) / 100)
-        figures = [_figure(ledger, path, size, what, *both) for what, both in QUESTIONS.items()]
+        figures = [_figure(ledger, path, size, label, *statements) for label, statements in QUESTIONS.items()]
     remove(path)
     return figures
 
 
-def _figure(ledger: Ledger, path: Path, size: int, what: str, view: str, table: str) -> Figure:
+def _figure(ledger: Ledger, path: Path, size: int, label: str, view: str, table: str) -> Figure:
     ours, through, limit = list[float](), list[float](), list[float]()
     with reading(path) as connection:
         connection.row_factory = sqlite3.Row
@@ -61,10 +61,10 @@ def _figure(ledger: Ledger, path: Path, size: int, what: str, view: str, table: 
             ours.append(lasting(partial(ledger.query, view)))
             through.append(lasting(partial(ledger.query, table, every_user=True)))
             limit.append(lasting(partial(_by_hand, connection, table)))
-    ratio, by_hand = (statistics.median(ours) / statistics.median(each) for each in (limit, through)[::-1])
-    say(f"  {what}: {by_hand:.2f} × of SQLite without query(), which takes {statistics.median(limit) * 1e6:.0f} µs")
+    ratio, by_hand = (statistics.median(ours) / statistics.median(other) for other in (limit, through)[::-1])
+    say(f"  {label}: {by_hand:.2f} × of SQLite without query(), which takes {statistics.median(limit) * 1e6:.0f} µs")
     return Figure(
-        what=f"query() on the views, and on the tables: {what}",
+        what=f"query() on the views, and on the tables: {label}",
         size=size,
         ours=statistics.median(ours),
         ours_p95=p95(ours),

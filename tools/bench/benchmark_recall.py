@@ -1,7 +1,7 @@
-"""Measures recall: the words of a question asked of the same text index by hand, in turns, and what a write costs the next one.
+"""The rows of the benchmark about recall: against the same words asked of the text index by hand, and right after a write.
 
-The texts are sentences of ``tests/corpus``, and the questions words of theirs; with ``--data`` turns of transcripts with the
-questions that people asked about them, in the form that ``tools/evaluate/evaluate.py`` takes.
+The texts are sentences of ``tests/corpus``, and the questions are made of their words. With ``--data`` the texts are turns of
+transcripts with the questions that people asked about them, in the form that ``tools/evaluate/evaluate.py`` takes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tools.bench.measuring import Figure, Options, Row, Texts, lasting, p95, rea
 from tools.evaluate.evaluate import load
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "benign.jsonl"
-BY_HAND = (  # the best by FTS5's own rank, with their rows
+BY_HAND = (  # the best hits by FTS5's own rank, with their rows
     "SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? ORDER BY rank LIMIT 20"
 )
-REACH = {1_000: 4.0, 10_000: 2.0, 100_000: 1.5}  # times what it takes by hand
+REACH = {1_000: 4.0, 10_000: 2.0, 100_000: 1.5}  # times the time by hand
 LONGEST = 1_200  # characters of a text
 QUESTIONS, ROUNDS = 60, 3
 
@@ -37,8 +37,10 @@ def by_hand(connection: sqlite3.Connection, text: str) -> list[Row]:
 
 
 def measure_words(paths: dict[int, Path]) -> list[Figure]:
-    """One recall of six words and the same words asked of the text index by hand, in turns; the same 60 questions for each
-    size."""
+    """Measure a recall of six words and the same words asked of the text index by hand, in turns.
+
+    The same 60 questions are asked at each size.
+    """
     figures, medians = [], dict[int, float]()
     texts = Texts(99)
     questions = [texts.words(6) for _ in range(60)]
@@ -46,13 +48,13 @@ def measure_words(paths: dict[int, Path]) -> list[Figure]:
         ours, limit = list[float](), list[float]()
         with Ledger.open(path) as ledger, reading(path) as connection:
             for text in questions:
-                ledger.recall(text)  # both find the pages that they need in the cache
+                ledger.recall(text)  # fill the cache for both
                 ours.append(lasting(partial(ledger.recall, text)))
                 limit.append(lasting(partial(by_hand, connection, text)))
         medians[size] = statistics.median(ours)
         ratio, more = medians[size] / statistics.median(limit), medians[size] - statistics.median(limit)
-        asked = {100_000: ("≤ 2 × or + 5 ms", ratio <= 2 or more <= 0.005), 1_000_000: ("≤ 3 ×", ratio <= 3)}
-        reach, met = asked.get(size, ("", None))
+        goals = {100_000: ("≤ 2 × or + 5 ms", ratio <= 2 or more <= 0.005), 1_000_000: ("≤ 3 ×", ratio <= 3)}
+        reach, met = goals.get(size, ("", None))
         figures.append(
             Figure(what="recall, six words", size=size, ours=medians[size], ours_p95=p95(ours),
                    limit=statistics.median(limit), limit_p95=p95(limit), ratio=ratio, reach=reach, met=met)
@@ -61,7 +63,7 @@ def measure_words(paths: dict[int, Path]) -> list[Figure]:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Questions at each size, in processor time, the least of three rounds; then a write and a recall in turns."""
+    """Measure questions at each size in processor time, the least of three rounds, then a write and a recall in turns."""
     texts, questions = material(options)
     figures, path = [], options.directory / "questions.db"
     sizes = [size for size in REACH if size <= max(options.sizes)]
@@ -70,8 +72,8 @@ def measure(options: Options) -> list[Figure]:
         with Ledger.open(path) as ledger:
             fill(ledger, size, texts)
             with reading(path) as connection:
-                found = [turn(ledger, connection, each) for each in questions]
-            ours, limit = ([each[at] for each in found] for at in (0, 1))
+                times = [turn(ledger, connection, text) for text in questions]
+            ours, limit = ([pair[index] for pair in times] for index in (0, 1))
             ratio = statistics.median(ours) / statistics.median(limit)
             figures.append(
                 Figure(what="recall of a question, in processor time", size=size, ours=statistics.median(ours),
@@ -85,7 +87,7 @@ def measure(options: Options) -> list[Figure]:
 
 
 def measure_context(options: Options) -> list[Figure]:
-    """``context`` against ``recall`` of the same question in turns, in processor time, over as many memories as turns."""
+    """Measure ``context`` against ``recall`` of the same question in processor time, over as many memories as turns."""
     figures, path = [], options.directory / "context.db"
     for size in (1_000, 10_000):
         say(f"context: {size:,} memories and {size:,} turns")
@@ -119,7 +121,7 @@ def turn(ledger: Ledger, connection: sqlite3.Connection, text: str) -> tuple[flo
 
 
 def after_writes(ledger: Ledger, questions: list[str], size: int) -> Figure:
-    """A recall right after a ``remember()``, and the same one again."""
+    """Measure a recall right after a ``remember()`` against the same recall again."""
     first, again = list[float](), list[float]()
     for number, text in enumerate(questions):
         ledger.remember(f"Number {number} was asked: {text}")
@@ -140,12 +142,14 @@ def spent(work: Callable[[], object]) -> float:
 
 
 def material(options: Options) -> tuple[list[str], list[str]]:
-    """Texts, and questions about them."""
+    """Return texts, and questions about them."""
     draw = random.Random(3)
     if options.data:
-        conversations = [each for path in options.data for each in load(path)]
-        texts = [f"{each['speaker']}: {each['text']}"[:LONGEST] for one in conversations for each in one["turns"]]
-        questions = [each["question"] for one in conversations for each in one["qa"] if each["evidence"]]
+        conversations = [conversation for path in options.data for conversation in load(path)]
+        turns = [turn for conversation in conversations for turn in conversation["turns"]]
+        texts = [f"{turn['speaker']}: {turn['text']}"[:LONGEST] for turn in turns]
+        rows = [row for conversation in conversations for row in conversation["qa"]]
+        questions = [row["question"] for row in rows if row["evidence"]]
     else:
         texts = [json.loads(line)["text"][:LONGEST] for line in CORPUS.read_text(encoding="utf-8").splitlines()]
         questions = [
@@ -157,14 +161,16 @@ def material(options: Options) -> tuple[list[str], list[str]]:
 
 
 def _telling(draw: random.Random, text: str) -> list[str]:
-    words = sorted({each.lower() for each in re.findall(r"[^\W\d_]{4,}", text)} - question.STOP_WORDS)
+    words = sorted({word.lower() for word in re.findall(r"[^\W\d_]{4,}", text)} - question.STOP_WORDS)
     return draw.sample(words, 3) if len(words) >= 3 else []
 
 
 def fill(ledger: Ledger, size: int, texts: list[str]) -> None:
-    """Each text, then one to three sentences of any of them; what the guards refuse is left out."""
+    """Remember each text, then one to three sentences of any texts; the guards refuse some of them."""
     draw, count = random.Random(4), 0
-    sentences = [each for text in texts for each in re.split(r"(?<=[.!?])\s+", text) if 20 < len(each) < 300]
+    sentences = [
+        sentence for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text) if 20 < len(sentence) < 300
+    ]
     with ledger.batch():
         while count < size:
             text = texts[count] if count < len(texts) else " ".join(draw.sample(sentences, draw.choice((1, 2, 2, 3))))

@@ -1,4 +1,4 @@
-"""The rows of the benchmark about sessions: append, assemble, grep, compact, each against what it has to be near to."""
+"""The rows of the benchmark about sessions: append, assemble, grep and compact, each against a limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tools.bench.measuring import (
     say,
 )
 
-GROUP = 20  # operations of ours, then as many of the limit
+GROUP = 20  # operations of the ledger, then as many of the limit
 SHORT, LONG = 1_000, 100_000  # messages of a session
 BUDGET = 8_000  # tokens
 SEARCHED, SEARCHED_SHORT = 1_000_000, 100_000  # messages that grep looks through
@@ -54,7 +54,7 @@ def transcript(count: int, texts: Texts) -> Iterator[dict[str, str]]:
 
 
 def append(options: Options, longest: int) -> Iterator[Figure]:
-    """One durable message, and one row of the log into a raw table of the same length."""
+    """Measure a durable message against a row of the log written into a raw table of the same length."""
     for size in sorted({SHORT, longest}):
         say(f"append: one durable message, in a session of {size:,}")
         path, texts = options.directory / "append.db", Texts(size)
@@ -65,18 +65,18 @@ def append(options: Options, longest: int) -> Iterator[Figure]:
             raw = raw_log(path, path.with_suffix(".raw"), rows=True)
             rows = like_messages(path)
             for turn in range(-1, options.samples // GROUP):
-                mine = [lasting(partial(session.append, "user", texts.words(30))) for _ in range(GROUP)]
-                bare = [raw.write(RAW_INSERT, [next(rows)]) for _ in range(GROUP)]
+                group = [lasting(partial(session.append, "user", texts.words(30))) for _ in range(GROUP)]
+                bare_group = [raw.write(RAW_INSERT, [next(rows)]) for _ in range(GROUP)]
                 if turn >= 0:
-                    ours += mine
-                    limit += bare
+                    ours += group
+                    limit += bare_group
             raw.remove()
         remove(path)
         yield compared("session.append()", size, ours, limit, 0.35)
 
 
 def like_messages(path: Path) -> Iterator[Row]:
-    """Rows like those of the messages at the end of a log, at positions and versions that follow."""
+    """Yield rows like those of the messages at the end of a log, at positions and versions that follow."""
     with reading(path) as connection:
         sql = "SELECT * FROM events WHERE type = 'MessageAppended' ORDER BY position DESC LIMIT 500"
         patterns = connection.execute(sql).fetchall()
@@ -88,7 +88,7 @@ def like_messages(path: Path) -> Iterator[Row]:
 
 
 def assemble(options: Options, longest: int) -> Iterator[Figure]:
-    """The same budget of a long session and of a short one."""
+    """Measure the same budget of a long session against that of a short session."""
     path = options.directory / "assemble.db"
     took: dict[int, list[float]] = {}
     with Ledger.open(path) as ledger:
@@ -117,7 +117,7 @@ def assemble(options: Options, longest: int) -> Iterator[Figure]:
 
 
 def grep(options: Options, count: int) -> Iterator[Figure]:
-    """Two words at a time in all sessions, and the same words asked of the text index by hand: the 20 best with their rows."""
+    """Measure two words in all sessions against the same words asked of the text index by hand: the 20 best with their rows."""
     path, texts = options.directory / "grep.db", Texts(3)
     with Ledger.open(path) as ledger:
         for number in range(count // SESSION):
@@ -136,7 +136,7 @@ def grep(options: Options, count: int) -> Iterator[Figure]:
         with reading(path) as connection:
             for pattern in patterns:
                 look = partial(ledger.sessions.grep, pattern)
-                look()  # both find the pages that they need in the cache
+                look()  # fill the cache for both
                 ours.append(lasting(look))
                 match = "{text} : (" + " AND ".join(f'"{word}"' for word in indexed(pattern).split()) + ")"
                 limit.append(lasting(partial(fetched, connection, sql, match)))
@@ -159,13 +159,13 @@ def fetched(connection: sqlite3.Connection, sql: str, match: str) -> list[Row]:
     return connection.execute(sql, (match,)).fetchall()
 
 
-def stub(asked: SummaryRequest) -> str:
-    """A summary without a model: the first words of each text, as far as the target reaches."""
-    return " ".join(text[:40] for text in asked.texts)[: asked.target_tokens * 2]
+def stub(request: SummaryRequest) -> str:
+    """Return a summary without a model: the first words of each text, as far as the target reaches."""
+    return " ".join(text[:40] for text in request.texts)[: request.target_tokens * 2]
 
 
 def compact(options: Options) -> Iterator[Figure]:
-    """A session of 10,000 messages compacted until nothing is due; the very rows that this appended, in one commit."""
+    """Measure compacting a session of 10,000 messages until nothing is due against writing the appended rows in one commit."""
     ours, limit, read = list[float](), list[float](), list[float]()
     count = 0
     for number in range(options.rounds):
@@ -187,10 +187,10 @@ def compact(options: Options) -> Iterator[Figure]:
         limit.append(raw.write(RAW_INSERT, rows))
         raw.remove()
         remove(path)
-    what = f"compact {COMPACTED:,} messages"
-    yield compared(f"{what}, against inserting the {count} events", COMPACTED, ours, limit, 0.20)
-    both = [sum(each) for each in zip(limit, read, strict=True)]
-    yield compared(f"{what}, against reading them and inserting", COMPACTED, ours, both, None)
+    label = f"compact {COMPACTED:,} messages"
+    yield compared(f"{label}, against inserting the {count} events", COMPACTED, ours, limit, 0.20)
+    both = [sum(pair) for pair in zip(limit, read, strict=True)]
+    yield compared(f"{label}, against reading them and inserting", COMPACTED, ours, both, None)
 
 
 class Content(Struct):
@@ -202,7 +202,7 @@ class Message(Struct):
 
 
 def contents(connection: sqlite3.Connection, last: int) -> int:
-    """The texts of all messages by hand: nothing can be summarised without reading it."""
+    """Return the length of all messages, read by hand, because a summary is not possible without reading."""
     decode = json.Decoder(Message).decode
     sql = "SELECT state FROM events WHERE type = 'MessageAppended' AND position <= ? ORDER BY position"
     return sum(len(decode(state).data.content) for (state,) in connection.execute(sql, (last,)))

@@ -1,4 +1,4 @@
-"""Measures how a process starts: the import, a new ledger, the first text that the guards look through. ``--rows start``."""
+"""The rows of the benchmark about a starting process: the import, a new ledger, the guards' first text (``--rows start``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for name in ("first.db", "second.db"):
     seconds.append(now() - started)
 print(json.dumps([*seconds, now(), os.path.getsize(os.path.join(sys.argv[1], "second.db"))]))
 """
-ROWS = (  # in the order in which the child gives them: what, and what is asked of it in seconds
+ROWS = (  # in the child's order: the label, and the seconds allowed
     ("from ledger import Ledger, in processor time", None),
     ("the guards loaded and the first text looked through, in processor time", 0.010),
     ("the first new ledger of a process, opened and closed, in processor time", None),
@@ -39,21 +39,20 @@ ROWS = (  # in the order in which the child gives them: what, and what is asked 
 
 
 def measure(options: Options) -> list[Figure]:
-    """Medians of processes that are started one after the other."""
+    """Measure processes that are started one after the other, and return the medians."""
     say("how a process starts")
-    found = list[list[float]]()
+    runs = list[list[float]]()
     for number in range(options.rounds * 4):
         place = options.directory / f"start {number}"
         place.mkdir()
         done = subprocess.run(
             [sys.executable, "-c", CHILD, str(place)], capture_output=True, text=True, check=True, cwd=ROOT
         )
-        found.append(json.loads(done.stdout))
-    *seconds, size = (
-        statistics.median(each) for each in zip(*found[1:], strict=True)
-    )  # the first one compiles what changed
+        runs.append(json.loads(done.stdout))
+    # The first process is left out, because it compiles the changed modules.
+    *seconds, size = (statistics.median(column) for column in zip(*runs[1:], strict=True))
     figures = [
-        Figure(what=what, size=1, ours=each, reach=f"≤ {1e3 * most:.0f} ms" if most else "", met=each <= most if most else None)
-        for (what, most), each in zip(ROWS, seconds, strict=True)
+        Figure(what=label, size=1, ours=took, reach=f"≤ {1e3 * most:.0f} ms" if most else "", met=took <= most if most else None)
+        for (label, most), took in zip(ROWS, seconds, strict=True)
     ]  # fmt: skip
     return [*figures, Figure(what="the file of a new ledger", size=1, ours=size / 1024, unit="KiB")]

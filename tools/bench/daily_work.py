@@ -21,10 +21,10 @@ Work = Callable[[], object]
 
 try:
     from ledger.core.log_reading import decode_range
-except ImportError:  # before the modules had rooms
+except ImportError:  # a commit from before the modules were moved into folders
     from ledger.log_reading import decode_range  # type: ignore[import-not-found, no-redef]
 
-OLD = not hasattr(Ledger, "bind")  # before its methods were gathered in namespaces
+OLD = not hasattr(Ledger, "bind")  # a commit from before the methods were gathered in namespaces
 OLD_NAMES = {
     "memories.list": "memories",
     "memories.get": "memory",
@@ -38,7 +38,7 @@ OLD_KEYWORDS = {"recall": {"limit": "k"}, "capture": {"session": "session_id"}}
 
 
 class Daily:
-    """The daily operations on one ledger. Each method prepares one operation and returns the work, which alone is timed."""
+    """The daily operations on one ledger; each method prepares an operation and returns the work, which alone is timed."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self.texts, self.folder = Texts(size), folder
@@ -64,7 +64,7 @@ class Daily:
         self.conversation = self.ledger.session("conversation")
 
     def call(self, name: str, *arguments: Any, on: Any = None, **keywords: Any) -> Any:
-        """Call a method by its name of today, which the other commit may spell otherwise."""
+        """Call a method by its name of today; the other commit may have another name for it."""
         if OLD:
             keywords = {OLD_KEYWORDS.get(name, {}).get(word, word): value for word, value in keywords.items()}
             name = OLD_NAMES.get(name, name)
@@ -82,8 +82,8 @@ class Daily:
 
         def work() -> None:
             with self.ledger.batch():
-                for each in works:
-                    each()
+                for remember in works:
+                    remember()
 
         return work
 
@@ -91,7 +91,7 @@ class Daily:
         known = [self.any() for _ in range(restated)]
         project = known[0].project if known else self.texts.project()
         prompt, _ = self.texts.turn()
-        response = ". ".join([*(self.texts.turn()[1] for _ in range(answers)), *(each.content for each in known)])
+        response = ". ".join([*(self.texts.turn()[1] for _ in range(answers)), *(memory.content for memory in known)])
         about = {"project": project, "session": "turns"}
         return lambda: self.call("capture", prompt, response, reinforce=bool(restated), **about)
 
@@ -179,7 +179,7 @@ class Daily:
         return lambda: self.call("window", 8_000, on=self.conversation)
 
 
-ROWS: dict[str, tuple[str, int]] = {  # what is shown, and operations in a group; 64 because every 64th text is indexed
+ROWS: dict[str, tuple[str, int]] = {  # label, and operations in a group; 64 because texts are indexed 64 at a time
     "remember": ("`remember()`, durable", 64),
     "remember_in_batch": ("`batch()` of 100 `remember()`", 3),
     "capture": ("`capture()`, short answer that restates one memory", 16),
@@ -203,7 +203,7 @@ ROWS: dict[str, tuple[str, int]] = {  # what is shown, and operations in a group
     "start": ("`python -c 'from ledger import Ledger'`", 3),
     "import_file": ("`interactions.import_file()`, 1,000 lines into a new ledger", 1),
 }
-ONCE = ("start", "import_file")  # the size of the ledger is nothing to these
+ONCE = ("start", "import_file")  # rows that do not depend on the size of the ledger
 
 
 def child(folder: Path, sizes: Sequence[int]) -> None:
@@ -223,7 +223,7 @@ def child(folder: Path, sizes: Sequence[int]) -> None:
 
 def busy_seconds() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How many bytes an event takes in the log, and what of it is the envelope: ``python tools/bench/event_bytes.py LOG.jsonl…``
+"""A count of the bytes of events and of their envelopes in a log: ``python tools/bench/event_bytes.py LOG.jsonl…``.
 
-A log is what ``memory-ledger export`` writes. The envelope is all of the state but its ``data``.
+``memory-ledger export`` writes such a log. The envelope is all of the state but its ``data``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def size(value: Any) -> int:
 def main() -> int:
     events, envelopes, whole, fields = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for type_, state in states(sys.argv[1:]):
-        told = json.loads(state)
+        content = json.loads(state)
         events[type_] += 1
         whole[type_] += len(state.encode())
-        envelopes[type_] += len(state.encode()) - size(told["data"])
-        fields.update({name: size(name) + size(value) + 2 for name, value in told.items() if name != "data"})
+        envelopes[type_] += len(state.encode()) - size(content["data"])
+        fields.update({name: size(name) + size(value) + 2 for name, value in content.items() if name != "data"})
     count = events.total() or 1
     for type_, number in events.most_common():
         print(f"{type_:28}{number:8,}{whole[type_] / number:10,.0f} bytes, envelope {envelopes[type_] / number:6,.0f}")

@@ -1,4 +1,4 @@
-"""What every benchmark works with: figures and how they are shown, repeatable texts, and a raw SQLite file to compare with."""
+"""The tools of every benchmark: figures and their table, repeatable texts, and a raw SQLite file to compare with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One line of the table; times in seconds, other amounts as ``unit`` says. ``met`` is None where nothing is asked."""
+    """A line of the table; times in seconds, other amounts as ``unit`` says. ``met`` is None if there is no goal."""
 
     what: str
     size: int
@@ -56,11 +56,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# --- what is written -------------------------------------------------------------------------------------------------
+# --- the texts -------------------------------------------------------------------------------------------------------
 
 
 class Texts:
-    """Sentences and turns of distinct, repeatable text; words are as unequally frequent as in a language."""
+    """A source of sentences and turns of distinct, repeatable text; word frequencies are as unequal as in a language."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -72,14 +72,14 @@ class Texts:
             words[stem + maker.choice(("", "", "n", "r", "s", "ed", "ing", "er"))] = None
         named = list(words)[:10]
         others = sorted(list(words)[10:], key=lambda word: len(word) + maker.random() * 4)
-        self._words = named + others  # the frequent ones are short
+        self._words = named + others  # frequent words are short
         self._weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
 
     def words(self, count: int) -> str:
         return " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
 
     def memory(self) -> tuple[str, str, str]:
-        """(content, kind, project)"""
+        """Return (content, kind, project)."""
         kind = self.random.choice(("knowledge", "knowledge", "preference", "project", "episodic"))
         return self.words(self.random.randint(6, 14)), kind, self.project()
 
@@ -87,7 +87,7 @@ class Texts:
         return f"project {self.random.randrange(PROJECTS)}"
 
     def turn(self) -> tuple[str, str]:
-        """(prompt, response)"""
+        """Return (prompt, response)."""
         return self.words(self.random.randint(8, 20)), self.words(self.random.randint(30, 90))
 
 
@@ -107,7 +107,7 @@ class Raw:
             self.connection.execute(sql)
 
     def write(self, sql: str, rows: Sequence[Row]) -> float:
-        """Seconds for these rows in one commit, a checkpoint included when it is due."""
+        """Return the seconds to write these rows in one commit, a checkpoint included when it is due."""
         started, execute = now(), self.connection.execute
         execute("BEGIN IMMEDIATE")
         if len(rows) == 1:
@@ -119,7 +119,7 @@ class Raw:
         return now() - started
 
     def write_waiting(self) -> None:
-        """As after long use: the -wal has its full length and is written over, not extended, from here on."""
+        """Bring the -wal to its full length, as after long use, so that further writes go over it and do not extend it."""
         self.connection.execute("CREATE TABLE passing (data BLOB)")
         self.write("INSERT INTO passing VALUES (zeroblob(?))", [(CHECKPOINT_BYTES + CHECKPOINT_STEP_BYTES,)])
         self.connection.execute("DROP TABLE passing")
@@ -145,7 +145,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A ledger file read from outside, in one snapshot."""
+    """Yield a connection that reads a ledger file from outside, in one snapshot."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("BEGIN")
@@ -153,13 +153,13 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def schema(connection: sqlite3.Connection, name: str) -> list[str]:
-    """How a table and its indexes are made, the table first; triggers are left out."""
+    """Return the statements that make a table and its indexes, the table first; triggers are left out."""
     sql = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL"
-    return [made for (made,) in connection.execute(f"{sql} ORDER BY type DESC", (name,))]
+    return [statement for (statement,) in connection.execute(f"{sql} ORDER BY type DESC", (name,))]
 
 
 def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
-    """A raw table like the log of a ledger, with its rows or empty."""
+    """Return a raw table like the log of a ledger, with its rows or empty."""
     with reading(source) as connection:
         raw = Raw(path, schema(connection, "events"))
         if rows:
@@ -171,7 +171,7 @@ def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
 
 
 def compared(what: str, size: int, ours: Sequence[float], limit: Sequence[float], least: float | None) -> Figure:
-    """Medians of ours and the limit, as limit / ours."""
+    """Return a figure of the medians of the ledger and the limit; the ratio is limit / ours."""
     ratio = statistics.median(limit) / statistics.median(ours)
     return Figure(
         what=what,
@@ -187,7 +187,7 @@ def compared(what: str, size: int, ours: Sequence[float], limit: Sequence[float]
 
 
 def rate(what: str, size: int, ours: float, least: float | None) -> Figure:
-    """How many a second, and how many are asked for."""
+    """Return a figure of the number a second, and of the number that is the goal."""
     if least is None:
         return Figure(what=what, size=size, ours=ours, unit="/s")
     reach = f"≥ {least:,.0f}/s"
@@ -204,7 +204,7 @@ def lasting(work: Callable[[], object]) -> float:
     return now() - started
 
 
-# --- how it is shown --------------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------------------
 
 
 def cells(figure: Figure) -> tuple[str, ...]:
@@ -237,8 +237,8 @@ def table(figures: Sequence[Figure], *, markdown: bool) -> str:
 
 
 def environment() -> str:
-    """What was measured on, and whether others were at work there, which makes a slow disk hide what we cost."""
+    """Return the machine and versions of a run, with a warning if others were at work, because a slow disk hides our own cost."""
     versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
-    told = f"{versions} {platform.machine()}, {cores} cores, load {load:.1f}; medians; durable commits (WAL, FULL)"
-    return told if load <= cores else f"{told}\nNOT QUIET: others were at work on this machine; measure again"
+    machine = f"{versions} {platform.machine()}, {cores} cores, load {load:.1f}; medians; durable commits (WAL, FULL)"
+    return machine if load <= cores else f"{machine}\nNOT QUIET: others were at work on this machine; measure again"

@@ -1,1 +1,1 @@
-"""The crash harness: programs that hurt a ledger on purpose, and look at what is left."""
+"""The crash harness: programs that damage a ledger on purpose, and check the remains."""

@@ -1,4 +1,4 @@
-"""The one entrance: ``python tools/crash [--short | --long] [test ...]`` runs the tests and prints one line for each."""
+"""The entrance of the crash harness: ``python tools/crash [--short | --long] [test ...]`` prints one line for each test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(os.path.abspath(__file__)).parent
-if str(HERE) in sys.path:  # as a folder given to python; a module called "model" there is not everybody's
+if str(HERE) in sys.path:  # python puts a folder that it runs there, and other imports of "model" would find ours
     sys.path.remove(str(HERE))
 sys.path.insert(0, str(HERE.parent.parent))
 
@@ -32,8 +32,8 @@ TESTS = (
     ("erasure", "tools.crash.erasure"),
     ("fuzz", "tools.crash.fuzz"),
 )
-HANG_SECONDS = 900.0  # a short test that takes so long hangs, and what called it shall hear of it
-SHOWN, NOTES = 10, 8  # failures and notes of one test that are told
+HANG_SECONDS = 900.0  # a short test that takes so long hangs, and the caller shall hear of it
+SHOWN, NOTES = 10, 8  # the failures and notes of a test that are printed without --verbose
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,40 +48,40 @@ def main(arguments: list[str] | None = None) -> int:
         type=part,
         default=(1, 1),
         metavar="K/N",
-        help="of the flipped bits: the K-th of N parts, for a long run",
+        help="for the test bits in a long run: only the K-th of N parts of the flips",
     )
     parser.add_argument("--verbose", "-v", action="store_true", help="every note and every failure")
     parser.add_argument("--json", action="store_true", help="one JSON object a test")
-    parser.add_argument("test", nargs="*", metavar="test", help=f"all of them, or some: {', '.join(known)}")
-    given = parser.parse_args(arguments)
-    if wrong := set(given.test) - set(known):
-        parser.error(f"no test is called {', '.join(sorted(wrong))}; there are: {', '.join(known)}")
-    if given.part != (1, 1) and given.test != ["bits"]:
-        parser.error("only the test bits is done in parts")
+    parser.add_argument("test", nargs="*", metavar="test", help=f"the tests to run, by default all: {', '.join(known)}")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.test) - set(known):
+        parser.error(f"no test {', '.join(sorted(unknown))}; the tests are {', '.join(known)}")
+    if options.part != (1, 1) and options.test != ["bits"]:
+        parser.error("--part needs the test bits alone, because only its flips are cut into parts")
     fine = True
     for name, module in TESTS:
-        if name in given.test or not given.test:
-            result = run(name, module, not given.long, given.seed, given.part)
+        if name in options.test or not options.test:
+            result = run(name, module, not options.long, options.seed, options.part)
             print(
                 json.dumps(asdict(result) | {"ok": result.ok})
-                if given.json
-                else told(result, everything=given.verbose),
+                if options.json
+                else report_lines(result, everything=options.verbose),
                 flush=True,
             )
             fine = fine and result.ok
     return 0 if fine else 1
 
 
-def part(given: str) -> tuple[int, int]:
-    """``2/8`` is the second of eight."""
-    number, _, of = given.partition("/")
-    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{given!r} is no part such as 2/8")
-    return int(number), int(of)
+def part(text: str) -> tuple[int, int]:
+    """Return the number of a part and the number of parts: ``2/8`` is the second of eight."""
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part: K/N with 1 <= K <= N was expected, such as 2/8")
+    return int(number), int(count)
 
 
 def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
-    """One test; where it breaks down, that is its failure."""
+    """Run a test; an exception of the test is its failure."""
     started = time.monotonic()
     if short:
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
@@ -89,7 +89,7 @@ def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = 
         test: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name == module:
-            return Result(name, 0, (f"{module} is not there",), 0.0)
+            return Result(name, 0, (f"{module} does not exist",), 0.0)
         return Result(name, 0, (f"{module} does not load: {error}",), 0.0)
     try:
         result: Result = test.run(short, seed) if part == (1, 1) else test.run(short, seed, part)
@@ -100,7 +100,7 @@ def run(name: str, module: str, short: bool, seed: int, part: tuple[int, int] = 
     return result
 
 
-def told(result: Result, *, everything: bool = False) -> str:
+def report_lines(result: Result, *, everything: bool = False) -> str:
     verdict = "FAILED" if not result.ok else "skipped" if result.skipped else "ok"
     lines = [
         f"{result.name:12} {verdict:8} {result.cases:>8,} cases {result.seconds:>8.1f} s  {result.skipped}".rstrip()
@@ -118,5 +118,5 @@ def told(result: Result, *, everything: bool = False) -> str:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the scratch folders and the workers go with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exit removes the scratch folders and ends the workers
     raise SystemExit(main())

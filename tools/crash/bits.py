@@ -1,8 +1,8 @@
-"""One flipped bit in any byte of a ledger and of its -wal: no event says something else in silence.
+"""A test of one flipped bit in any byte of a ledger and of its -wal: no event changes in silence.
 
-Every image is opened for reading and verified. *Flagged*: opening or verifying says so by a typed error, a problem or a
-warning. *Harmless*: it verifies, and every event, text and row is what it was. *Cut*: the -wal ends earlier, which SQLite
-cannot tell from a crash; the events left are a prefix, and the outside checkpoint tells. Anything else is a failure.
+Every image is opened for reading and verified. *Flagged*: opening or verifying reports a typed error, a problem or a warning.
+*Harmless*: the image verifies, and every event, text and row is as before. *Cut*: the -wal ends earlier, which SQLite cannot
+tell from a crash; the events left are a prefix, and the outside checkpoint shows it. Any other outcome is a failure.
 """
 
 from __future__ import annotations
@@ -40,20 +40,24 @@ from tools.crash import flipped_writes
 from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
-PAGE, WAL_HEADER, FRAME_HEADER = 512, 32, 24  # bytes; with SQLite's own 4,096 nine tenths of the image would be empty
-A_PAGE, A_FRAME = 1, 1  # bytes in use that the short form flips in each, beside the headers
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # durability is not tested here
+PAGE, WAL_HEADER, FRAME_HEADER = (
+    512,
+    32,
+    24,
+)  # bytes; with SQLite's own page of 4,096 nine tenths of the image would be empty
+A_PAGE, A_FRAME = 1, 1  # bytes in use that a short run flips in each page and frame, beside the headers
 CHUNK = 200
 WRITE_CHUNK = 20
 SHORT_WRITES, LONG_WRITES = 40, 10_000
-KEPT_FOLDS = 50  # that of the image, and of what is left of it where the -wal is cut
+KEPT_FOLDS = 50  # the folds of the image and of its prefixes where the -wal is cut
 QUESTION = "coffee tea Porto marathon office"
-CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # what check_chain wants
+CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # the columns that check_chain takes
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """One bit of one file of the image: the ledger's own ("") or its "-wal"."""
+    """A bit of a file of the image: of the ledger itself ("") or of its "-wal"."""
 
     suffix: str
     byte: int
@@ -62,7 +66,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Everything that a ledger says: its log and texts, and every row of every other table."""
+    """The whole content of a ledger: its log and texts, and every row of every other table."""
 
     events: tuple[Any, ...]
     blobs: tuple[Any, ...]
@@ -71,16 +75,16 @@ class Told:
 
 @dataclass(slots=True)
 class Seen:
-    """What became of one flip, and what two weaker checks would have said."""
+    """The verdict on a flip, and the verdicts of two weaker checks."""
 
     verdict: str
     detail: str = ""
-    chain_missed: bool = False  # the chain alone found nothing, and yet something is wrong
-    read_otherwise: bool = False  # who does not verify reads something else, without an error
+    chain_missed: bool = False  # the chain alone found nothing, although something is wrong
+    read_otherwise: bool = False  # a reader who does not verify reads something else, without an error
 
 
 def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
-    """All flips, or the first number's part of so many parts: together the parts are all of them."""
+    """Try all flips, or one part of them: (2, 8) is the second of eight parts, which together are all flips."""
     started, found, failures = time.monotonic(), list[Seen](), list[str]()
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
         image = Path(folder, "memory.db")
@@ -92,50 +96,52 @@ def run(short: bool, seed: int, part: tuple[int, int] = (1, 1)) -> Result:
         most = SHORT_WRITES if short else LONG_WRITES // part[1]
         written, wrong = opened_for_writing(image, random.Random(f"{seed} {part[0]}"), most)
         failures += wrong
-    count = Counter(each.verdict for each in found)
-    failures += [each.detail for each in found if each.verdict == "silent"]
+    count = Counter(seen.verdict for seen in found)
+    failures += [seen.detail for seen in found if seen.verdict == "silent"]
     failures += controls(found)
     notes = (
         f"{sizes['']:,} bytes of ledger and {sizes['-wal']:,} of -wal; flagged {count['flagged']:,}, harmless "
         f"{count['harmless']:,}, cut and found by the outside checkpoint {count['cut']:,}, silent {count['silent']:,}",
-        f"controls: the chain alone missed {sum(each.chain_missed for each in found):,} of the flagged, a reader who "
-        f"does not verify read something else {sum(each.read_otherwise for each in found):,} times",
+        f"controls: the chain alone missed {sum(seen.chain_missed for seen in found):,} of the flagged, a reader who "
+        f"does not verify read something else {sum(seen.read_otherwise for seen in found):,} times",
         written,
     )
     return Result("bits", len(found), tuple(failures), time.monotonic() - started, notes=notes)
 
 
 def opened_for_writing(image: Path, choose: random.Random, most: int) -> tuple[str, list[str]]:
-    """Some of the flips, each in a copy that is opened for writing: what came of it, and what is wrong."""
+    """Try some of the flips, each in a copy that is opened for writing, and return a note and the failures."""
     before = flipped_writes.sound(str(image))
     every_flip = list(sampled(image, choose))
     flips = [choose.choice(every_flip) for _ in range(most)]
     processes = os.cpu_count() or 1
     chunks = [flips[start : start + WRITE_CHUNK] for start in range(0, len(flips), WRITE_CHUNK)]
-    found, failures = list[flipped_writes.Outcome](), list[str]()
+    outcomes, failures = list[flipped_writes.Outcome](), list[str]()
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        under_way = {pool.submit(flipped_writes.try_flips, str(image), each, toggle, before): each for each in chunks}
-        for each in as_completed(under_way):
+        under_way = {
+            pool.submit(flipped_writes.try_flips, str(image), chunk, toggle, before): chunk for chunk in chunks
+        }
+        for future in as_completed(under_way):
             try:
-                found += each.result()
+                outcomes += future.result()
             except BrokenProcessPool:
-                failures.append(f"a process that wrote died or hung on one of {under_way[each]}")
-    count, otherwise = Counter(each.verdict for each in found), sum(each.otherwise for each in found)
+                failures.append(f"a process that wrote died or hung on one of {under_way[future]}")
+    count, otherwise = Counter(outcome.verdict for outcome in outcomes), sum(outcome.otherwise for outcome in outcomes)
     note = (
-        f"opened for writing {len(found):,}: harmless {count['harmless']:,}, refused {count['refused']:,}, told "
+        f"opened for writing {len(outcomes):,}: harmless {count['harmless']:,}, refused {count['refused']:,}, told "
         f"{count['told']:,}, cut {count['cut']:,}, silent {count['silent']:,}; {otherwise:,} had a read that answered "
-        f"something else, which a full check found; {sum(each.rebuilt for each in found):,} rebuilt"
+        f"something else, which a full check found; {sum(outcome.rebuilt for outcome in outcomes):,} rebuilt"
     )
-    failures += [each.detail for each in found if each.verdict == "silent"]
+    failures += [outcome.detail for outcome in outcomes if outcome.verdict == "silent"]
     return note, failures + flipped_writes.control(str(image), before)
 
 
 def controls(found: list[Seen]) -> list[str]:
-    """The weaker checks must fail, or the stronger one has proved nothing."""
+    """Return a failure for each weaker check that did not fail, because then the stronger check has proved nothing."""
     missing = []
-    if not any(each.chain_missed for each in found):
+    if not any(seen.chain_missed for seen in found):
         missing.append("control: the chain alone missed nothing, so the other checks were not needed here")
-    if not any(each.read_otherwise for each in found):
+    if not any(seen.read_otherwise for seen in found):
         missing.append("control: no flip changed what a reader sees, so nothing was there to be found")
     return missing
 
@@ -144,14 +150,17 @@ def controls(found: list[Seen]) -> list[str]:
 
 
 def make(path: Path) -> str:
-    """A ledger with commits in its -wal, as a process leaves it that ends without closing; its outside checkpoint."""
+    """Make a ledger with commits in its -wal, as a process leaves it that ends without closing; return its outside checkpoint."""
     code = "import sys; from tools.crash import bits; bits.build(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
     return str(json.loads(done.stdout))
 
 
 def build(path: str) -> None:
-    """In a process of its own, which is not the one that copies the files (a close would drop SQLite's locks)."""
+    """Build the ledger in a process of its own and end without closing.
+
+    The process that copies the files cannot do this, because closing a file would drop SQLite's locks.
+    """
     sqlite_files.SCHEMA = f"PRAGMA page_size = {PAGE}; {sqlite_files.SCHEMA}"
     ledger = Ledger.open(path)
     fill(ledger)
@@ -163,7 +172,7 @@ def build(path: str) -> None:
 
 
 def fill(ledger: Ledger) -> None:
-    """A little of everything, so that every table holds rows; one text lies in the blobs."""
+    """Write a little of everything, so that every table holds rows; one text lies in the blobs."""
     from ledger.core import work as writing
 
     kept, writing.INLINE_BYTES = writing.INLINE_BYTES, 64
@@ -194,11 +203,11 @@ def fill(ledger: Ledger) -> None:
         ledger.reject(tea.id)  # the refusal leaves its own event
     ledger.documents.add("# Porto\n\nThe office is there.\n", title="Notes", project="home")
     ledger.graph.relate(tea.id, "Ann", "works at", "the office")
-    ledger.recall(QUESTION, among=flipped_writes.EVERYTHING)  # the text indexes take in what waits
+    ledger.recall(QUESTION, among=flipped_writes.EVERYTHING)  # the text indexes take in the waiting texts
 
 
 def later(ledger: Ledger) -> None:
-    """Commits that stay in the -wal."""
+    """Write commits that stay in the -wal."""
     ledger.remember("The lamp is on.")
     ledger.remember("The office moved to Porto in May.", project="home", idempotency_key="k2")
     ledger.capture("Where is the office?", "The office moved to Porto.", session="s1", reinforce=False)
@@ -209,14 +218,14 @@ def later(ledger: Ledger) -> None:
 
 
 def every(image: Path, choose: random.Random) -> Iterator[Flip]:
-    """One bit of every byte of both files."""
+    """Yield one bit of every byte of both files."""
     for suffix in ("", "-wal"):
         for byte in range(os.stat(f"{image}{suffix}").st_size):
             yield Flip(suffix, byte, choose.randrange(8))
 
 
 def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
-    """Three bytes of every page and of every frame of the -wal, and all of the headers that say how to read the rest."""
+    """Yield flips in three bytes of every page and of every frame of the -wal, and in every second byte of both headers."""
     for suffix, size, head, a_part, whole in (
         ("", PAGE, 1, A_PAGE, 100),
         ("-wal", PAGE + FRAME_HEADER, 1, A_FRAME, 32),
@@ -227,29 +236,29 @@ def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
         for first in range(start, len(data), size):
             part = range(first, min(first + size, len(data)))
             chosen.update(choose.sample(part[: 8 * head], head))
-            used = [byte for byte in part if data[byte]]  # most of a page is empty, and says nothing
+            used = [byte for byte in part if data[byte]]  # the empty part of a page says nothing
             chosen.update(choose.sample(used, min(len(used), a_part)))
             chosen.add(choose.choice(part))
         yield from (Flip(suffix, byte, choose.randrange(8)) for byte in sorted(chosen))
 
 
 def in_processes(image: Path, outside: str | None, flips: list[Flip]) -> tuple[list[Seen], list[str]]:
-    """Every flip tried, in as many processes as there are processors; a process that dies or hangs is a failure."""
-    found, failures = list[Seen](), list[str]()
+    """Try every flip in as many processes as there are processors; a process that dies or hangs is a failure."""
+    results, failures = list[Seen](), list[str]()
     chunks = [flips[start : start + CHUNK] for start in range(0, len(flips), CHUNK)]
     with ProcessPoolExecutor(os.cpu_count() or 1, get_context("spawn"), initializer=fold_once) as pool:
         under_way = {pool.submit(try_chunk, str(image), outside, chunk): chunk for chunk in chunks}
-        for each in as_completed(under_way):
+        for future in as_completed(under_way):
             try:
-                found += each.result()
+                results += future.result()
             except BrokenProcessPool:
-                first, last = under_way[each][0], under_way[each][-1]
+                first, last = under_way[future][0], under_way[future][-1]
                 failures.append(f"a process died or hung between {first} and {last}")
-    return found, failures
+    return results, failures
 
 
 def try_chunk(image: str, outside: str | None, flips: list[Flip]) -> list[Seen]:
-    """The flips one after the other in one copy, whose bytes are put back each time; nobody writes to it otherwise."""
+    """Try flips one after the other in one copy, whose bytes are put back each time; nothing else writes to the copy."""
     import faulthandler
 
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
@@ -261,14 +270,14 @@ def try_chunk(image: str, outside: str | None, flips: list[Flip]) -> list[Seen]:
             raise RuntimeError(
                 f"the image is not sound before any flip: {before if isinstance(before, str) else verdict}"
             )
-        found = []
+        results = []
         for flip in flips:
             faulthandler.dump_traceback_later(flipped_writes.HANG_SECONDS, exit=True)
-            found.append(flipped(path, flip, lambda: look(path, outside, before)))
+            results.append(flipped(path, flip, lambda: look(path, outside, before)))
             faulthandler.cancel_dump_traceback_later()
         if read(path) != before:
             raise RuntimeError("the image was written to, although it was opened for reading only")
-    return found
+    return results
 
 
 def flipped(path: str, flip: Flip, looking: Callable[[], Seen]) -> Seen:
@@ -283,7 +292,7 @@ def flipped(path: str, flip: Flip, looking: Callable[[], Seen]) -> Seen:
 
 
 def toggle(path: str, flip: Flip) -> None:
-    """The -shm goes: it is an index of the -wal as it was."""
+    """Flip a bit and remove the -shm, which is an index of the former -wal."""
     with open(path + flip.suffix, "r+b") as file:
         file.seek(flip.byte)
         value = file.read(1)[0]
@@ -297,17 +306,23 @@ def toggle(path: str, flip: Flip) -> None:
 
 
 def look(path: str, outside: str | None, before: Told | None) -> Seen:
-    """Opens, reads, walks the chain, verifies; ``before`` is what the sound image told, None to try the image itself."""
+    """Open, read, walk the chain and verify.
+
+    Args:
+        path: the file with the flip.
+        outside: the checkpoint kept elsewhere.
+        before: the content of the sound image, or None to try the sound image itself.
+    """
     seen = Seen("flagged")
     now, chain, unread = None, True, ""
     try:
         with Ledger.open(path, readonly=True, create=False) as ledger:
             try:
-                now = told(ledger)
+                now = content_of(ledger)
                 seen.read_otherwise = before is not None and now != before
                 chain = bool(list(check_chain(row[:8] for row in now.events)))
             except LedgerError as error:
-                unread = str(error)  # reading it says so; whether verifying does is asked all the same
+                unread = str(error)  # reading reports the damage; verifying has to do so too
             problems = warned(ledger)
             if not problems:
                 judge(seen, now, before, lambda: against(ledger, outside))
@@ -323,34 +338,34 @@ def look(path: str, outside: str | None, before: Told | None) -> Seen:
 
 
 def judge(seen: Seen, now: Told | None, before: Told | None, outside: Callable[[], Iterable[str]]) -> None:
-    """It verifies by itself: then it must say what it said, or be a prefix that the outside checkpoint tells from it."""
+    """Judge an image that verifies by itself: its content must be as before, or a prefix that the outside checkpoint reveals."""
     if now is None:
-        seen.verdict, seen.detail = "silent", "it cannot be read, and verifies"
+        seen.verdict, seen.detail = "silent", "the image cannot be read, and it verifies"
     elif before is None or now == before:
         seen.verdict = "harmless"
     elif now.events != before.events[: len(now.events)] or not set(now.blobs) <= set(before.blobs):
-        seen.verdict, seen.detail = "silent", "it says something else, and verifies"
+        seen.verdict, seen.detail = "silent", "the log says something else, and it verifies"
     elif len(now.events) == len(before.events):
         seen.verdict, seen.detail = "silent", "the rows beside the log say something else, and it verifies"
     elif outside():
         seen.verdict = "cut"
     else:
-        seen.verdict, seen.detail = "silent", "events are gone, and the outside checkpoint does not tell"
+        seen.verdict, seen.detail = "silent", "events are gone, and the outside checkpoint does not show it"
 
 
 def read(path: str) -> Told | str:
     try:
         with Ledger.open(path, readonly=True, create=False) as ledger:
-            return told(ledger)
+            return content_of(ledger)
     except LedgerError as error:
         return str(error)
 
 
-def told(ledger: Ledger) -> Told:
-    """Every row there is, and the answers of a few reads.
+def content_of(ledger: Ledger) -> Told:
+    """Return every row and the answers of a few reads.
 
-    Of a text index what it finds and how that scores: a text may be in it or wait for it, as after a private fold, and its
-    own pages hold numbers that say nothing, as how often it was written.
+    A text index counts by its hits and their scores: a text may be in the index or wait for it, as after a private fold, and
+    the pages of the index hold numbers without meaning, such as the number of writes.
     """
     indexes: list[TextIndex | Packed] = [*(index for _, index in text_indexes()), RESTATABLE]
     within = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
@@ -374,7 +389,7 @@ def told(ledger: Ledger) -> Told:
 
 
 def _state(ledger: Ledger) -> Any:
-    """Where the row of the project does not have its name any more, there is none to ask about."""
+    """Return the state of the project; () if a damaged row has lost the project's name."""
     try:
         return ledger.projects.state("home", history=True)
     except NotFoundError:
@@ -382,48 +397,50 @@ def _state(ledger: Ledger) -> Any:
 
 
 def outside_of(path: str | Path) -> str:
-    """A checkpoint of all that is there, to keep elsewhere; taken by a reader, so that the log does not grow by it."""
+    """Return a checkpoint of the whole log to keep elsewhere; a reader takes it, so that the log does not grow by it."""
     with Ledger.open(path, readonly=True) as ledger:
         return ledger.proof.checkpoint().text
 
 
 def verified(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
-    """What a full check finds wrong, with an outside checkpoint or without."""
+    """Return the problems that a full check finds, with an outside checkpoint or without."""
     return ledger.proof.verify(full=True, against=outside).problems
 
 
 def warned(ledger: Ledger) -> tuple[str, ...]:
-    """What a full check says: a table that claims to be of another version is not compared, and a warning says so."""
+    """Return the problems and warnings of a full check; a table that claims another version is not compared, but warned about."""
     report = ledger.proof.verify(full=True)
     return (*report.problems, *report.warnings)
 
 
 def against(ledger: Ledger, outside: str | None) -> tuple[str, ...]:
-    """What is wrong with a log that verifies by itself; its projections are not looked at again."""
+    """Return the problems of a log that verifies by itself, without a second look at its projections."""
     return ledger.proof.verify(full=True, against=outside, projections=False).problems
 
 
 def fold_once() -> None:
-    """From here on a log that says what another said is not folded again: a fold depends on nothing else.
+    """Replace folding by a version that remembers its results, because a fold depends on nothing but the log.
 
-    What it reads by indexes differs from what the tables say only where SQLite's own check finds that they do.
+    An index can differ from its table only where SQLite's own check finds the difference.
     """
     fold_into, known = shadow.fold_into, dict[tuple[Any, ...], tuple[sqlite3.Connection, Projector]]()
 
-    def remembered(beside: sqlite3.Connection, log: FoldReading, *what: Any, **how: Any) -> Projector:
+    def remembered(beside: sqlite3.Connection, log: FoldReading, *place: Any, **options: Any) -> Projector:
         live = log._connect()
         try:
-            said = tuple(tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs"))
-        except (sqlite3.Error, UnicodeDecodeError):  # the latter for the name of a column
-            return fold_into(beside, log, *what, **how)
-        if (kept := known.get((said, *what))) is not None:
+            log_rows = tuple(
+                tuple(live.execute(f"SELECT * FROM main.{table} ORDER BY 1")) for table in ("events", "blobs")
+            )
+        except (sqlite3.Error, UnicodeDecodeError):  # the name of a column may not decode
+            return fold_into(beside, log, *place, **options)
+        if (kept := known.get((log_rows, *place))) is not None:
             kept[0].backup(beside)
             return kept[1]
-        fold = fold_into(beside, log, *what, **how)
+        fold = fold_into(beside, log, *place, **options)
         if len(known) < KEPT_FOLDS:
             copy = sqlite3.connect(":memory:")
             beside.backup(copy)
-            known[said, *what] = copy, fold
+            known[log_rows, *place] = copy, fold
         return fold
 
     shadow.fold_into = remembered  # type: ignore[assignment]

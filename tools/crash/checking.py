@@ -1,4 +1,4 @@
-"""Opens the real library on what a crash left, and says what is wrong with it."""
+"""The check of a ledger after a crash: it opens the remains with the real library and reports the problems."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from tools.crash.workload import BACKUP, THE_END, Ack
 _COLUMNS = "position, stream, version, type, state, digest, head, erased_by, key"
 
 
-Read = tuple[str, str | None]  # a status, blank where there is none, and a text, None where it was erased
+Read = tuple[str, str | None]  # a status, blank if there is none, and a text, None if it was erased
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found: the problems, and the streams of the positions 1, 2, 3 …"""
+    """The state of a ledger after a crash: its problems, and the stream of each position from 1 on."""
 
     problems: tuple[str, ...]
     streams: tuple[str, ...] = ()
-    written: Ack | None = None  # the next write, which worked
-    reads: Mapping[tuple[int, str], Read] = field(default_factory=dict)  # (position, subject) -> what is read of it
-    backups: Mapping[str, int] = field(default_factory=dict)  # name -> events, of those that are whole
+    written: Ack | None = None  # the promise of the next write after the crash
+    reads: Mapping[tuple[int, str], Read] = field(default_factory=dict)  # (position, subject) -> its status and text
+    backups: Mapping[str, int] = field(default_factory=dict)  # name of a whole backup -> its number of events
 
 
 def look(path: Path, folds: Folds) -> Found:
-    """Recovers the ledger by opening it, checks all of it, writes once more, and closes it."""
+    """Recover the ledger by opening it, check all of it, write once more, and close it."""
     problems: list[str] = []
     streams: tuple[str, ...] = ()
     written = None
@@ -48,14 +48,14 @@ def look(path: Path, folds: Folds) -> Found:
             reads = _read(ledger)
             problems += _half_done(ledger)
             written = _write(ledger, len(streams), problems)
-    except Exception as error:  # whatever it is, it is what the harness looks for
+    except Exception as error:  # any exception is a problem that the harness looks for
         problems.append(f"{type(error).__name__}: {error}")
     backups = dict(_backups(path, problems))
     return Found(tuple(problems), streams, written, reads, backups)
 
 
 def lost(acks: Iterable[Ack], found: Found) -> list[str]:
-    """The acknowledged events that are not exactly where they were said to be, or do not read as they were given."""
+    """Return the acknowledged events that are not at their position, or do not read as they were written."""
     wrong, streams = [], found.streams
     gone = [
         ack for ack in acks
@@ -64,18 +64,18 @@ def lost(acks: Iterable[Ack], found: Found) -> list[str]:
     if gone:
         wrong.append(f"{len(gone)} acknowledged lost, the first at position {gone[0][0]} of {len(streams)}")
     for position, subject, status, text in acks:
-        now, said = found.reads.get((position, subject), ("", None))
-        if now and status and now not in (status, "erased"):
-            wrong.append(f"{subject} of position {position} is {now}, and was acknowledged as {status}")
-        if text and said is not None and said != text:
-            wrong.append(f"{subject} of position {position} reads {said!r:.60}, and was given {text!r:.60}")
+        status_now, read_text = found.reads.get((position, subject), ("", None))
+        if status_now and status and status_now not in (status, "erased"):
+            wrong.append(f"{subject} of position {position} is {status_now}, and was acknowledged as {status}")
+        if text and read_text is not None and read_text != text:
+            wrong.append(f"{subject} of position {position} reads {read_text!r:.60}, and was given {text!r:.60}")
         if subject.startswith(BACKUP) and found.backups.get(subject) != position:
             wrong.append(f"the {subject} of {position} events is not there")
     return wrong
 
 
 def _read(ledger: Ledger) -> dict[tuple[int, str], Read]:
-    """What the public reads say of every event that has a text, and of every memory at its last event."""
+    """Return the public reads of every event that has a text, and of every memory at its last event."""
     reads = dict[tuple[int, str], Read]()
     for entry in ledger.history.audit(limit=500).all():
         texts = (entry.data.get(name) for name in ("content", "prompt", "value"))
@@ -92,9 +92,9 @@ def _read(ledger: Ledger) -> dict[tuple[int, str], Read]:
 
 
 def _half_done(ledger: Ledger) -> Iterator[str]:
-    """Opening completes an erasure; a document is there as a whole, or not at all."""
+    """Yield unfinished erasures, which opening should complete, and documents of which only a part is there."""
     erasures = ledger.erasures.list().all()
-    yield from (f"an erasure is {each.state}: {each.why}" for each in erasures if each.state != "completed")
+    yield from (f"an erasure is {erasure.state}: {erasure.why}" for erasure in erasures if erasure.state != "completed")
     for listed in ledger.documents.list(statuses=()).all():
         text = "".join(chunk.content or "" for chunk in ledger.documents.get(listed.id, text=True).chunks)
         if len(text.encode()) != listed.size or not text.endswith(THE_END):
@@ -102,7 +102,7 @@ def _half_done(ledger: Ledger) -> Iterator[str]:
 
 
 def _backups(path: Path, problems: list[str]) -> Iterator[tuple[str, int]]:
-    """Every backup that has its name is a whole ledger."""
+    """Yield the name and length of every backup that has its name, and note the problems of those that are not whole."""
     for place in path.parent.glob(f"{BACKUP}*.db"):
         try:
             with Ledger.open(place, readonly=True) as ledger:
@@ -116,9 +116,9 @@ def _inspect(ledger: Ledger, folds: Folds, problems: list[str]) -> tuple[str, ..
     with inside.store(ledger).snapshot() as connection:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
         blobs = connection.execute("SELECT id, data FROM blobs").fetchall()
-        damage = [told for (told,) in connection.execute("PRAGMA integrity_check") if told != "ok"]
+        damage = [line for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
         suspended = connection.execute("SELECT name, error FROM projections WHERE suspended_at IS NOT NULL").fetchall()
-    problems += [f"integrity_check: {told}" for told in damage]
+    problems += [f"integrity_check: {line}" for line in damage]
     problems += [f"parked: {name} ({error})" for name, error in suspended]
     problems += check_chain(row[:8] for row in rows)
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
@@ -135,9 +135,9 @@ def _write(ledger: Ledger, count: int, problems: list[str]) -> Ack:
     content = f"written after the crash at {count}"
     fact = ledger.remember(content, project="after")
     if ledger.memories.get(fact.id).content != content or ledger.position <= count:
-        problems.append("the next write was answered, and is not there")
+        problems.append("the next write was answered, but its memory is not there")
     if all(item.id != fact.id for item in ledger.recall(content, limit=100, project="after").items):
-        problems.append("the next write is not found by its own words")
+        problems.append("recall with the words of the next write does not find it")
     return fact.position, fact.id, "active", content
 
 
@@ -145,23 +145,26 @@ Mark = tuple[bytes, tuple[int, ...]]
 
 
 def _mark(rows: Sequence[Any]) -> Mark:
-    """What tells one log from another: the head of its chain, and the positions that an erasure has changed."""
+    """Return the mark that tells one log from another: the head of its chain, and the positions that an erasure has changed."""
     return rows[-1][6], tuple(row[0] for row in rows if row[7] is not None)
 
 
 class Folds:
-    """The log of one ledger folded from zero, in memory, and on from there. ``every`` prefix of it may be asked for."""
+    """The log of one ledger folded from zero in memory, step by step; with ``every`` each prefix of the log has its digest."""
 
     def __init__(self, *, every: bool = False) -> None:
         self.every = every
         self.digests: dict[Mark, str] = {}  # the end of a log -> digest of the projections there
-        self.commands: list[str] = []  # of each position of the longest log seen
-        self._known: list[tuple[bytes, int | None]] = []  # head and erasure of each position
+        self.commands: list[str] = []  # the command of each position of the longest log seen
+        self._known: list[tuple[bytes, int | None]] = []  # the head and erasure of each position
         self._blobs: list[Blob] = []
         self._blobs_at: list[int] = []
 
     def take(self, ledger: Ledger, rows: Sequence[Any], blobs: Sequence[tuple[str, bytes]]) -> None:
-        """Folds what is new in this log; starts again where it is another one than before. A fold reads its blobs too."""
+        """Fold the new events of a log; start again if the log is not a continuation of the former one.
+
+        A fold reads the blobs too.
+        """
         if _mark(rows) in self.digests:
             return
         known = len(self._known)
@@ -179,7 +182,7 @@ class Folds:
             self._note(event, rows[: event.position], last=event.position == len(rows))
 
     def _forget(self) -> None:
-        """Another log; the digests of those before stay."""
+        """Forget the former log, but keep the digests."""
         digests = self.digests
         self.__init__(every=self.every)  # type: ignore[misc]
         self.digests = digests
@@ -200,18 +203,18 @@ class Folds:
         if last or self.every:
             self.digests[_mark(rows)] = digest(self._copy, self._secret)
         self.commands.append(event.envelope.command_id)
-        found = [
+        blobs = [
             value for value in map(event.data.__getattribute__, event.data.__struct_fields__) if type(value) is Blob
         ]
-        self._blobs += found
-        self._blobs_at += [event.position] * len(found)
+        self._blobs += blobs
+        self._blobs_at += [event.position] * len(blobs)
 
     def blobs_missing(self, length: int, stored: dict[str, bytes]) -> list[str]:
-        """The blobs that events up to a position name, and that are not there as they were written."""
-        wanted = [blob for blob, at in zip(self._blobs, self._blobs_at, strict=True) if at <= length]
-        wrong = [each for each in wanted if hashlib.sha256(stored.get(each.blob, b"")).hexdigest() != each.digest]
-        return [f"the blob {each.blob} is not as it was written" for each in wrong]
+        """Return the blobs that events up to a position name, and that are not there as they were written."""
+        named = [blob for blob, at in zip(self._blobs, self._blobs_at, strict=True) if at <= length]
+        wrong = [blob for blob in named if hashlib.sha256(stored.get(blob.blob, b"")).hexdigest() != blob.digest]
+        return [f"the blob {blob.blob} is not as it was written" for blob in wrong]
 
     def halves(self, length: int) -> bool:
-        """Whether a log of this length ends in the middle of a command."""
+        """Return True if a log of this length ends in the middle of a command."""
         return 0 < length < len(self.commands) and self.commands[length - 1] == self.commands[length]

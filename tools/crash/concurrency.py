@@ -1,7 +1,7 @@
-"""Eight writers, readers, a rebuild and a checkpointer on one file, and many processes that begin one at the same moment.
+"""A test of eight writers, readers, a rebuild and a checkpointer on one file, and of processes that begin a file together.
 
-Every role is a process of its own, which says *ready*, waits for the word, and at the end tells in one line of JSON what
-it did, how long its longest call took, and which errors it met. None is expected.
+Every role is a process of its own. The process prints *ready*, waits for the word, and at the end prints a line of JSON with
+its calls, the seconds of the longest call, and its errors. No error is expected.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITERS, READERS, STARTERS, UNLOCKED = 8, 2, 4, 4
-WAIT_SECONDS = 30.0  # the busy timeout: whoever waits longer would get an error
+WAIT_SECONDS = 30.0  # the busy timeout: a longer wait would be an error
 QUIET_SECONDS = 0.02
 
 
 @dataclass
 class Report:
-    """What one process did."""
+    """The report of one process."""
 
     role: str
     calls: int = 0
@@ -46,7 +46,7 @@ class Report:
     errors: list[str] = field(default_factory=list)
 
     def timed(self, call: Callable[[], Any]) -> Any:
-        """The answer of one call; an error is written down, and then there is none."""
+        """Time a call and return its answer; an error is noted, and the answer is None."""
         started = time.monotonic()
         try:
             return call()
@@ -64,13 +64,13 @@ def run(short: bool, seed: int) -> Result:
         reports, wrong = crowd(Path(folder), 5.0 if short else 540.0, seed)
         rounds = 30 if short else 1_000
         starts, wrong_starts = cold_starts(Path(folder), rounds)
-        told, missing = controls(Path(folder))
+        control_note, missing = controls(Path(folder))
     errors = [error for report in (*reports, *starts) for error in report.errors]
     calls, longest = per_role((*reports, *starts))
     notes = (
         *(f"{role}: {count:,} calls, the longest {longest[role]:.2f} s" for role, count in calls.items()),
         f"{rounds} cold starts of {STARTERS} processes each",
-        f"controls: {told}",
+        f"controls: {control_note}",
     )
     cases = sum(report.calls for report in reports) + rounds
     failures = (*errors[:20], *wrong, *wrong_starts, *missing)
@@ -78,7 +78,7 @@ def run(short: bool, seed: int) -> Result:
 
 
 def per_role(reports: Iterable[Report]) -> tuple[Counter[str], Counter[str]]:
-    """How many calls each role made, and the seconds that its longest one took."""
+    """Return the number of calls of each role, and the seconds of its longest call."""
     calls, longest = Counter[str](), Counter[str]()
     for report in reports:
         calls[report.role] += report.calls
@@ -96,7 +96,7 @@ def start(role: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def take_part(role: str, *arguments: str) -> None:
-    """What a process of this test runs."""
+    """Run a role in the process of its own, and print its report."""
     report = Report(role)
     ROLES[role](report, *arguments)
     print(json.dumps(asdict(report)), flush=True)
@@ -108,34 +108,34 @@ def wait_for_the_word() -> None:
 
 
 def together(programs: list[subprocess.Popen[str]], rounds: int = 1) -> Iterator[None]:
-    """Lets programs go on at the same moment, once all are ready, so many times."""
+    """Let programs go on at the same moment, once all are ready, so many times."""
     for _ in range(rounds):
-        for each in programs:
-            assert each.stdout is not None
-            each.stdout.readline()
-        for each in programs:
-            assert each.stdin is not None
+        for program in programs:
+            assert program.stdout is not None
+            program.stdout.readline()
+        for program in programs:
+            assert program.stdin is not None
             with suppress(BrokenPipeError):
-                each.stdin.write("\n")
-                each.stdin.flush()
+                program.stdin.write("\n")
+                program.stdin.flush()
         yield
 
 
 def reports_of(programs: list[subprocess.Popen[str]], timeout_seconds: float) -> list[Report]:
-    """What each told; a process that died or did not end is an error."""
-    found = []
-    for each in programs:
+    """Return the report of each process; a process that died or did not end is an error."""
+    reports = []
+    for program in programs:
         try:
-            out, _ = each.communicate(timeout=timeout_seconds)
-            told = json.loads(out.splitlines()[-1])
-            told["acknowledged"] = [(subject, position) for subject, position in told["acknowledged"]]
-            found.append(Report(**told))
+            out, _ = program.communicate(timeout=timeout_seconds)
+            fields = json.loads(out.splitlines()[-1])
+            fields["acknowledged"] = [(subject, position) for subject, position in fields["acknowledged"]]
+            reports.append(Report(**fields))
         except (subprocess.TimeoutExpired, IndexError, ValueError):
-            each.kill()
-            found.append(
-                Report("?", errors=[f"a process ended with {each.wait()} and told nothing: {each.args!r}"[:300]])
+            program.kill()
+            reports.append(
+                Report("?", errors=[f"a process ended with {program.wait()} and told nothing: {program.args!r}"[:300]])
             )
-    return found
+    return reports
 
 
 # --- the crowd -------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def crowd(folder: Path, seconds: float, seed: int) -> tuple[list[Report], list[s
     programs += [start("rebuild", path, seconds), start("checkpointer", path, seconds)]
     list(together(programs))
     reports = reports_of(programs, seconds + 4 * WAIT_SECONDS)
-    return reports, wrong_with(path, [each for report in reports for each in report.acknowledged])
+    return reports, wrong_with(path, [ack for report in reports for ack in report.acknowledged])
 
 
 def writer(report: Report, path: str, seconds: str, name: str) -> None:
@@ -163,17 +163,17 @@ def writer(report: Report, path: str, seconds: str, name: str) -> None:
                 ("remember", "shared", "capture", "reinforce", "supersede", "state", "refused", "batch")
             )
             answers = report.timed(lambda: act(ledger, action if mine else "remember", number, name, choose, mine))  # noqa: B023
-            report.acknowledged += [(each.id, each.position) for each in answers or ()]
+            report.acknowledged += [(answer.id, answer.position) for answer in answers or ()]
 
 
 def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Random, mine: list[str]) -> list[Any]:
-    """One command of a writer; gives the answers, each of which names a subject and a position."""
+    """Run a command of a writer and return its answers, each of which names a subject and a position."""
     if action == "remember":
-        found = [
+        answers = [
             ledger.remember(f"fact {number} of {name}", project=f"p{number % 5}", idempotency_key=f"{name}-{number}")
         ]
-        mine.append(found[0].id)
-        return found
+        mine.append(answers[0].id)
+        return answers
     if action == "shared":
         return [ledger.remember(f"fact {number % 7} of everybody")]
     if action == "capture":
@@ -182,14 +182,14 @@ def act(ledger: Ledger, action: str, number: int, name: str, choose: random.Rand
         return [ledger.reinforce(choose.choice(mine))]
     if action == "supersede":
         place = choose.randrange(len(mine))
-        found = [ledger.supersede(mine[place], f"instead {number} of {name}")]
-        mine[place] = found[0].id
-        return found
+        answers = [ledger.supersede(mine[place], f"instead {number} of {name}")]
+        mine[place] = answers[0].id
+        return answers
     if action == "state":
         return [ledger.projects.set_state("shared", "fact", name, str(number))]
     if action == "batch":
         with ledger.batch():
-            return [ledger.remember(f"fact {number}.{each} of {name}") for each in range(5)]
+            return [ledger.remember(f"fact {number}.{part} of {name}") for part in range(5)]
     with suppress(RejectedError):  # a memory that is active cannot be rejected, and the refusal is written down
         ledger.reject(choose.choice(mine))
     return []
@@ -204,18 +204,20 @@ def reader(report: Report, path: str, seconds: str, readonly: str) -> None:
 
 
 def look(ledger: Ledger, last: int) -> int:
-    """One look at everything; gives the position that was read."""
+    """Read everything once and return the position that was read."""
     position = ledger.position
     assert position >= last, f"the log went back from {last} to {position}"
     for memory in ledger.memories.list(limit=20):
-        assert memory.status == "active" and not memory.superseded_by, f"{memory.id} is listed, and is not active"
+        assert memory.status == "active" and not memory.superseded_by, (
+            f"{memory.id} is listed as active, but its status is {memory.status}"
+        )
         steps = [step.position for step in ledger.why(memory.id).steps]
         assert steps == sorted(set(steps)), f"the steps of {memory.id} are out of order: {steps}"
     places = [entry.position for entry in ledger.history.audit(limit=5)]
     assert places == list(range(places[0], places[0] - len(places), -1)), f"the audit has a gap: {places}"
     hits = ledger.recall("fact of everybody", limit=3).items
     assert all(hit.memory is not None and hit.memory.status == "active" for hit in hits), (
-        "what is recalled is not active"
+        "recall returned a memory that is not active"
     )
     return position
 
@@ -238,32 +240,32 @@ def checkpointer(report: Report, path: str, seconds: str) -> None:
 
 
 def wrong_with(path: Path, acknowledged: list[tuple[str, int]]) -> list[str]:
-    """What the ledger that the crowd left does not say as it should."""
+    """Return the problems of the ledger that the crowd left."""
     with Ledger.open(path) as ledger:
         with inside.store(ledger).snapshot() as connection:
             rows = connection.execute(f"SELECT {CHECKED} FROM events ORDER BY position").fetchall()
         streams = {row[0]: row[1] for row in rows}
         lost = [(subject, position) for subject, position in acknowledged if streams.get(position) != subject]
-        found = [f"{len(lost)} answers are not in the log at their position, the first {lost[0]}"] if lost else []
-        found += [f"no writer wrote: {len(acknowledged)} answers"] if len(acknowledged) < WRITERS else []
-        found += [*gaps([row[0] for row in rows]), *check_chain(rows), *twice(rows)]
+        problems = [f"{len(lost)} answers are not in the log at their position, the first {lost[0]}"] if lost else []
+        problems += [f"{WRITERS} writers got only {len(acknowledged)} answers"] if len(acknowledged) < WRITERS else []
+        problems += [*gaps([row[0] for row in rows]), *check_chain(rows), *twice(rows)]
         folded = ledger.proof.digest()
-        found += verified(ledger, None)
+        problems += verified(ledger, None)
         if inside.rebuild(ledger).digest != folded:
-            found.append("the rows that commands folded differ from the rows that a rebuild folds")
-    return found[:20]
+            problems.append("the rows that commands folded differ from the rows that a rebuild folds")
+    return problems[:20]
 
 
 def gaps(positions: list[int]) -> list[str]:
-    """Positions must be 1, 2, 3 …: none missing, none twice."""
+    """Return a problem if the positions are not 1, 2, 3 and so on."""
     wrong = [position for place, position in enumerate(positions, 1) if place != position]
     return [f"the positions are not 1, 2, 3 … from {wrong[0]} on"] if wrong else []
 
 
 def twice(rows: list[Any]) -> list[str]:
-    """A text captured twice would mean that two writers decided about duplicates at the same time."""
-    said = Counter(json.loads(row[4])["data"]["content"] for row in rows if row[3] == "MemoryCaptured")
-    return [f"{content!r} was captured {count} times" for content, count in said.items() if count > 1]
+    """Return the texts that were captured twice, which means that two writers decided about duplicates at the same time."""
+    captures = Counter(json.loads(row[4])["data"]["content"] for row in rows if row[3] == "MemoryCaptured")
+    return [f"{content!r} was captured {count} times" for content, count in captures.items() if count > 1]
 
 
 # --- cold starts -----------------------------------------------------------------------------------------------------
@@ -277,10 +279,10 @@ def cold_starts(folder: Path, rounds: int) -> tuple[list[Report], list[str]]:
     wrong = list[str]()
     for number in range(rounds):
         with Ledger.open(folder / f"{number}.db") as ledger:
-            said = sorted(memory.content or "" for memory in ledger.memories.list().all())
+            texts = sorted(memory.content or "" for memory in ledger.memories.list().all())
             begun = len(ledger.history.audit(type="LedgerCreated"))
-        if (said, begun) != ([f"of {each}" for each in range(STARTERS)], 1):
-            wrong.append(f"cold start {number}: {said}, begun {begun} times")
+        if (texts, begun) != ([f"of {starter_number}" for starter_number in range(STARTERS)], 1):
+            wrong.append(f"cold start {number}: the texts are {texts}, and the ledger was begun {begun} times")
     return reports, wrong[:20]
 
 
@@ -299,7 +301,7 @@ def begin(path: str, text: str) -> None:
 
 
 def controls(folder: Path) -> tuple[str, list[str]]:
-    """A recorder that reads first and takes the lock later must fail, and the checks of this file must see it."""
+    """Run a recorder that reads first and locks later, and return the failures of this file's checks to see its errors."""
     path = folder / "control.db"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -313,13 +315,13 @@ def controls(folder: Path) -> tuple[str, list[str]]:
     connection.close()
     uneven = len(gaps(positions)) > 0
     missing = [] if busy else ["control: a deferred transaction that reads first was never refused"]
-    missing += [] if uneven else ["control: who reads and then appends without a transaction took every position once"]
+    missing += [] if uneven else ["control: reading and then appending without a transaction took every position once"]
     twins = len(positions) - len(set(positions))
     return f"reading before locking failed {busy:,} times, and {twins:,} positions were taken twice", missing
 
 
 def unlocked(report: Report, path: str, count: str, deferred: str) -> None:
-    """Appends at the position after the last one read, as the library's recorder would if it read first."""
+    """Append at the position after the last one read, as the library's recorder would do if it read before locking."""
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
     wait_for_the_word()

@@ -1,7 +1,7 @@
-"""After an erasure no file holds the text any more, in no encoding; killed at any file operation, it completes by itself.
+"""A test of erasure: afterwards no file holds the text in any encoding, and a killed erasure completes by itself.
 
-Each scene says a word in as many places as one kind of erasure must reach, keeps a backup, and erases. Then the raw bytes
-of every file of the folder are searched, those of an export, and those of the backup recovered with the certificates.
+Each scene says a word in all the places that one kind of erasure must reach, keeps a backup, and erases. Then the raw bytes
+of every file of the folder are searched, and those of an export and of the backup recovered with the certificates.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tools.crash.searching import forms, hits, hits_elsewhere
 from tools.crash.shim import COUNT, KILL, OFF, WORKERS, Shim, Unavailable, scratch, together
 from tools.crash.workload import sum_up
 
-KEPT = "zqkeptword"  # what nobody erases
-BLOB_BYTES = 300 * 1024  # above what an event holds itself
-SHORT_EVERY = 60  # the short form kills before one file operation in so many; another seed takes others
+KEPT = "zqkeptword"  # a word that nobody erases
+BLOB_BYTES = 300 * 1024  # more than an event holds itself
+SHORT_EVERY = 60  # a short run kills before one file operation in so many; another seed takes other operations
 
 
 @dataclass(frozen=True, slots=True)
 class Erasing:
-    """What a scene erases, and of whom; whatever repeats it goes too."""
+    """The subject and the user of a scene's erasure, which erases repetitions too."""
 
     subject: Subject
     user: str = ""
@@ -49,7 +49,7 @@ class Erasing:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One kind of erasure: ``fill`` says the word in many places and gives what to erase then."""
+    """A kind of erasure; ``fill`` says the word in many places and returns the erasure to make."""
 
     name: str
     fill: Callable[[Ledger, str], Erasing]
@@ -67,22 +67,22 @@ def run(short: bool, seed: int) -> Result:
     try:
         every = (SHORT_EVERY if short else 1) * WORKERS
         shares = [{"seed": seed, "number": number, "of": WORKERS, "every": every} for number in range(WORKERS)]
-        found = together("tools.crash.erasure:work", shares)
+        answers = together("tools.crash.erasure:work", shares)
     except Unavailable as error:
         notes.append(f"no kills: {error}")
     else:
-        failures += [failure for each in found for failure in each["failures"]]
-        kills, begun = (sum(each[name] for each in found) for name in ("kills", "begun"))
+        failures += [failure for answer in answers for failure in answer["failures"]]
+        kills, begun = (sum(answer[name] for answer in answers) for name in ("kills", "begun"))
         cases += kills
-        told = f"one in {SHORT_EVERY}" if short else "each"
+        share = f"one in {SHORT_EVERY}" if short else "each"
         notes.append(
-            f"{kills} kills before {told} of the {sum(found[0]['operations'])} file operations of {len(KILLED)} kinds"
+            f"{kills} kills before {share} of the {sum(answers[0]['operations'])} file operations of {len(KILLED)} kinds"
         )
         notes.append(
-            f"after {begun} kills the erasure stood in the log, and opening completed it; after the others it was not begun"
+            f"after {begun} kills the log had the erasure, and opening completed it; after the others it had none"
         )
         if not 0 < begun < kills:
-            failures.append(f"control: {begun} of {kills} kills met an erasure half-way, and some but not all should")
+            failures.append(f"control: {begun} of {kills} kills left an erasure half-way; some but not all should")
     notes.insert(0, f"{len(SCENES)} kinds of erasure, {searched} files searched in {len(forms(KEPT))} forms")
     notes.append("controls: the word is found before, in the backup, and in every form; a word that was kept stays")
     return Result("erasure", cases, tuple(failures), time.monotonic() - started, notes=tuple(notes))
@@ -92,13 +92,13 @@ def run(short: bool, seed: int) -> Result:
 
 
 def word_of(seed: int, number: int) -> str:
-    """One word, which no stem or fold changes, and which is in no other text."""
+    """Return a word that no stem or fold changes, and that is in no other text."""
     choose = random.Random(f"{seed} {number}")
     return "zq" + "".join(choose.choice("bcdfghjkmnpqrtvwxz") for _ in range(16))
 
 
 def controls() -> list[str]:
-    """Every form must be found where it is, at every alignment."""
+    """Return the encodings in which a word is not found, at any alignment."""
     missing, word = [], word_of(0, 0)
     encoded = {
         "UTF-8": f"said {word}.".encode(),
@@ -122,64 +122,64 @@ def controls() -> list[str]:
 
 
 def played(scene: Scene, folder: Path, word: str) -> tuple[list[str], int]:
-    """What is wrong after an erasure, and how many files were searched."""
+    """Play a scene and return the failures after its erasure, and the number of files searched."""
     wrong, path, outside = list[str](), folder / "ledger" / "memory.db", folder / "outside"
     path.parent.mkdir(mode=0o700)
     outside.mkdir(mode=0o700)
     with Ledger.open(path) as ledger:
-        how = begun(ledger, scene, word)
+        erase = begun(ledger, scene, word)
         kept = ledger.proof.checkpoint().text
         ledger.maintenance.backup(outside / "backup.db")
-        wrong += [f"control: before the erasure {each}" for each in missing((path.parent, outside), (word, KEPT))]
-        report = how(ledger)
+        wrong += [f"control: before the erasure {absence}" for absence in missing((path.parent, outside), (word, KEPT))]
+        report = erase(ledger)
         if report.state != "completed":
             wrong.append(f"the erasure is {report.state}: {report.why}")
-        wrong += [f"while open, {each}" for each in hits_elsewhere([path.parent], [word])[0]]
+        wrong += [f"while open, {hit}" for hit in hits_elsewhere([path.parent], [word])[0]]
         certificates = ledger.erasures.certificates()
         ledger.maintenance.export_log(path.parent / "export.jsonl")
         wrong += still_sound(ledger, kept)
-    wrong += [f"after closing, {each}" for each in hits(path.parent, word)]
+    wrong += [f"after closing, {hit}" for hit in hits(path.parent, word)]
     again = folder / "again"
     again.mkdir(mode=0o700)
     Ledger.recover(outside / "backup.db", again / "memory.db", certificates=certificates)
-    wrong += [f"recovered with the certificates, {each}" for each in hits(again, word)]
+    wrong += [f"recovered with the certificates, {hit}" for hit in hits(again, word)]
     wrong += ["control: what was kept is gone"] * (not hits(path.parent, KEPT) or not hits(again, KEPT))
-    files = sum(each.is_file() for place in (path.parent, again) for each in place.rglob("*"))
-    return [f"{scene.name}: {each}" for each in wrong], files
+    files = sum(file.is_file() for place in (path.parent, again) for file in place.rglob("*"))
+    return [f"{scene.name}: {problem}" for problem in wrong], files
 
 
 def begun(ledger: Ledger, scene: Scene, word: str) -> Erasing:
-    """A ledger in which the scene has said its word, and somebody else another."""
+    """Fill a ledger with the word of the scene, and with another word of somebody else."""
     ledger.remember(f"Somebody else said {KEPT}.", project="other")
-    how = scene.fill(ledger, word)
-    ledger.recall(word)  # the text index takes in what waits
+    erasing = scene.fill(ledger, word)
+    ledger.recall(word)  # the text index takes in the waiting texts
     ledger.remember(f"And later {KEPT} again.", project="other")
-    return how
+    return erasing
 
 
 def missing(folders: Sequence[Path], words: Sequence[str]) -> list[str]:
-    """Which word lies in no file of which folder."""
-    places, sought = [each for each in folders for _ in words], [*words] * len(folders)
-    found = hits_elsewhere(places, sought)
+    """Return the words that lie in no file of a folder, with the folder."""
+    places, sought = [folder for folder in folders for _ in words], [*words] * len(folders)
+    matches = hits_elsewhere(places, sought)
     return [
         f"{place.name} does not hold {word}"
-        for place, word, told in zip(places, sought, found, strict=True)
-        if not told
+        for place, word, hits_of_word in zip(places, sought, matches, strict=True)
+        if not hits_of_word
     ]
 
 
 def still_sound(ledger: Ledger, kept: str) -> Iterator[str]:
-    """The chain, the tables and a checkpoint from before must still hold; a rebuild must bring nothing back."""
+    """Yield the failures of the chain, the tables and a checkpoint from before, and of a rebuild that brings something back."""
     report = ledger.proof.verify(full=True, against=kept)
     yield from (f"it does not verify: {problem}" for problem in report.problems[:3])
     folded = ledger.proof.digest()
     if inside.rebuild(ledger).digest != folded:
-        yield "a rebuild folds other rows than the erasure left"
+        yield "a rebuild folds rows that differ from those after the erasure"
 
 
 def letters(texts: list[str]) -> list[list[float]]:
-    """A model that knows no meanings, so that there are vectors too."""
-    return [[text.lower().count(each) + 0.5 for each in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+    """Return vectors that count letters, as a model without any knowledge of meanings."""
+    return [[text.lower().count(letter) + 0.5 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
 
 
 # --- scenes ----------------------------------------------------------------------------------------------------------
@@ -228,19 +228,19 @@ def a_session(ledger: Ledger, word: str) -> Erasing:
 
 
 def a_message(ledger: Ledger, word: str) -> Erasing:
-    """A message with parts, its summaries one above the other, and one of the whole that was set."""
+    """Say the word in a message with parts, in summaries one above the other, and in an abstract of the whole."""
     session = ledger.session("talk", project="home")
     call = {"type": "tool_use", "id": word, "name": word, "arguments": {word: [f"{word} of the house"]}}
     thought = {"type": "reasoning", "text": f"{word} it is."}
     session.append("user", "Who lives here?")
-    said = session.append("assistant", f"It is {word}.", parts=[call, thought], model=word)
+    message = session.append("assistant", f"It is {word}.", parts=[call, thought], model=word)
     session.append("user", f"So it is {word}.")
     _summed_up(ledger, word)
-    return Erasing(Event(said.position))
+    return Erasing(Event(message.position))
 
 
 def a_turn(ledger: Ledger, word: str) -> Erasing:
-    """A captured turn whose messages read their text through it."""
+    """Say the word in a captured turn whose messages read their text through it."""
     turn = ledger.capture(f"And {word}?", f"It is {word}.", session="talk", append=True, reinforce=False)
     _summed_up(ledger, word)
     return Erasing(turn.id)
@@ -248,9 +248,9 @@ def a_turn(ledger: Ledger, word: str) -> Erasing:
 
 def _summed_up(ledger: Ledger, word: str) -> None:
     session = ledger.session("talk", project="home")
-    for each in range(3):
-        session.append("user", f"Word {each}.")
-    for _ in range(3):  # two of messages, and one of these
+    for number in range(3):
+        session.append("user", f"Word {number}.")
+    for _ in range(3):  # two summaries of messages, and a summary of these
         sum_up(session, f"They speak of {word}.")
     session.set_abstract(f"{word} lives here.")
 
@@ -319,23 +319,23 @@ SCENES = (
 
 
 def work(share: dict[str, Any]) -> dict[str, Any]:
-    """One worker's share of the kills, behind the shim."""
-    told: dict[str, Any] = {"failures": [], "kills": 0, "begun": 0, "operations": []}
+    """Do a worker's share of the kills, behind the shim."""
+    totals: dict[str, Any] = {"failures": [], "kills": 0, "begun": 0, "operations": []}
     for number, scene in enumerate(KILLED):
         place = Path(share["folder"], str(number))
         kills = Kills(scene, place, word_of(share["seed"], 100 + number), Shim(place))
         first = 1 + (share["number"] + share["seed"] * share["of"]) % share["every"]
         for before in range(first, kills.operations + 1, share["every"]):
             kills.kill(before)
-        told["failures"] += kills.failures[:5]
-        told["operations"].append(kills.operations)
-        told["kills"] += kills.killed
-        told["begun"] += kills.begun
-    return told
+        totals["failures"] += kills.failures[:5]
+        totals["operations"].append(kills.operations)
+        totals["kills"] += kills.killed
+        totals["begun"] += kills.begun
+    return totals
 
 
 class Kills:
-    """One ledger, whose copies are erased from and killed, each before another file operation."""
+    """A ledger whose copies are erased from and killed, each before another file operation."""
 
     def __init__(self, scene: Scene, place: Path, word: str, shim: Shim) -> None:
         self.scene, self.place, self.word, self.shim = scene, place, word, shim
@@ -350,14 +350,16 @@ class Kills:
         path = self._copy()
         status = os.waitpid(fork(partial(self._erase, path, KILL, before)), 0)[1]
         if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
-            self.failures.append(f"{self.scene.name}: killed before {before}, it ended with {status}")
+            self.failures.append(
+                f"{self.scene.name}: the process ended with {status} instead of a kill before operation {before}"
+            )
             return
         self.killed += 1
         try:
             wrong = list(self._look(path))
         except LedgerError as error:
             wrong = [f"{type(error).__name__}: {error}"]
-        self.failures += [f"{self.scene.name}, killed before operation {before}: {each}" for each in wrong]
+        self.failures += [f"{self.scene.name}, killed before operation {before}: {problem}" for problem in wrong]
 
     def _count(self) -> int:
         path = self._copy()
@@ -379,17 +381,17 @@ class Kills:
             self.how(ledger)
 
     def _look(self, path: Path) -> Iterator[str]:
-        """Opening it must complete what was begun; where nothing was, everything is as before and can be erased."""
+        """Yield the failures after a kill: opening must complete an erasure that the log has, and otherwise erasing must work."""
         with Ledger.open(path) as ledger:
             states = [report.state for report in ledger.erasures.list()]
             self.begun += bool(states)
             if not states:
-                found = self.how(ledger)
-                states = [found.state]
+                report_now = self.how(ledger)
+                states = [report_now.state]
             if states != ["completed"]:
                 yield f"the erasure is {states}"
             yield from (f"it does not verify: {problem}" for problem in ledger.proof.verify(full=True).problems[:2])
-        yield from (f"found in {each}" for each in hits(path.parent, self.word))
+        yield from (f"found in {hit}" for hit in hits(path.parent, self.word))
 
 
 KILLED = tuple(scene for scene in SCENES if scene.name in ("a memory", "an interaction", "a document", "a user"))

@@ -1,4 +1,4 @@
-"""A full or failing disk at every file operation, once and until healed: typed errors, no false promise, and then it works."""
+"""A test of a full or failing disk at every file operation: typed errors, no false promise, and work goes on once healed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.crash.result import Result
 from tools.crash.shim import COUNT, FAIL, FOREVER, READS, WORKERS, Shim, Unavailable, together
 from tools.crash.workload import Player, acknowledged
 
-# The first is played on an empty folder, the others on a copy of what one life of a ledger left.
+# The first script is played on an empty folder, the other scripts on a copy of a ledger with one life behind it.
 SCRIPTS: tuple[tuple[str, ...], ...] = (("remember",), ("capture", "checkpoint", "reopen", "undo"))
 LONG_SCRIPTS = (
     *SCRIPTS,
@@ -25,11 +25,10 @@ LONG_SCRIPTS = (
     ("propose", "rebuild", "promote", "reopen", "state"),
 )
 CONTROL_CASES = 60
-SHORT_EVERY = (
-    19  # the short form takes one case in so many, odd so that every kind has its turn; another seed takes others
-)
+# A short run takes one case in so many; the number is odd so that every kind has its turn. Another seed takes other cases.
+SHORT_EVERY = 19
 
-# (what fails, with which error, whether the first write concerned is cut short, until when)
+# (kind of operation that fails, error, True if the first failing write is cut short, end of the fault)
 Kind = tuple[str, str, bool, str]
 CHANGES: tuple[Kind, ...] = (
     ("operation", "ENOSPC", False, "once"),
@@ -49,39 +48,39 @@ def run(short: bool, seed: int) -> Result:
     shares = [common | {"number": (seed + number * every) % (WORKERS * every)} for number in range(WORKERS)]
     shares.append(common | {"number": 0, "of": WORKERS, "lies": True, "scripts": SCRIPTS})
     try:
-        *found, control = together("tools.crash.faults:work", shares)
+        *answers, control = together("tools.crash.faults:work", shares)
     except Unavailable as error:
         return Result("faults", 0, (), time.monotonic() - started, skipped=str(error))
-    failures = [told for each in found for told in each["failures"]]
+    failures = [failure for answer in answers for failure in answer["failures"]]
     if not control["failures"]:
-        failures.append("control: errors were swallowed and acknowledged, and no fault showed it")
-    totals = {name: sum(each[name] for each in found) for name in ("cases", "refusals", "unnoticed")}
-    which = f"one in {SHORT_EVERY} of" if short else "all of"
+        failures.append("control: errors were swallowed and acknowledged, but no fault showed a loss")
+    totals = {name: sum(answer[name] for answer in answers) for name in ("cases", "refusals", "unnoticed")}
+    share = f"one in {SHORT_EVERY} of" if short else "all of"
     notes = (
-        f"{which} {len(CHANGES)} kinds of fault at each of {found[0]['operations']} operations, {len(READINGS)} at each"
-        f" of {found[0]['reads']} reads",
+        f"{share} {len(CHANGES)} kinds of fault at each of {answers[0]['operations']} operations, {len(READINGS)} at each"
+        f" of {answers[0]['reads']} reads",
         f"{totals['refusals']} commands refused with a typed error, {totals['unnoticed']} faults that no command noticed",
-        f"control, errors swallowed and acknowledged: {len(control['failures'])} of {control['cases']} cases lost some",
+        f"control, errors swallowed and acknowledged: {len(control['failures'])} of {control['cases']} cases lost events",
     )
     return Result("faults", totals["cases"], tuple(failures), time.monotonic() - started, notes=notes)
 
 
 def work(share: dict[str, Any]) -> dict[str, Any]:
-    """One worker's share of all faults; for the control, a few of them."""
+    """Do a worker's share of all faults; for the control, a few of them."""
     workload.small_checkpoints()
     faults = Faults(Path(share["folder"]), share["seed"], lies=share["lies"])
     cases: list[tuple[int, int, Kind]] = []
     counts = {"operations": 0, "reads": 0}
     for number, script in enumerate(share["scripts"]):
         for name, mode, kinds in (("operations", COUNT, CHANGES), ("reads", READS, READINGS)):
-            found = faults.count(number, script, mode)
-            counts[name] += found
-            cases += itertools.product([number], range(1, found + 1), kinds)
+            count = faults.count(number, script, mode)
+            counts[name] += count
+            cases += itertools.product([number], range(1, count + 1), kinds)
     cases = cases[share["number"] :: share["of"]]
     if share["lies"]:
         cases = cases[:: max(len(cases) // CONTROL_CASES, 1)]
-    for number, at, kind in cases:
-        faults.fail(number, share["scripts"][number], at, kind)
+    for number, operation, kind in cases:
+        faults.fail(number, share["scripts"][number], operation, kind)
     return counts | {
         "failures": faults.failures, "cases": len(cases),
         "refusals": faults.refusals, "unnoticed": faults.unnoticed,
@@ -89,7 +88,7 @@ def work(share: dict[str, Any]) -> dict[str, Any]:
 
 
 class Faults:
-    """Plays scripts again and again, and lets another operation fail each time. ``lies`` acknowledges what was refused."""
+    """A player of scripts that lets another operation fail each time; ``lies`` acknowledges commands that were refused."""
 
     def __init__(self, folder: Path, seed: int, *, lies: bool) -> None:
         self.place, self.before, self.lies, self.seed = folder / "ledger", folder / "before", lies, seed
@@ -119,29 +118,29 @@ class Faults:
         return counted
 
     def fail(self, number: int, script: Sequence[str], at: int, kind: Kind) -> None:
-        """One case: the fault, two more commands once the disk is healed, and a look at everything."""
-        what, error, half, until = kind
-        player, told = self._player(number), list[str]()
+        """Play a case: the fault, two more commands once the disk is healed, and a full check."""
+        operation, error, half, until = kind
+        player, raised = self._player(number), list[str]()
         player.tolerated = (LedgerError,)
         last = FOREVER if until == "until healed" else at + half  # after half a write, the next one fails
-        self.shim.arm(READS if what == "read" else FAIL, at, last, error=getattr(errno, error), half=half)
-        _play(player, script, told)
+        self.shim.arm(READS if operation == "read" else FAIL, at, last, error=getattr(errno, error), half=half)
+        _play(player, script, raised)
         self.shim.rest()
         self.refusals += len(player.refusals)
         self.unnoticed += not player.refusals
         player.tolerated = ()
-        _play(player, ("remember",), told)  # in the same open ledger, if it is still open
+        _play(player, ("remember",), raised)  # in the same open ledger, if it is still open
         player.give_up()
         acks = acknowledged((self.place / "ACK").read_bytes())
-        found = look(self.place / "memory.db", Folds())
-        where = f"seed {self.seed}, script {number}, {what} {at}, {error}{' after half a write' * half}, {until}"
-        if wrong := [*told, *found.problems, *lost(acks, found)]:
+        remains = look(self.place / "memory.db", Folds())
+        where = f"seed {self.seed}, script {number}, {operation} {at}, {error}{' after half a write' * half}, {until}"
+        if wrong := [*raised, *remains.problems, *lost(acks, remains)]:
             self.failures.append(f"{where}: {'; '.join(wrong)}")
 
 
-def _play(player: Player, script: Sequence[str], told: list[str]) -> None:
+def _play(player: Player, script: Sequence[str], raised: list[str]) -> None:
     for step in ("open", *script):
         try:
             player.open() if step == "open" else player.do(step)
-        except Exception as error:  # no LedgerError, or one after the disk was healed
-            told.append(f"{step} raised {type(error).__name__}: {error}")
+        except Exception as error:  # any error but a tolerated LedgerError is a failure
+            raised.append(f"{step} raised {type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""A flipped bit, and a ledger that is opened for writing all the same: every read, a command, verify, and a rebuild.
+"""A test of a ledger with a flipped bit that is opened for writing: every read, a command, verify, and a rebuild.
 
-Reads and commands answer as before the flip, or by a typed error. A read that answers otherwise does so in silence where a
-full check finds nothing wrong either; and where the log is whole, a rebuild makes the projections right again.
+Reads and commands must answer as before the flip, or raise a typed error. A different answer is a silent failure if a full
+check finds no problem either. If the log is whole, a rebuild must make the projections right again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None
 QUESTION = "coffee tea Porto marathon office"
 EVERYTHING = get_args(Corpus)
 HANG_SECONDS = 60.0
-LATER = datetime(2100, 1, 1, tzinfo=UTC)  # one moment for all that depends on it
+LATER = datetime(2100, 1, 1, tzinfo=UTC)  # a fixed clock, on which answers depend
 WRITTEN = "The boat is in the harbour."
 LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM events ORDER BY position"
 BLOBS = "SELECT id, data, erased_by FROM blobs ORDER BY id"
@@ -37,7 +37,7 @@ Check = Callable[[Ledger], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What the image says without a flip: the answer of every read, its log, and the ids to ask with."""
+    """The content of the image without a flip: the answer of every read, its log, and the ids that the reads take."""
 
     answers: dict[str, str]
     log: list[Any]
@@ -46,11 +46,14 @@ class Sound:
 
 @dataclass(slots=True)
 class Outcome:
-    """``verdict`` is harmless, refused, told (by a typed error or a full check), cut or silent."""
+    """The outcome of a flip.
+
+    ``verdict`` is harmless, refused, told (by a typed error or a full check), cut or silent.
+    """
 
     verdict: str
     detail: str = ""
-    otherwise: bool = False  # some read answered something else, without an error
+    otherwise: bool = False  # a read answered something else, without an error
     rebuilt: bool = False
 
 
@@ -60,7 +63,7 @@ def verified(ledger: Ledger) -> tuple[str, ...]:
 
 
 def reads(ids: dict[str, str]) -> dict[str, Callable[[Ledger], Any]]:
-    """Every public read that answers from the projections or the log."""
+    """Return every public read that answers from the projections or the log."""
     memory, turn, document = ids["memory"], ids["turn"], ids["document"]
     return {
         "memories": lambda ledger: listed(ledger.memories.list, statuses=()),
@@ -97,8 +100,8 @@ def reads(ids: dict[str, str]) -> dict[str, Callable[[Ledger], Any]]:
     }
 
 
-def listed(listing: Callable[..., Page[Any]], **asked: Any) -> list[Any]:
-    return list(listing(limit=1_000, **asked))
+def listed(listing: Callable[..., Page[Any]], **arguments: Any) -> list[Any]:
+    return list(listing(limit=1_000, **arguments))
 
 
 def opened(path: str) -> Ledger:
@@ -106,16 +109,18 @@ def opened(path: str) -> Ledger:
 
 
 def whole(answer: object) -> str:
-    """All that an answer says, which its ``repr`` does not."""
-    return repr(msgspec.to_builtins(answer, enc_hook=lambda each: list(each) if isinstance(each, Page) else repr(each)))
+    """Return all fields of an answer as a text; its ``repr`` is shorter."""
+    return repr(
+        msgspec.to_builtins(answer, enc_hook=lambda value: list(value) if isinstance(value, Page) else repr(value))
+    )
 
 
-def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
+def answers_of(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
     answers: dict[str, str | LedgerError] = {}
     for name, read in reads(ids).items():
         try:
             answers[name] = whole(read(ledger))
-        except NotFoundError as error:  # an answer like others: nothing says that something is damaged
+        except NotFoundError as error:  # NotFoundError does not report damage, so it counts as an answer
             answers[name] = repr(error)
         except LedgerError as error:
             answers[name] = error
@@ -123,7 +128,7 @@ def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
 
 
 def log_of(path: str) -> list[Any] | None:
-    """The rows of the log; None where they cannot be read, or SQLite finds the file damaged."""
+    """Return the rows of the log; None if they cannot be read, or if SQLite finds the file damaged."""
     try:
         connection = sqlite3.connect(path)
         try:
@@ -149,10 +154,10 @@ def sound(image: str) -> Sound:
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
         path = copied(image, folder)
         with opened(path) as ledger:
-            memory = next(each.id for each in ledger.memories.list(statuses=()) if "cold" in (each.content or ""))
+            memory = next(item.id for item in ledger.memories.list(statuses=()) if "cold" in (item.content or ""))
             turn, document = ledger.interactions.list()[-1], ledger.documents.list()[0]
             ids = {"memory": memory, "turn": turn.id, "document": document.id}
-            answers = asked(ledger, ids)
+            answers = answers_of(ledger, ids)
         if wrong := [f"{name}: {answer}" for name, answer in answers.items() if isinstance(answer, LedgerError)]:
             raise RuntimeError(f"the image is not sound before any flip: {wrong}")
         log = log_of(path)
@@ -161,7 +166,7 @@ def sound(image: str) -> Sound:
 
 
 def written(path: str, before: Sound, check: Check = verified) -> Outcome:
-    """Opens a flipped image, reads and writes, and judges what came of it. ``check`` is the full check."""
+    """Open a flipped image, read and write, and judge the outcome; ``check`` is the full check."""
     try:
         with opened(path) as ledger:
             return _judged(ledger, path, before, check)
@@ -174,25 +179,25 @@ def written(path: str, before: Sound, check: Check = verified) -> Outcome:
 
 
 def _judged(ledger: Ledger, path: str, before: Sound, check: Check) -> Outcome:
-    answers = asked(ledger, before.ids)
+    answers = answers_of(ledger, before.ids)
     differ = [name for name, answer in answers.items() if isinstance(answer, str) and answer != before.answers[name]]
-    told = any(isinstance(answer, LedgerError) for answer in answers.values())
+    reported = any(isinstance(answer, LedgerError) for answer in answers.values())
     outcome = Outcome("harmless", otherwise=bool(differ))
     try:
         fresh = ledger.remember(WRITTEN, project="home")
         if not _is_there(ledger, fresh.id):
-            outcome.detail = "a command was answered, and what it wrote is not there"
+            outcome.detail = "a command was answered, but its memory is not there"
     except LedgerError:
-        told = True
+        reported = True
     log = log_of(path)
     is_whole = log is not None and log[: len(before.log)] == before.log
     if log is not None and not is_whole and _is_cut(log, before.log):
-        return Outcome("cut")  # SQLite takes a torn -wal for the end of it; the outside checkpoint tells
+        return Outcome("cut")  # SQLite takes a torn -wal for its end; the outside checkpoint shows it
     try:
         problems = check(ledger)
     except LedgerError as error:
         problems = (str(error),)
-    if problems or told:
+    if problems or reported:
         outcome.verdict = "told"
         outcome.detail = ""
     if not problems and differ:
@@ -212,15 +217,15 @@ def _is_there(ledger: Ledger, id: str) -> bool:
 
 
 def _is_cut(log: list[Any], whole: list[Any]) -> bool:
-    """Whether some of the last events are gone, and everything before them is as it was; one was written since."""
+    """Return True if some of the last events are gone, and every event before them is unchanged; a command has written since."""
     same = next((at for at, (now, then) in enumerate(zip(log, whole, strict=False)) if now != then), len(log))
-    return same < len(whole) and len(log) - same <= 2  # what was written after: a memory, and perhaps a name
+    return same < len(whole) and len(log) - same <= 2  # the command wrote a memory, and perhaps a project's name
 
 
 def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) -> Outcome:
-    """The log is whole: a rebuild makes the projections right, or says why it cannot.
+    """Rebuild from a whole log, which makes the projections right or raises an error.
 
-    ``renamed``: the command did not find the damaged name of its project, and began another of that name.
+    ``renamed``: the command did not find the damaged name of its project, and began another project of that name.
     """
     try:
         inside.rebuild(ledger)
@@ -228,7 +233,7 @@ def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) 
         return outcome  # the file itself is damaged
     outcome.rebuilt = True
     wrong = [problem for problem in ledger.proof.verify(full=True).problems if "projection" in problem]
-    answers = asked(ledger, before.ids)
+    answers = answers_of(ledger, before.ids)
     names = ("memory", "interactions", "document") if renamed else ("memory", "interactions", "document", "state")
     wrong += [name for name in names if answers[name] != before.answers[name]]
     if wrong:
@@ -240,7 +245,7 @@ def _rebuilt(ledger: Ledger, outcome: Outcome, before: Sound, *, renamed: bool) 
 
 
 def try_flips(image: str, flips: list[Any], toggle: Callable[[str, Any], None], before: Sound) -> list[Outcome]:
-    found = []
+    outcomes = []
     with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:
         for flip in flips:
             path = copied(image, folder)
@@ -249,12 +254,12 @@ def try_flips(image: str, flips: list[Any], toggle: Callable[[str, Any], None], 
             outcome = written(path, before)
             faulthandler.cancel_dump_traceback_later()
             outcome.detail = f"{flip}: {outcome.detail}" if outcome.verdict == "silent" else ""
-            found.append(outcome)
-    return found
+            outcomes.append(outcome)
+    return outcomes
 
 
 def control(image: str, before: Sound) -> list[str]:
-    """A row that says something else must be silent to a ledger that verifies nothing, and told by one that does."""
+    """Check that a changed row is silent to a ledger that verifies nothing, and told by a ledger that verifies."""
     verdicts = []
     for check in (lambda ledger: (), verified):
         with tempfile.TemporaryDirectory(prefix="ledger-bits-", dir=QUICK) as folder:

@@ -1,8 +1,8 @@
-"""Whatever a stranger hands to a door: a typed error or an answer, never anything else.
+"""A fuzzer of every input that a stranger can hand in: the result is a typed error or an answer, never anything else.
 
-With atheris (coverage guided) where it is installed; elsewhere by a mutation fuzzer of our own over the same corpus,
-which is weaker, and the notes say so. Each target runs in a process of its own. The product is imported only there, so
-that atheris can instrument it: a target that is not instrumented gives no coverage.
+atheris (coverage guided) is used if it is installed. Otherwise a mutation fuzzer of our own takes the same corpus; it is
+weaker, and the notes say so. Each target runs in a process of its own. The product is imported only there, so that atheris
+can instrument it: a target that is not instrumented gives no coverage.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import Any
 from tools.crash.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # what is asked here is not durability
+QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # durability is not tested here
 SHORT_SECONDS, LONG_SECONDS = 2, 600
 LONGEST_INPUT_BYTES, SLOWEST_INPUT_SECONDS = 4_096, 20
-RENEWED_AFTER = 2_000  # inputs that may have been written into one ledger
+RENEWED_AFTER = 2_000  # inputs that are written into one ledger before the next begins
 INSTRUMENTED = ("ledger", "projections")
 TOLD_CHARS = 1_500
 
@@ -45,26 +45,28 @@ def run(short: bool, seed: int) -> Result:
         tempfile.TemporaryDirectory(prefix="ledger-fuzz-", dir=QUICK) as folder,
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
-        asked = {name: pool.submit(fuzzed, Path(folder), name, engine, seconds, seed) for name in (*TARGETS, BUG)}
-        found = {name: each.result() for name, each in asked.items()}
-    failures = [f"{name}: {error}" for name, (_, error) in found.items() if error and name != BUG]
-    if not found[BUG][1]:
-        failures.append(f"control: the seeded bug was not found in {found[BUG][0]:,} inputs")
-    elif SEEDED not in found[BUG][1]:
-        failures.append(f"control: something else than the seeded bug: {found[BUG][1]}")
-    runs = {name: count for name, (count, _) in found.items() if name != BUG}
+        futures = {name: pool.submit(fuzzed, Path(folder), name, engine, seconds, seed) for name in (*TARGETS, BUG)}
+        outcomes = {name: future.result() for name, future in futures.items()}
+    failures = [f"{name}: {error}" for name, (_, error) in outcomes.items() if error and name != BUG]
+    if not outcomes[BUG][1]:
+        failures.append(f"control: the seeded bug was not found in {outcomes[BUG][0]:,} inputs")
+    elif SEEDED not in outcomes[BUG][1]:
+        failures.append(f"control: instead of the seeded bug the fuzzer found {outcomes[BUG][1]}")
+    runs = {name: count for name, (count, _) in outcomes.items() if name != BUG}
     notes = (
         "by atheris, coverage guided"
         if engine == "atheris"
         else "atheris is not installed: by our own mutations, unguided",
         ", ".join(f"{name} {count:,}" for name, count in runs.items()),
-        f"control: the seeded bug was found after {found[BUG][0]:,} inputs" if found[BUG][1] else "control failed",
+        f"control: the seeded bug was found after {outcomes[BUG][0]:,} inputs"
+        if outcomes[BUG][1]
+        else "control failed",
     )
     return Result("fuzz", sum(runs.values()), tuple(failures), time.monotonic() - started, notes=notes)
 
 
 def fuzzed(folder: Path, name: str, engine: str, seconds: int, seed: int) -> tuple[int, str]:
-    """How many inputs a target took, and the error that one of them brought out (blank when none did)."""
+    """Return the number of inputs that a target took, and the error of an input (blank without any)."""
     own = folder / name
     own.mkdir(mode=0o700)
     code = "import sys; from tools.crash import fuzz; fuzz.take_part(*sys.argv[1:])"
@@ -75,18 +77,18 @@ def fuzzed(folder: Path, name: str, engine: str, seconds: int, seed: int) -> tup
         )
     except subprocess.TimeoutExpired:
         return 0, f"the process did not end {seconds * 2 + 60} s after its time"
-    told = done.stdout + done.stderr
-    counted = re.findall(r"number_of_executed_units:? *(\d+)", told)
+    output = done.stdout + done.stderr
+    counted = re.findall(r"number_of_executed_units:? *(\d+)", output)
     runs = int(counted[-1]) if counted else 0
     if done.returncode == 0 and runs:
         return runs, ""
-    return runs, error_in(told, own) or f"the process ended with {done.returncode}"
+    return runs, error_in(output, own) or f"the process ended with {done.returncode}"
 
 
-def error_in(told: str, folder: Path) -> str:
-    """The traceback and the input of the error that ended a process, from what it printed."""
-    kept = [line for line in told.splitlines() if not line.startswith(("INFO:", "#", "stat::", "WARNING:"))]
-    inputs = [each.read_bytes()[:200] for each in sorted(folder.glob("bad-*"))]
+def error_in(output: str, folder: Path) -> str:
+    """Return the traceback and the input of the error that ended a process, from its output."""
+    kept = [line for line in output.splitlines() if not line.startswith(("INFO:", "#", "stat::", "WARNING:"))]
+    inputs = [file.read_bytes()[:200] for file in sorted(folder.glob("bad-*"))]
     shown = f"input {inputs[0]!r}: " if inputs else ""
     return shown + "\n".join(kept)[:TOLD_CHARS]
 
@@ -105,14 +107,14 @@ def take_part(folder: str, name: str, engine: str, seconds: str, seed: str) -> N
 def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
-        import ledger.api  # and with it everything below the public surface
+        import ledger.api  # this imports everything below the public surface
         import ledger.care.opening  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:
         target = atheris.instrument_func(a_bug)
     (place / "corpus").mkdir()
-    for number, each in enumerate(corpus):
-        (place / "corpus" / str(number)).write_bytes(each)
+    for number, data in enumerate(corpus):
+        (place / "corpus" / str(number)).write_bytes(data)
     options = [f"-max_total_time={seconds}", f"-seed={seed}", f"-max_len={LONGEST_INPUT_BYTES}"]
     options += [f"-timeout={SLOWEST_INPUT_SECONDS}", f"-artifact_prefix={place}/bad-", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *options, str(place / "corpus")], forgiving(target))
@@ -120,7 +122,7 @@ def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
 
 
 def by_mutation(place: Path, name: str, seconds: int, seed: int) -> None:
-    """Inputs made of the corpus by a few random edits each, from one seed; nothing tells which of them are new."""
+    """Try inputs made of the corpus by a few random edits each, from one seed and without any guidance."""
     target, corpus = prepared(place, name)
     choose, guarded, runs = random.Random(f"{seed} {name}"), forgiving(target), 0
     until, code = time.monotonic() + seconds, 0
@@ -139,21 +141,23 @@ def by_mutation(place: Path, name: str, seconds: int, seed: int) -> None:
 
 def mutated(data: bytes, corpus: list[bytes], choose: random.Random) -> bytes:
     for _ in range(choose.randint(1, 6)):
-        at, end = sorted((choose.randint(0, len(data)), choose.randint(0, len(data))))
-        other = choose.choice(corpus)
+        start, end = sorted((choose.randint(0, len(data)), choose.randint(0, len(data))))
+        donor = choose.choice(corpus)
         middle = (
             choose.choice(TOKENS),
             bytes([choose.randrange(256)]),
-            data[at:end] * choose.randint(0, 3),
-            other[choose.randint(0, len(other)) :][:20],
+            data[start:end] * choose.randint(0, 3),
+            donor[choose.randint(0, len(donor)) :][:20],
             b"",
         )
-        data = data[:at] + choose.choice(middle) + data[choose.choice((at, at, min(at + 1, len(data)), end)) :]
+        data = (
+            data[:start] + choose.choice(middle) + data[choose.choice((start, start, min(start + 1, len(data)), end)) :]
+        )
     return data[:LONGEST_INPUT_BYTES]
 
 
 def forgiving(target: Target) -> Target:
-    """The target, for whom a typed error is an answer."""
+    """Return the target with typed errors taken for answers."""
     from ledger import LedgerError
 
     def call(data: bytes) -> None:
@@ -170,8 +174,8 @@ def prepared(place: Path, name: str) -> tuple[Target, list[bytes]]:
 # --- the corpus ------------------------------------------------------------------------------------------------------
 
 HOSTILE = tuple(
-    each.encode("utf-8", "surrogatepass")
-    for each in (
+    text.encode("utf-8", "surrogatepass")
+    for text in (
         "", " ", "tea", "NUL \0 inside", "bidi \u202eabc\u202c", "\U0001f600\u200d", "cafe\u0301", "%_ ' \" \\ ;", "\ufeff",
         "\ud800", "\U000e0041", '"', "don't", "a:b", "-x", "*", "a*", "{t}:x", "NEAR(a b)", "a OR b", "^a", "(", "AND", "x" * 300,
         "ß ſ İ ı ǅ ﬃ", "m_", "m_0000000000000000", "m_%", "i_zzzz", "../../x", "file:x?mode=memory", "CON", "NaN", "1e999",
@@ -189,7 +193,7 @@ LINES = (
     b' {"speaker": "Bob", "session": "1", "date_time": "2026-11-21", "text": "Hello, Ann"}]}]',
     b"[" * 200,
     b'{"prompt": "NaN", "context_pack": {"x": NaN, "y": 1e999, "z": 18446744073709551616}}',
-    # once found here: a turn without a session, half a character in a list, a schema before the first
+    # inputs that once broke the product: a turn without a session, and half a character in a list
     b'[{"sample_id": "a", "turns": [{"speaker": "Ann", "text": "Hello"}, {"speaker": "Bob", "text": "Hello, Ann"}]}]',
     b'{"prompt": "What?", "memories_used": ["\\ud800"]}',
 )
@@ -200,7 +204,7 @@ TIMES = (
 
 
 def text_of(data: bytes) -> str:
-    """As text; bytes that are no UTF-8 become lone surrogates."""
+    """Return bytes as text; bytes that are not UTF-8 become lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -208,7 +212,7 @@ def text_of(data: bytes) -> str:
 
 
 class Renewed:
-    """A ledger with a few memories, begun again before it has grown so much that it is slow."""
+    """A ledger with a few memories, begun again before its growth makes it slow."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._count = place, 0
@@ -275,7 +279,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
         text = text_of(data)
         match = read(text).expression
         if match:
-            assert plain(match), f"something other than quoted words is asked for: {match!r}"
+            assert plain(match), f"the query holds something other than quoted words: {match!r}"
             index.execute("SELECT rowid FROM search WHERE search MATCH ?", (match,)).fetchall()
         index.execute("INSERT INTO search (rowid, content) VALUES (NULL, ?)", (indexed(text.replace("\0", " ")),))
         ledger().recall(text, among=get_args(Corpus))
@@ -284,7 +288,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
 
 
 def json_state(place: Path) -> tuple[Target, list[bytes]]:
-    """The first byte chooses the type under which the rest is read."""
+    """Return a target whose first byte chooses the event type under which the rest is read."""
     from ledger.events import TYPES
     from ledger.log import mapper
     from tools import inside
@@ -297,11 +301,13 @@ def json_state(place: Path) -> tuple[Target, list[bytes]]:
         try:
             state = data[1:].decode()
         except UnicodeDecodeError:
-            return  # no TEXT of SQLite's is given to Python so
+            return  # SQLite never gives such a TEXT to Python
         mapper.decode(1, 1, "m_0000000000000000", 1, names[(data[:1] or b"\0")[0] % len(names)], state)
 
     states = [bytes([names.index(type_)]) + state.encode() for type_, state in rows]
-    before_the_first = [each.replace(b'"recorded_at"', b'"schema":0,"recorded_at"') for each in states[:1]]
+    before_the_first = [
+        state_bytes.replace(b'"recorded_at"', b'"schema":0,"recorded_at"') for state_bytes in states[:1]
+    ]
     return target, [*states, *before_the_first, *LINES]
 
 
@@ -332,7 +338,7 @@ def id_prefixes(place: Path) -> tuple[Target, list[bytes]]:
                 assert text.strip(), "a blank id found something"
         opened.revise(text, "something else")
 
-    return target, [*HOSTILE, *(each[:length].encode() for each in known for length in (3, 10, 18))]
+    return target, [*HOSTILE, *(id[:length].encode() for id in known for length in (3, 10, 18))]
 
 
 def free_json(place: Path) -> tuple[Target, list[bytes]]:
@@ -344,7 +350,7 @@ def free_json(place: Path) -> tuple[Target, list[bytes]]:
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
-            return  # it is no JSON, and check_json is given values
+            return  # check_json takes values, so an input that is not JSON has no meaning
         checked = check_json("context_pack", value)
         assert msgspec.json.decode(msgspec.json.encode(checked)) == checked
 
@@ -356,10 +362,10 @@ BUG = "control"
 
 
 def a_bug(data: bytes) -> None:
-    """The control: it breaks on a quotation mark with a star soon after it, which no input of the corpus has."""
-    at = data.find(b'"')
-    if at >= 0:
-        near = data[at + 1 : at + 4]
+    """Break on a quotation mark with a star soon after it, which no input of the corpus has: the control."""
+    mark = data.find(b'"')
+    if mark >= 0:
+        near = data[mark + 1 : mark + 4]
         if b"*" in near:
             raise ZeroDivisionError(SEEDED)
 

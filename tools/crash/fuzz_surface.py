@@ -1,9 +1,9 @@
-"""Calls every public method with what no method takes: each answers or raises a LedgerError, and nothing else.
+"""A fuzzer that calls every public method with wrong values: each call must answer or raise a LedgerError.
 
-Nor may it be a StorageError that says that the database was asked wrongly, or that a row is damaged: then a value reached it
-that nobody had looked at.
+A StorageError about a wrong SQL statement or a damaged row is a failure too, because then an unchecked value reached the
+database.
 
-``python -m tools.crash.fuzz_surface [CALLS] [SEED]`` finds the methods by themselves and says which calls raised something else.
+``python -m tools.crash.fuzz_surface [CALLS] [SEED]`` finds the methods by inspection and lists the calls with other errors.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ WRONG: tuple[Any, ...] = (
     *(range(3), iter(()), Exception, Path("nothing\0"), Path("/nonexistent/x"), frozenset({"a"}), memoryview(b"x")),
 )
 LEFT_OUT = {
-    "close",  # nothing is left to call
-    "open",  # which takes functions and models, as the next does
+    "close",  # after it no other call works
+    "open",  # takes functions and models, as "temporary" does
     "temporary",
     "jobs.work",  # may wait for ever
     "history.follow",
@@ -74,45 +74,48 @@ LEFT_OUT = {
 
 
 def values(random: random.Random, parameter: inspect.Parameter, known: list[Any]) -> Any:
-    """Something for a parameter: mostly wrong, sometimes what fits."""
+    """Return a value for a parameter: mostly a wrong value, sometimes a fitting one."""
     if parameter.default is not parameter.empty and random.random() < 0.2:
         return parameter.default
     return random.choice(known) if random.random() < 0.3 else random.choice(WRONG)
 
 
 def arguments(random: random.Random, method: Callable[..., Any], known: list[Any]) -> dict[str, Any]:
-    given = {}
-    for name, each in inspect.signature(method).parameters.items():
+    chosen = {}
+    for name, parameter in inspect.signature(method).parameters.items():
         if name in ("self", "cls"):
             continue
-        if each.kind is each.VAR_KEYWORD:
+        if parameter.kind is parameter.VAR_KEYWORD:
             for option in WriteOptions.__optional_keys__:
                 if random.random() < 0.15:
-                    given[option] = random.choice(WRONG)
-        elif each.default is each.empty or random.random() < 0.35:
-            given[name] = values(random, each, known)
-    return given
+                    chosen[option] = random.choice(WRONG)
+        elif parameter.default is parameter.empty or random.random() < 0.35:
+            chosen[name] = values(random, parameter, known)
+    return chosen
 
 
 def alone(method: Callable[..., Any], known: list[Any]) -> Iterator[dict[str, Any]]:
-    """Every wrong value at every parameter, the required others with what may fit."""
+    """Yield calls with every wrong value at every parameter, and values that may fit at the other required parameters."""
     parameters = {
-        name: each for name, each in inspect.signature(method).parameters.items() if name not in ("self", "cls")
+        name: parameter
+        for name, parameter in inspect.signature(method).parameters.items()
+        if name not in ("self", "cls")
     }
     required = [
         name
-        for name, each in parameters.items()
-        if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        for name, parameter in parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     ]
-    for name, each in parameters.items():
-        names = sorted(WriteOptions.__optional_keys__) if each.kind is each.VAR_KEYWORD else [name]
-        for wanted in names:
+    for name, parameter in parameters.items():
+        names = sorted(WriteOptions.__optional_keys__) if parameter.kind is parameter.VAR_KEYWORD else [name]
+        for option in names:
             for wrong in WRONG:
-                yield dict.fromkeys(required, known[0]) | {wanted: wrong}
+                yield dict.fromkeys(required, known[0]) | {option: wrong}
 
 
 def prepared(ledger: Ledger) -> list[Any]:
-    """A little of everything, and what it is called."""
+    """Write a little of everything, and return its ids, names and other values that fit parameters."""
     fact = ledger.remember("The lamp is on.", project="atlas", tags=["light"])
     idea = ledger.propose("The window is open.")
     turn = ledger.capture("Is the lamp on?", "The lamp is on.", session="talk", append=True)
@@ -137,29 +140,33 @@ def prepared(ledger: Ledger) -> list[Any]:
 
 
 def targets(ledger: Ledger, name: str) -> Callable[..., Any]:
-    """The method with this name of this ledger, or of one of its sessions."""
-    found: Any = ledger
+    """Return the method with this name of this ledger, or of one of its sessions."""
+    owner: Any = ledger
     for part in name.split("."):
-        found = ledger.session("talk") if part == "session" and "." in name else getattr(found, part)
-    method: Callable[..., Any] = found
+        owner = ledger.session("talk") if part == "session" and "." in name else getattr(owner, part)
+    method: Callable[..., Any] = owner
     return method
 
 
-def called(method: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """The answer; what a method takes any number of is given by place, behind those that stand before it."""
+def called(method: Callable[..., Any], chosen: dict[str, Any]) -> Any:
+    """Call a method; values of a star parameter go by place, behind the parameters that stand before it."""
     parameters = inspect.signature(method).parameters.values()
-    star = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
-    if star not in given:
-        return method(**given)
-    before = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD and each.name in given]
-    rest = {name: value for name, value in given.items() if name not in (star, *before)}
-    return method(*(given[name] for name in before), given[star], **rest)
+    star = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "")
+    if star not in chosen:
+        return method(**chosen)
+    before = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name in chosen
+    ]
+    rest = {name: value for name, value in chosen.items() if name not in (star, *before)}
+    return method(*(chosen[name] for name in before), chosen[star], **rest)
 
 
-def tried(method: Callable[..., Any], given: dict[str, Any]) -> str:
-    """Nothing, or what it raised that is none of the product's errors."""
+def tried(method: Callable[..., Any], chosen: dict[str, Any]) -> str:
+    """Return an empty text, or the error of a call that is not an error of the product."""
     try:
-        answer = called(method, given)
+        answer = called(method, chosen)
         if isinstance(answer, Iterator):
             list(answer)
         elif hasattr(answer, "__enter__") and not isinstance(answer, Ledger):
@@ -168,13 +175,13 @@ def tried(method: Callable[..., Any], given: dict[str, Any]) -> str:
     except LedgerError as error:
         cause = error.__cause__ or error.__context__
         wrong = isinstance(error, DamagedError) or isinstance(cause, sqlite3.ProgrammingError | TypeError)
-        return _told(error) if wrong and isinstance(error, StorageError) else ""
+        return _described(error) if wrong and isinstance(error, StorageError) else ""
     except Exception as error:
-        return _told(error)
+        return _described(error)
     return ""
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     place = inspect.trace()[-1]
     return f"{type(error).__name__}: {str(error)[:100]!r} at {Path(place.filename).name}:{place.lineno}"
 
@@ -185,7 +192,7 @@ def names(owner: Any) -> list[str]:
 
 def main(calls: int, seed: int) -> int:
     chance = random.Random(seed)
-    found: dict[str, tuple[str, dict[str, Any], str]] = {}
+    problems: dict[str, tuple[str, dict[str, Any], str]] = {}
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), user="ada") as ledger:
         known = prepared(ledger)
         then = ledger.at(ledger.position)
@@ -193,13 +200,13 @@ def main(calls: int, seed: int) -> int:
             for name in names(type(owner)):
                 method = targets(owner, name)  # type: ignore[arg-type]
                 cases = [*alone(method, known), *(arguments(chance, method, known) for _ in range(calls))]
-                for given in cases:
-                    if problem := tried(method, given):
-                        found.setdefault(problem.split(" at ")[-1], (name, given, problem))
-    for name, given, problem in found.values():
-        print(f"{name}: {problem}\n    {given!r:.300}")
-    print(f"{len(found)} kinds of wrong errors")
-    return 1 if found else 0
+                for chosen in cases:
+                    if problem := tried(method, chosen):
+                        problems.setdefault(problem.split(" at ")[-1], (name, chosen, problem))
+    for name, chosen, problem in problems.values():
+        print(f"{name}: {problem}\n    {chosen!r:.300}")
+    print(f"{len(problems)} kinds of wrong errors")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""SIGKILL before the k-th file operation, and at random times with four writers: what was acknowledged is there."""
+"""A test that kills ledgers before the k-th file operation, and four writers at random times: no acknowledged event is lost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tools.crash.workload import LIVES, Ack, Player, acknowledged, small_checkpo
 
 SHORT, LONG = 120, 20_000
 WRITERS = 4
-REBUILDS = 3  # one ledger in so many lives the life with a rebuild, which takes as long as five others
+REBUILDS = 3  # only one ledger in so many lives the life with a rebuild, because that takes as long as five other lives
 PATIENCE_SECONDS = 120
-KILLS = 30  # of each control
+KILLS = 30  # the kills of each control
 INGESTS, ERASURES, BACKUPS = range(len(LIVES) - 3, len(LIVES))
-CONTROLS = (  # what is wrong, and the lives in which it must be seen
+CONTROLS = (  # the seeded fault, and the lives in which a kill must show it
     ("early", range(INGESTS)),
     ("texts_garbled", (0, 1)),
     ("documents_in_parts", (INGESTS,)),
@@ -40,22 +40,22 @@ def run(short: bool, seed: int) -> Result:
     started, total = time.monotonic(), SHORT if short else LONG
     shares = [_share(seed, number, total) for number in range(WORKERS)]
     shares += [
-        shares[0] | {"wrong": each, "lives": [*lives], "enumerated": KILLS, "random": 0} for each, lives in CONTROLS
+        shares[0] | {"wrong": fault, "lives": [*lives], "enumerated": KILLS, "random": 0} for fault, lives in CONTROLS
     ]
     try:
-        found = together("tools.crash.kills:work", shares)
+        answers = together("tools.crash.kills:work", shares)
     except Unavailable as error:
         return Result("kills", 0, (), time.monotonic() - started, skipped=str(error))
-    found, controls = found[:WORKERS], found[WORKERS:]
-    failures = [told for each in found for told in each["failures"]]
-    failures += [f"control {each['wrong']}: no kill showed it" for each in controls if not each["failures"]]
-    totals = {name: sum(each[name] for each in found) for name in ("enumerated", "random", "survived")}
+    answers, controls = answers[:WORKERS], answers[WORKERS:]
+    failures = [failure for answer in answers for failure in answer["failures"]]
+    failures += [f"control {answer['wrong']}: no kill showed it" for answer in controls if not answer["failures"]]
+    totals = {name: sum(answer[name] for answer in answers) for name in ("enumerated", "random", "survived")}
     notes = (
-        f"{totals['enumerated']} before the k-th operation of {found[0]['operations']} in {len(LIVES)} lives,"
+        f"{totals['enumerated']} before the k-th operation of {answers[0]['operations']} in {len(LIVES)} lives,"
         f" {totals['random']} of {WRITERS} writers at random; {totals['survived']} lives ended before their kill",
         *(
-            f"control {each['wrong']}: {len(each['failures'])} of {each['enumerated']} kills failed"
-            for each in controls
+            f"control {answer['wrong']}: {len(answer['failures'])} of {answer['enumerated']} kills failed"
+            for answer in controls
         ),
     )
     return Result(
@@ -72,7 +72,7 @@ def _share(seed: int, number: int, total: int) -> dict[str, Any]:
 
 
 def work(share: dict[str, Any]) -> dict[str, Any]:
-    """One worker's share: its enumerated kills, and then its random ones."""
+    """Do a worker's share: its enumerated kills, and then its random kills."""
     small_checkpoints()
     if wrong := getattr(workload, share["wrong"], None):
         wrong()
@@ -81,7 +81,7 @@ def work(share: dict[str, Any]) -> dict[str, Any]:
 
 
 class Kills:
-    """Ledgers that live through one life after another, each ended by a kill before another operation."""
+    """Ledgers that live through one life after another, each life ended by a kill before another operation."""
 
     def __init__(self, folder: Path, share: dict[str, Any]) -> None:
         self.folder, self.share, self.shim = folder, share, Shim(folder)
@@ -104,7 +104,7 @@ class Kills:
         }  # fmt: skip
 
     def _count(self) -> list[int]:
-        """How many operations each life has when nobody kills it; everything is loaded after this, too."""
+        """Return the number of operations of each life without a kill; this also loads every module before the first kill."""
         path, counts = self._fresh(), []
         for life, script in enumerate(LIVES):
             self.shim.arm(COUNT)
@@ -122,11 +122,14 @@ class Kills:
         return place / "memory.db"
 
     def _lives(self, turn: int, operations: Sequence[int]) -> None:
-        """One ledger, and its lives; a third of the kills is not looked at, and the next life begins on what it left."""
+        """Play the lives of one ledger.
+
+        After a third of the kills nothing is checked, and the next life begins on the remains.
+        """
         path, folds = self._fresh(), Folds()
         promised: list[Ack] = []
         played = [life for life in self.share["lives"] if "rebuild" not in LIVES[life] or turn % REBUILDS == 0]
-        if played[0]:  # a later life begins on a ledger that is there
+        if played[0]:  # a later life begins on an existing ledger
             os.waitpid(fork(partial(self._play, path, f"{self.share['seed']} {turn}", 0, FOREVER)), 0)
         for life in played:
             nth_turn = turn // REBUILDS if "rebuild" in LIVES[life] else turn
@@ -156,13 +159,13 @@ class Kills:
             promised.append(found.written)
         if wrong:
             self.failures.append(f"{where}: {'; '.join(wrong)}")
-            # what is lost would be found lost again after every further kill
+            # without this, every further kill would report the same losses again
             promised.clear()
             for file in path.parent.glob("ACK*"):
                 file.unlink()
 
     def _crowd(self, turn: int) -> None:
-        """Four writers on one ledger, each killed at a time of its own; three times."""
+        """Run four writers on one ledger and kill each at a time of its own, three times."""
         path, folds, choose = (
             self._fresh(),
             Folds(),
@@ -183,7 +186,7 @@ class Kills:
 
 
 def nth(turn: int, operations: int) -> int:
-    """The operation of a turn: spread over all of them from the first turns on, and all of them once in so many turns."""
+    """Return the operation of a turn: early turns are spread over all operations, and every operation has its turn once."""
     step = max(round(operations * 0.618), 1)
     while gcd(step, operations) > 1:
         step += 1
@@ -191,7 +194,7 @@ def nth(turn: int, operations: int) -> int:
 
 
 def fork(play: Callable[[], None]) -> int:
-    """A child process that plays and ends; one that hangs is ended by an alarm."""
+    """Start a child process that plays and ends; an alarm ends a child that hangs."""
     child = os.fork()
     if not child:
         code = 7
@@ -209,7 +212,7 @@ def fork(play: Callable[[], None]) -> int:
 def write_for_ever(path: Path, name: str, number: int) -> None:
     choose = random.Random(name)
     player = Player(path, name, file=f"ACK{number}")
-    player.tolerated = (RejectedError, ConflictError)  # of another writer's memory, or while another rebuilds
+    player.tolerated = (RejectedError, ConflictError)  # another writer changed the memory, or is rebuilding
     player.open()
     while True:
         player.do(choose.choice(("remember", "remember", "capture", "batch", "supersede", "state", "rebuild")))

@@ -1,8 +1,9 @@
-"""Edits by somebody who can write the file: each is found, at the latest by a checkpoint that was kept elsewhere.
+"""A test of edits by an attacker who can write the file: verifying finds each, some only by a checkpoint kept elsewhere.
 
-The attacker drops the triggers, edits through plain SQLite, puts the triggers back, and for the thorough attacks computes
-the chain again and lets the product itself rebuild its tables. What only an outside checkpoint finds is the control: if
-one of these were found without, either the attack is too weak or the words *tamper-evident against a checkpoint* are.
+The attacker drops the triggers, edits through plain SQLite, and puts the triggers back. For the thorough attacks the attacker
+also computes the chain again and lets the product itself rebuild its tables. The attacks that only an outside checkpoint finds
+are the control: if such an attack were found without a checkpoint, either the attack would be too weak or the promise
+*tamper-evident against a checkpoint* would be.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tools.crash.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where an attack happens: the ledger, an older copy of it, and another ledger, all closed."""
+    """The place of an attack: the ledger, an older copy of it, and another ledger, all closed."""
 
     path: Path
     older: Path
@@ -42,8 +43,8 @@ class Site:
 class Attack:
     name: str
     act: Callable[[Site], None]
-    hidden: bool = False  # nothing in the file tells: only a checkpoint kept elsewhere does
-    limit: str = ""  # why nothing at all can tell; then it is reported, and no failure
+    hidden: bool = False  # nothing in the file shows the attack: only a checkpoint kept elsewhere does
+    limit: str = ""  # the reason why nothing can show the attack; then it is reported, and is not a failure
 
 
 def run(short: bool, seed: int) -> Result:
@@ -51,7 +52,7 @@ def run(short: bool, seed: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="ledger-malice-", dir=QUICK) as folder:
         outside = prepare(Path(folder))
         for attack in (Attack("nothing at all", lambda site: None), *ATTACKS):
-            alone, against = (found(Path(folder), attack, each, seed) for each in (None, outside))
+            alone, against = (first_problem(Path(folder), attack, checkpoint, seed) for checkpoint in (None, outside))
             notes.append(
                 f"{attack.name}: alone {alone or 'not found'}; with an outside checkpoint {against or 'not found'}"
             )
@@ -61,6 +62,7 @@ def run(short: bool, seed: int) -> Result:
 
 
 def judged(attack: Attack, alone: str, against: str) -> Iterator[str]:
+    """Yield the failures in the results of an attack without and with an outside checkpoint."""
     if attack.name == "nothing at all":
         if alone or against:
             yield f"an untouched ledger does not verify: {alone or against}"
@@ -70,11 +72,11 @@ def judged(attack: Attack, alone: str, against: str) -> Iterator[str]:
     if attack.hidden and alone:
         yield f"control: {attack.name}: found without an outside checkpoint ({alone}), so the attack was not thorough"
     if not attack.hidden and not alone:
-        yield f"{attack.name}: found by an outside checkpoint only, and the file itself should tell"
+        yield f"{attack.name}: found by an outside checkpoint only, but the file itself should show it"
 
 
-def found(folder: Path, attack: Attack, outside: str | None, seed: int) -> str:
-    """Attacks a fresh copy; in one sentence what opening or verifying says then, or nothing."""
+def first_problem(folder: Path, attack: Attack, outside: str | None, seed: int) -> str:
+    """Attack a fresh copy and return the first problem that opening or verifying reports, or an empty text."""
     path = folder / "attacked.db"
     for old in folder.glob("attacked.db*"):
         old.unlink()
@@ -89,7 +91,7 @@ def found(folder: Path, attack: Attack, outside: str | None, seed: int) -> str:
 
 
 def prepare(folder: Path) -> str:
-    """The ledger, its older copy, another ledger; gives the outside checkpoint of the first."""
+    """Make the ledger, its older copy and another ledger, and return the outside checkpoint of the ledger."""
     with Ledger.open(folder / "memory.db") as ledger:
         fill(ledger)
     shutil.copyfile(folder / "memory.db", folder / "older.db")
@@ -107,7 +109,7 @@ def prepare(folder: Path) -> str:
 
 @contextmanager
 def unguarded(path: Path) -> Iterator[sqlite3.Connection]:
-    """The file without its triggers, which are put back word for word."""
+    """Yield a connection to the file without its triggers, which are put back word for word."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         connection.execute("BEGIN IMMEDIATE")
@@ -124,14 +126,14 @@ def last(connection: sqlite3.Connection) -> int:
 
 
 def a_memory(connection: sqlite3.Connection) -> tuple[int, dict[str, Any]]:
-    """The first captured memory: its position and state."""
+    """Return the position and the state of the first captured memory."""
     sql = "SELECT position, state FROM events WHERE type = 'MemoryCaptured' ORDER BY position"
     position, state = connection.execute(sql).fetchone()
     return position, json.loads(state)
 
 
 def reworded(connection: sqlite3.Connection) -> int:
-    """Another text in the place of the first memory's; gives its position."""
+    """Write another text in the place of the first memory's text, and return its position."""
     position, state = a_memory(connection)
     state["data"]["content"] = "The user prefers decaf."
     text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
@@ -140,18 +142,18 @@ def reworded(connection: sqlite3.Connection) -> int:
 
 
 def chain_again(connection: sqlite3.Connection) -> None:
-    """Digests and heads as they would be, had the log always been like this."""
+    """Compute digests and heads as if the log had always been like this."""
     head = GENESIS
     sql = "SELECT position, stream, version, type, state, digest, erased_by FROM events ORDER BY position"
     for position, stream, version, type_, state, digest, erased_by in connection.execute(sql).fetchall():
-        if erased_by is None:  # an erased row keeps the digest of what it said
+        if erased_by is None:  # an erased row keeps the digest of its original state
             digest = sha256(state.encode()).digest()
         head = link(head, position, stream, version, type_, digest)
         connection.execute("UPDATE events SET digest = ?, head = ? WHERE position = ?", (digest, head, position))
 
 
 def renumber(connection: sqlite3.Connection) -> None:
-    """Positions and versions without the gaps that removed events left."""
+    """Close the gaps that removed events left in positions and versions."""
     versions: dict[str, int] = {}
     rows = connection.execute("SELECT position, stream FROM events ORDER BY position").fetchall()
     for place, (position, stream) in enumerate(rows, 1):
@@ -161,8 +163,10 @@ def renumber(connection: sqlite3.Connection) -> None:
 
 
 def fold_again(path: Path) -> None:
-    """The product's own rebuild, so that the tables agree with what the log says now; a log that was folded further than it
-    goes opens for nobody, so that is set back first."""
+    """Rebuild the tables by the product itself, so that they agree with the changed log.
+
+    The checkpoint of the tables is set back first, because a ledger whose tables are ahead of its log does not open.
+    """
     with unguarded(path) as connection:
         end = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
         connection.execute("UPDATE checkpoint SET position = ?, head = ?", end)
@@ -175,13 +179,13 @@ def fold_again(path: Path) -> None:
 
 
 def edit(*statements: str) -> Callable[[Site], None]:
-    """Plain statements, without the triggers in the way."""
+    """Return an attack that runs plain statements without the triggers in the way."""
 
     def act(site: Site) -> None:
         with unguarded(site.path) as connection:
             for statement in statements:
                 if not connection.execute(statement).rowcount:
-                    raise RuntimeError(f"the attack met nothing: {statement}")
+                    raise RuntimeError(f"the attack changed no row: {statement}")
 
     return act
 
@@ -218,14 +222,14 @@ def reword_with_digest(site: Site) -> None:
 
 
 def forge_erasure(site: Site) -> None:
-    """A row that claims to be erased may differ from its digest, so the claim itself must be checked."""
+    """Change a text and mark its row as erased, which may differ from its digest, so that the claim itself must be checked."""
     with unguarded(site.path) as connection:
         position = reworded(connection)
         connection.execute("UPDATE events SET erased_by = ? WHERE position = ?", (last(connection), position))
 
 
 def forge_whole_erasure(site: Site) -> None:
-    """A true erasure of one field, under whose cover another text of the row is changed, and the event that vouches for it."""
+    """Erase one field truly, and under that cover change another text of the row and the event that vouches for it."""
     with unguarded(site.path) as connection:
         position, _ = a_memory(connection)
     with Ledger.open(site.path) as ledger:
@@ -234,8 +238,8 @@ def forge_whole_erasure(site: Site) -> None:
         reworded(connection)
         (state,) = connection.execute("SELECT state FROM events WHERE position = ?", (position,)).fetchone()
         sql = "SELECT position, state FROM events WHERE type = 'ContentErased' ORDER BY position DESC"
-        at, told = connection.execute(sql).fetchone()
-        event = json.loads(told)
+        at, erasure_state = connection.execute(sql).fetchone()
+        event = json.loads(erasure_state)
         event["data"]["targets"][0]["after"] = sha256(state.encode()).hexdigest()
         connection.execute("UPDATE events SET state = ? WHERE position = ?", (json.dumps(event), at))
         chain_again(connection)
@@ -252,13 +256,13 @@ def schema(*statements: str) -> Callable[[Site], None]:
 
 
 def rekey_thoroughly(site: Site) -> None:
-    """The key of a command lies beside the state, and the answer to a repeated command depends on it."""
+    """Change the keys of commands, which lie beside the state, and on which the answer to a repeated command depends."""
     edit("UPDATE events SET key = x'00' WHERE key IS NOT NULL")(site)
     fold_again(site.path)
 
 
 def index_again(site: Site) -> None:
-    """The text index finds a memory by words that it does not hold."""
+    """Make the text index find a memory by words that the memory does not hold."""
     with closing(sqlite3.connect(site.path, isolation_level=None)) as connection:
         (row,) = connection.execute("SELECT row FROM memories WHERE status = 'active' LIMIT 1").fetchone()
         connection.execute("INSERT INTO search (rowid, content, words) VALUES (?, 'decaf forever', '')", (row,))
@@ -281,7 +285,7 @@ def recompute(site: Site) -> None:
 
 
 def remove_a_memory(site: Site) -> None:
-    """One that nothing else names: no erasure, no other event of its own."""
+    """Remove a memory that nothing else names: it has no erasure and no other event."""
     with unguarded(site.path) as connection:
         (stream,) = connection.execute(
             "SELECT stream FROM events GROUP BY stream HAVING count(*) = 1 AND max(type) = 'MemoryCaptured'"
@@ -301,7 +305,7 @@ def replace(site: Site) -> None:
     shutil.copyfile(site.other, site.path)
 
 
-COVER = "what an erased row still says is bound by the erasure alone; a checkpoint taken after a true one tells, an older not"
+COVER = "only the erasure binds the rest of an erased row; a checkpoint taken after a true erasure shows it, an older one not"
 ATTACKS = (
     Attack("truncate the tail", edit("DELETE FROM events WHERE position > (SELECT max(position) - 3 FROM events)")),
     Attack("truncate the tail, rebuild", truncate_thoroughly, hidden=True),

@@ -1,9 +1,8 @@
-"""Any sequence of commands, reopens, clock jumps, undos, distrusts and killed rebuilds, against the oracle of the tests.
+"""A test of random sequences of commands, reopens, clock jumps, undos, distrusts and killed rebuilds against an oracle.
 
-The oracle is ``tests/oracle.py``, which shares no code with the product, and the state machine that of
-``tests/machine.py``; here its steps are counted, and there are as many as asked for. A long run plays sessions in between
-(``tests/session_machine.py``), whose windows are judged by laws. It runs in processes of its own, because the tests' modules
-have plain names.
+The oracle is ``tests/oracle.py``, which shares no code with the product. The state machine is ``tests/machine.py``, run here
+until it has made a number of steps. A long run also plays sessions (``tests/session_machine.py``), whose windows are judged by
+laws. The machines run in processes of their own, because the modules of the tests have plain names.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Change = Callable[[Any, Any], None]
 
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 1_000, 500_000, 1_500
-EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
-SESSIONS = 3  # every third go; a short run, with two, leaves them to the tests
+EXAMPLES = 10  # examples of a run, after which the steps are counted
+SESSIONS = 3  # every third run plays sessions; a short test has two runs, and leaves sessions to the tests
 PROCESSES = 2
 TOLD_CHARS = 6_000
 ASKED = (
@@ -41,18 +40,18 @@ ASKED = (
 def run(short: bool, seed: int) -> Result:
     started = time.monotonic()
     if not (ROOT / "tests" / "machine.py").exists():
-        return Result("model", 0, (), 0.0, skipped="the tests, whose oracle this is, are not here")
+        return Result("model", 0, (), 0.0, skipped="the folder tests, which holds the oracle, is missing")
     share = (SHORT_STEPS if short else LONG_STEPS) // PROCESSES
-    how = (35, "") if short else (60, "shrink")  # making an example small takes minutes
-    programs = [start(share, seed * PROCESSES + number, *how, "") for number in range(PROCESSES)]
-    told = [end(each) for each in programs]
+    length, shrink = (35, "") if short else (60, "shrink")  # making an example small takes minutes
+    programs = [start(share, seed * PROCESSES + number, length, shrink, "") for number in range(PROCESSES)]
+    reports = [end(program) for program in programs]
     misled = {rule: start(CONTROL_STEPS, seed, 35, "", rule) for rule in WRONG}
-    wrong = {rule: end(each) for rule, each in misled.items()}
-    failures = [f"the ledger and the oracle differ: {text}" for _, _, text in told if text]
+    wrong = {rule: end(program) for rule, program in misled.items()}
+    failures = [f"the ledger and the oracle differ: {text}" for _, _, text in reports if text]
     failures += [
         f"control: an oracle with a wrong rule ({rule}) agrees" for rule, (_, _, text) in wrong.items() if not text
     ]
-    steps, examples = sum(each[0] for each in told), sum(each[1] for each in told)
+    steps, examples = sum(report[0] for report in reports), sum(report[1] for report in reports)
     noticed = ", ".join(f"{rule} after {count:,} steps" for rule, (count, _, text) in wrong.items() if text)
     notes = (f"{steps:,} steps in {examples:,} ledgers", f"controls: a wrong rule in the oracle was noticed: {noticed}")
     return Result("model", steps, tuple(failures), time.monotonic() - started, notes=notes)
@@ -66,7 +65,7 @@ def start(steps: int, seed: int, length: int, shrink: str, wrong: str) -> subpro
 
 
 def end(program: subprocess.Popen[str]) -> tuple[int, int, str]:
-    """Steps, examples, and what is wrong (blank when nothing is)."""
+    """Wait for a process and return its steps, its examples, and its failure (blank without any)."""
     out, _ = program.communicate()
     try:
         steps, examples, wrong = json.loads(out.splitlines()[-1])
@@ -79,23 +78,26 @@ def end(program: subprocess.Popen[str]) -> tuple[int, int, str]:
 
 
 def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> None:
-    """Runs the machine until it has taken so many steps, or until it and the oracle differ."""
+    """Run the machine until it has made so many steps, or until it differs from the oracle."""
     os.environ.pop("HYPOTHESIS_PROFILE", None)
     sys.path.insert(0, str(ROOT / "tests"))
     if wrong:
         mislead(WRONG[wrong])
-    played, told = (machine(), sessions()), ""
+    played, failure = (machine(), sessions()), ""
     goes = 0
-    while sum(each.steps for each in played) < int(steps) and not told:
+    while sum(counted_machine.steps for counted_machine in played) < int(steps) and not failure:
         counted = played[(goes + 1) % SESSIONS == 0 and not wrong]
-        told = one_go(counted, int(seed) * 1_000_003 + goes, int(length), shrink=shrink == "shrink")
+        failure = one_go(counted, int(seed) * 1_000_003 + goes, int(length), shrink=shrink == "shrink")
         goes += 1
-    totals = (sum(each.steps for each in played), sum(each.examples for each in played))
-    print("\n" + json.dumps([*totals, told]), flush=True)
+    totals = (
+        sum(counted_machine.steps for counted_machine in played),
+        sum(counted_machine.examples for counted_machine in played),
+    )
+    print("\n" + json.dumps([*totals, failure]), flush=True)
 
 
 def mislead(rule: Change) -> None:
-    """Seeds a wrong rule into the oracle."""
+    """Seed a wrong rule into the oracle."""
     oracle: Any = importlib.import_module("oracle")
     change = oracle.change
 
@@ -108,10 +110,10 @@ def mislead(rule: Change) -> None:
 
 
 def machine() -> Any:
-    """The machine of the tests, with its steps and examples counted.
+    """Return the machine of the tests, with its steps and examples counted.
 
-    A rebuild takes as long as a hundred other steps, so of those that the machine asks for every fourth is made; at the
-    end of every example the log is folded from zero in memory.
+    A rebuild takes as long as a hundred other steps, so only every fourth rebuild of the machine is made. At the end of every
+    example the log is folded from zero in memory.
     """
     from hypothesis import strategies as st
     from hypothesis.stateful import invariant, precondition, rule
@@ -150,7 +152,7 @@ def machine() -> Any:
                 self.compare()
                 self.look_closer()
                 self.look_back(slice(None, None, 5))
-                assert self.ledger.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
+                assert self.ledger.proof.digest() == folded_from_zero(self.ledger), "the rows are not what the log says"
                 assert tests.problems(self.ledger) == []
             finally:
                 self.ledger.close()
@@ -160,7 +162,7 @@ def machine() -> Any:
 
 
 def sessions() -> Any:
-    """The machine that plays sessions, with its steps and examples counted."""
+    """Return the machine that plays sessions, with its steps and examples counted."""
     from hypothesis.stateful import invariant
 
     tests: Any = importlib.import_module("session_machine")
@@ -181,7 +183,7 @@ def sessions() -> Any:
 
 
 def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
-    """Some examples from one seed; in words how the ledger and the oracle differ, or nothing."""
+    """Run some examples from one seed, and return the difference of the ledger and the oracle in words, or an empty text."""
     import pytest
     from hypothesis import HealthCheck, Phase, settings
     from hypothesis import seed as seeded
@@ -197,7 +199,7 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     )
     try:
         run_state_machine_as_test(seeded(seed)(counted), settings=chosen)
-    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:  # what pytest raises is no Exception
+    except (Exception, BaseExceptionGroup, pytest.fail.Exception) as error:  # pytest's failure is not an Exception
         steps = "\n".join(noted(error))
         where = "".join(traceback.format_exception(error, limit=-3))[: TOLD_CHARS // 4]
         return f"seed {seed}: {where}\n{steps[-TOLD_CHARS:]}"
@@ -205,11 +207,11 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
 
 
 def noted(error: BaseException) -> Iterator[str]:
-    """The steps that hypothesis noted; where it found several failures, or a flaky one, they are in the group's members."""
+    """Yield the steps that hypothesis noted; the members of a group hold the steps of several failures, or of a flaky one."""
     lines = "\n".join(getattr(error, "__notes__", ())).splitlines()
-    yield from (line for line in lines if not line.endswith(ASKED))  # that is asked after every step
-    for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-        yield from noted(each)
+    yield from (line for line in lines if not line.endswith(ASKED))  # these checks run after every step
+    for member in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from noted(member)
 
 
 # --- controls: rules that are wrong ----------------------------------------------------------------------------------

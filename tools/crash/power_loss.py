@@ -1,8 +1,8 @@
-"""Power loss after every file operation, under six models of what a disk keeps of what was not synced.
+"""A test of power loss after every file operation, under six models of the unsynced data that a disk keeps.
 
-The recorded operations are played on a model of a disk, which knows for every file what is durable and what was written
-since its last sync, and for every folder the same of its names. A file written in order may come back in any order; bytes
-that were not written never change (SQLite assumes the same, and calls it powersafe overwrite).
+The recorded operations are played on a model of a disk. The model knows for every file the durable bytes and the writes since
+its last sync, and for every folder the same of its names. Writes made in order may survive in any order. Bytes that were not
+written never change (SQLite assumes the same, and calls it powersafe overwrite).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ MODELS = ("killed", "dropped", "prefix", "subset", "torn", "garbage")
 SECTOR = 512
 
 # "folders_never_synced" is a fault of the disk: SQLite syncs the folder by itself when it first syncs a new -wal, so that
-# a product that left it out would lose nothing that was acknowledged.
+# a product without a sync of its own would lose no acknowledged event.
 CONTROLS = (
     *("synchronous_normal", "synchronous_off", "early", "projections_apart", "folders_never_synced"),
     "texts_garbled",
 )
-CONTROL_IMAGES = 1_200  # at most; it ends when so many have failed
-ENOUGH = 20
+CONTROL_IMAGES = 1_200  # the most images of a control
+ENOUGH = 20  # a control ends when so many of its images have failed
 
-# What is played while the operations are recorded; one after the other, as long as images are wanted.
+# The scripts that are played while the operations are recorded, one after the other until there are enough images.
 SCRIPTS: tuple[tuple[str, ...], ...] = (
     ("remember", "backup", "ingest", "erase", "ingest"),
     ("remember", "capture", "supersede", "reopen", "undo", "checkpoint", "batch"),
@@ -46,7 +46,9 @@ SCRIPTS: tuple[tuple[str, ...], ...] = (
     ("capture", "batch", "checkpoint", "blob", "reopen", "supersede"),
     ("remember", "capture", "rebuild", "remember", "reopen", "undo"),
 )
-SLOW = 10  # the first one has a tenth of the images: opening one of them may search all files, and open a second ledger
+SLOW = (
+    10  # the first script gets a tenth of the images: opening its images may search all files, and open a second ledger
+)
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
@@ -55,7 +57,7 @@ _HEAD = struct.Struct("=cQqIIQ")
 
 
 class Operation(NamedTuple):
-    """One record of the shim: o(pen) c(reate) w(rite) t(runcate) s(ync) u(nlink) r(ename) l(ink) a(cknowledge)."""
+    """A record of the shim: o(pen) c(reate) w(rite) t(runcate) s(ync) u(nlink) r(ename) l(ink) a(cknowledge)."""
 
     kind: str
     inode: int = 0
@@ -66,16 +68,18 @@ class Operation(NamedTuple):
 
 
 def parse(trace: bytes) -> list[Operation]:
-    found, at = [], 0
-    while at < len(trace):
-        kind, inode, offset, path, other, data = _HEAD.unpack_from(trace, at)
-        at += _HEAD.size
+    operations, start = [], 0
+    while start < len(trace):
+        kind, inode, offset, path, other, data = _HEAD.unpack_from(trace, start)
+        start += _HEAD.size
         parts = []
         for length in (path, other, data):
-            parts.append(trace[at : at + length])
-            at += length
-        found.append(Operation(kind.decode(), inode, offset, os.fsdecode(parts[0]), os.fsdecode(parts[1]), parts[2]))
-    return found
+            parts.append(trace[start : start + length])
+            start += length
+        operations.append(
+            Operation(kind.decode(), inode, offset, os.fsdecode(parts[0]), os.fsdecode(parts[1]), parts[2])
+        )
+    return operations
 
 
 # --- the disk --------------------------------------------------------------------------------------------------------
@@ -83,14 +87,14 @@ def parse(trace: bytes) -> list[Operation]:
 
 @dataclass(eq=False)
 class File:
-    """The bytes of one inode: as they are read now, and as they are on the disk for certain."""
+    """The bytes of an inode: as they are read now, and as they are on the disk for certain."""
 
     now: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
 
 
 class Pending(NamedTuple):
-    """Something done and not yet durable: a write, a truncation, or a change of names."""
+    """A change that is not yet durable: a write, a truncation, or a change of names."""
 
     kind: str
     file: File | None = None
@@ -101,7 +105,7 @@ class Pending(NamedTuple):
 
 
 class Disk:
-    """One folder, and what is in it for certain at first. ``sync_names=False`` is a program that never syncs it."""
+    """A folder on a disk, with its certain content at first; ``sync_names=False`` is a program that never syncs the folder."""
 
     def __init__(self, folder: str, image: dict[str, bytes], *, sync_names: bool = True) -> None:
         self.folder, self.sync_names = folder, sync_names
@@ -113,7 +117,7 @@ class Disk:
 
     def apply(self, operation: Operation) -> None:
         kind, inode, offset, path, other, data = operation
-        if path.endswith("-shm"):  # made again after a crash
+        if path.endswith("-shm"):  # SQLite makes this file anew after a crash
             return
         if kind == "a":
             self.promised += data
@@ -152,13 +156,13 @@ class Disk:
         if path == self.folder:
             if self.sync_names:
                 self.durable_names = dict(self.names)
-                self.pending = [each for each in self.pending if each.kind in "wt"]
+                self.pending = [change for change in self.pending if change.kind in "wt"]
         elif file := self._files.get(inode):
             file.durable = bytes(file.now)
-            self.pending = [each for each in self.pending if each.kind not in "wt" or each.file is not file]
+            self.pending = [change for change in self.pending if change.kind not in "wt" or change.file is not file]
 
     def image(self, model: str, choose: random.Random) -> dict[str, bytes]:
-        """The files after a power loss at this moment, by name."""
+        """Return the files after a power loss at this moment, by name."""
         if model == "killed":
             return {name: bytes(file.now) for name, file in self.names.items() if _stays(name)}
         names, contents = dict(self.durable_names), dict[File, bytearray]()
@@ -199,22 +203,22 @@ def _name(names: dict[str, File], change: Pending) -> None:
 
 
 def kept(model: str, pending: Sequence[Pending], choose: random.Random) -> list[Pending]:
-    """What reached the disk of what nobody had synced, under one model of loss."""
+    """Return the unsynced changes that reached the disk under a model of loss."""
     if model == "dropped":
         return []
     if model == "prefix":
         return list(pending[: choose.randint(0, len(pending))])
     if model == "subset":
         share = choose.random()
-        return [each for each in pending if choose.random() < share]
+        return [change for change in pending if choose.random() < share]
     if model == "torn":
         return _torn(pending, choose)
-    return [_garbage(each, choose) for each in pending if choose.random() < 0.75]
+    return [_garbage(change, choose) for change in pending if choose.random() < 0.75]
 
 
 def _torn(pending: Sequence[Pending], choose: random.Random) -> list[Pending]:
-    """A prefix, of whose last write some sectors arrived: those before a boundary, or those after it."""
-    writes = [at for at, each in enumerate(pending) if each.kind == "w"]
+    """Return a prefix of whose last write only some sectors arrived: those before a boundary, or those after it."""
+    writes = [index for index, change in enumerate(pending) if change.kind == "w"]
     if not writes:
         return list(pending)
     last = choose.choice(writes)
@@ -229,16 +233,16 @@ def _torn(pending: Sequence[Pending], choose: random.Random) -> list[Pending]:
 
 
 def _garbage(change: Pending, choose: random.Random) -> Pending:
-    """A write some of whose sectors hold anything at all, within the bytes that were written."""
+    """Return a write of which some sectors hold random bytes, within the bytes that were written."""
     if change.kind != "w":
         return change
     data, bad = bytearray(change.data), choose.random()
-    at = 0
-    while at < len(data):
-        end = min(len(data), (change.offset + at) // SECTOR * SECTOR + SECTOR - change.offset)
+    start = 0
+    while start < len(data):
+        end = min(len(data), (change.offset + start) // SECTOR * SECTOR + SECTOR - change.offset)
         if choose.random() < bad:
-            data[at:end] = choose.randbytes(end - at)
-        at = end
+            data[start:end] = choose.randbytes(end - start)
+        start = end
     return change._replace(data=bytes(data))
 
 
@@ -251,15 +255,15 @@ def run(short: bool, seed: int) -> Result:
     shares[0]["controls"] = CONTROLS[::2]
     shares[1]["controls"] = CONTROLS[1::2]
     try:
-        found = together("tools.crash.power_loss:work", shares)
+        answers = together("tools.crash.power_loss:work", shares)
     except Unavailable as error:
         return Result("power-loss", 0, (), time.monotonic() - started, skipped=str(error))
-    failures = [told for each in found for told in each["failures"]]
-    controls = {name: told for each in found for name, told in each["controls"].items()}
+    failures = [failure for answer in answers for failure in answer["failures"]]
+    controls = {name: counts for answer in answers for name, counts in answer["controls"].items()}
     failures += [
         f"control {name}: {built} images, and none failed" for name, (built, bad) in controls.items() if not bad
     ]
-    totals = {name: sum(each[name] for each in found) for name in ("built", "distinct", "operations", "traces")}
+    totals = {name: sum(answer[name] for answer in answers) for name in ("built", "distinct", "operations", "traces")}
     notes = (
         f"{totals['distinct']} distinct of {totals['built']} images, after each of {totals['operations']} operations"
         f" in {totals['traces']} scripts",
@@ -269,7 +273,7 @@ def run(short: bool, seed: int) -> Result:
 
 
 def work(share: dict[str, Any]) -> dict[str, Any]:
-    """One worker's share: the controls, and then scripts until there are as many images as wanted."""
+    """Do a worker's share: the controls, and then scripts until there are enough images."""
     workload.small_checkpoints()
     folder = Path(share["folder"])
     controls = {}
@@ -288,9 +292,9 @@ def work(share: dict[str, Any]) -> dict[str, Any]:
 
 
 class Losses:
-    """Records scripts, and checks what every power loss leaves of them. ``wrong`` names what is wrong on purpose.
+    """A recorder of scripts that checks the remains of every power loss; ``wrong`` names a fault seeded on purpose.
 
-    A script begins on what one of the power losses of the script before it left; every fourth on an empty folder.
+    A script begins on the remains of a power loss of the script before it; after a round of all scripts, on an empty folder.
     """
 
     def __init__(self, folder: Path, seed: str, wrong: str = "") -> None:
@@ -301,11 +305,14 @@ class Losses:
         self._begin()
 
     def _begin(self) -> None:
-        """On an empty folder, where nothing is promised."""
+        """Begin on an empty folder, where nothing is promised."""
         self._image, self._promised = dict[str, bytes](), list[Ack]()
 
     def play(self, script: Sequence[str], most: int) -> None:
-        """One script: every operation under every model; evenly spread ones where that is more than ``most`` images."""
+        """Play a script and lose power after each operation under every model.
+
+        Evenly spread operations are taken where all of them would make more than ``most`` images.
+        """
         operations, folder = self._record(script)
         names = len(operations) - sum(operation.kind in "oa" for operation in operations)
         step = max(round(names * len(MODELS) / most), 1)
@@ -332,7 +339,7 @@ class Losses:
             self._begin()
 
     def _record(self, script: Sequence[str]) -> tuple[list[Operation], str]:
-        """Plays a script in a child process, and gives what it did to the disk."""
+        """Play a script in a child process, and return its file operations and its folder."""
         place, trace = self.folder / "recorded", self.folder / "trace"
         _put(self._image, place)
         shim = Shim(place)
@@ -347,18 +354,18 @@ class Losses:
         status = os.waitpid(fork(play), 0)[1]
         os.close(out)
         if status:
-            raise RuntimeError(f"a program that was only recorded ended with {status}")
+            raise RuntimeError(f"a recorded program ended with {status} without any fault")
         return parse(trace.read_bytes()), str(place)
 
     def _whole(self, operations: Sequence[Operation], folder: str) -> None:
-        """The whole log is folded first, so that every prefix of it is known."""
+        """Fold the whole log first, so that every prefix of it is known."""
         disk = Disk(folder, self._image)
         for operation in operations:
             disk.apply(operation)
-        found = self._look(disk.image("killed", random.Random(0)))
+        remains = self._look(disk.image("killed", random.Random(0)))
         if not self.wrong:
-            wrong = [*found.problems, *lost(self._promised + acknowledged(disk.promised), found)]
-            self.failures += [f"seed {self.seed}, script {self.traces}, undisturbed: {told}" for told in wrong]
+            wrong = [*remains.problems, *lost(self._promised + acknowledged(disk.promised), remains)]
+            self.failures += [f"seed {self.seed}, script {self.traces}, undisturbed: {problem}" for problem in wrong]
 
     def _lose(self, disk: Disk, number: int) -> None:
         promised = self._promised + acknowledged(disk.promised)
@@ -369,9 +376,9 @@ class Losses:
             if mark not in self._known:
                 self._known[mark] = self._look(image)
                 self.distinct += 1
-            found = self._known[mark]
-            wrong = [*found.problems, *lost(promised, found)]
-            if self._folds.halves(len(found.streams)):
+            remains = self._known[mark]
+            wrong = [*remains.problems, *lost(promised, remains)]
+            if self._folds.halves(len(remains.streams)):
                 wrong.append("half a command is there")
             if wrong:
                 where = f"seed {self.seed}, script {self.traces}, operation {number}, {model}"

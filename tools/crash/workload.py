@@ -1,4 +1,4 @@
-"""What the ledgers under test are asked to do: short scripts of commands, each answer acknowledged in a file named ACK."""
+"""The workload of the ledgers under test: short scripts of commands, with each answer acknowledged in a file named ACK."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ledger.sessions.summary_writes import Written, of_messages, of_summaries, r
 from ledger.sessions.window import OpenWindow
 from tools import inside
 
-# (position, id of the subject, status, text): this event is in the log at this position, and was asked to say this.
+# (position, id of the subject, status, text): a promise that the log has an event of the subject at the position.
 Ack = tuple[int, str, str, str]
-BACKUP = "backup "  # what the name of a backup begins with, which stands for its id
+BACKUP = "backup "  # the beginning of a backup's name, which stands for its id
 THE_END = "That is the end.\n"
 KEEP: Any = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 BLOB_CHARS = 270_000  # more than 256 KiB
 
-# One script for each life of a ledger; between two of them the ledger is closed, or killed.
+# A script for each life of a ledger; between two lives the ledger is closed, or killed.
 LIVES: tuple[tuple[str, ...], ...] = (
     ("remember", "capture", "remember"),
     ("remember", "capture", "supersede", "checkpoint", "adjust"),
@@ -52,7 +52,7 @@ LIVES: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class Done:
-    """What a step did, in the words in which it was asked to: a status or a text that is blank promises none."""
+    """The outcome of a step in the words of its request; a blank status or text promises nothing about it."""
 
     position: int
     id: str
@@ -61,7 +61,11 @@ class Done:
 
 
 class Player:
-    """Plays scripts on one ledger. With ``early`` it promises what is not committed yet, which no program may do."""
+    """A player of scripts on one ledger.
+
+    With ``early`` the player promises events that are not committed yet, which no program may do. With ``lies`` it promises
+    commands that were refused.
+    """
 
     def __init__(self, path: Path, seed: str, *, early: bool = False, lies: bool = False, file: str = "ACK") -> None:
         self.path, self.early, self.lies = path, early, lies
@@ -73,7 +77,7 @@ class Player:
         self.ledger: Ledger | None = None
 
     def play(self, script: Sequence[str]) -> None:
-        """The whole life: opened, written, closed."""
+        """Play a whole life: open the ledger, run the script, close the ledger."""
         try:
             self.open()
             for step in script:
@@ -91,7 +95,7 @@ class Player:
             opened.close()
 
     def give_up(self) -> None:
-        """Closes the ACK file too."""
+        """Close the ledger and the ACK file."""
         self.close()
         os.close(self._out)
 
@@ -115,9 +119,9 @@ class Player:
             self.acknowledge(answers)
 
     def acknowledge(self, answers: Sequence[Done]) -> None:
-        told = "".join(json.dumps([each.position, each.id, each.status, each.text]) + "\n" for each in answers)
-        if told:
-            os.write(self._out, told.encode())
+        lines = "".join(json.dumps([done.position, done.id, done.status, done.text]) + "\n" for done in answers)
+        if lines:
+            os.write(self._out, lines.encode())
 
     def _open_ledger(self) -> Ledger:
         if self.ledger is None:
@@ -128,14 +132,14 @@ class Player:
         return f"fact {self._choose.randrange(10**9)} number {self._count} of {self._name}"
 
     def _some(self, status: Literal["active", "candidate"]) -> str:
-        """The id of some memory; one is made where there is none."""
-        found = self._open_ledger().memories.list(statuses=[status], limit=5)
-        if found:
-            return found[self._choose.randrange(len(found))].id
+        """Return the id of a memory with a status; make a memory if there is none."""
+        memories = self._open_ledger().memories.list(statuses=[status], limit=5)
+        if memories:
+            return memories[self._choose.randrange(len(memories))].id
         make = self._propose if status == "candidate" else self._remember
         return str(make()[0].id)
 
-    # --- the steps, each returning what was answered ------------------------------------------------------------------
+    # --- the steps, each returning its promises -----------------------------------------------------------------------
 
     def _open(self) -> Sequence[Done]:
         self._open_ledger()
@@ -156,9 +160,9 @@ class Player:
         return [Done(done.position, done.id, "active")]
 
     def _capture(self) -> Sequence[Done]:
-        """The response restates what is remembered, so that a second command reinforces it."""
+        """Capture a response that restates known memories, so that a second command reinforces them."""
         known, text = self._open_ledger().memories.list(limit=3), self._text()
-        response = " ".join(each.content or "" for each in known)[:2_000]
+        response = " ".join(memory.content or "" for memory in known)[:2_000]
         turn = self._open_ledger().capture(text, response, project="p0", session=self._name)
         return [Done(turn.position, turn.id, "", text)]
 
@@ -177,17 +181,19 @@ class Player:
         return [Done(done.position, done.id, "", text)]
 
     def _append(self) -> Sequence[Done]:
-        """Three messages, each acknowledged; the last is a turn, whose texts lie with the interaction."""
+        """Append three messages and acknowledge each; the last is a turn, whose texts lie with the interaction."""
         opened, texts = self._open_ledger(), [self._text() for _ in range(3)]
         session = opened.session(self._name, project="p0")
-        keys = [f"{self._name} {self._count} {each}" for each in range(2)]
-        said = [session.append("user", text, idempotency_key=key) for text, key in zip(texts, keys, strict=False)]
+        keys = [f"{self._name} {self._count} {number}" for number in range(2)]
+        appended = [session.append("user", text, idempotency_key=key) for text, key in zip(texts, keys, strict=False)]
         turn = opened.capture(texts[2], "Yes.", session=self._name, append=True, reinforce=False)
-        messages = [Done(each.position, session.id or "", "", text) for each, text in zip(said, texts, strict=False)]
+        messages = [
+            Done(message.position, session.id or "", "", text) for message, text in zip(appended, texts, strict=False)
+        ]
         return [*messages, Done(turn.position, turn.id, "", texts[2])]
 
     def _summarise(self) -> Sequence[Done]:
-        """The oldest two messages as a summary, as a compaction writes it."""
+        """Summarise the oldest two messages, as a compaction does."""
         session = self._open_ledger().session(self._name, project="p0")
         return [Done(sum_up(session, self._text()), session.id or "")]
 
@@ -207,7 +213,7 @@ class Player:
 
     def _batch(self) -> Sequence[Done]:
         with self._open_ledger().batch():
-            return [each for make in (self._remember, self._propose, self._capture) for each in make()]
+            return [done for make in (self._remember, self._propose, self._capture) for done in make()]
 
     def _blob(self) -> Sequence[Done]:
         text = self._text() + " " + "x" * BLOB_CHARS
@@ -215,7 +221,7 @@ class Player:
         return [Done(turn.position, turn.id, "", text)]
 
     def _ingest(self) -> Sequence[Done]:
-        """A document in three chunks, or its next wording, of which the last chunk stays."""
+        """Add a document in three chunks, or its next wording, of which the last chunk stays."""
         text = f"# One\n\n{self._text()}\n\n# Two\n\n{self._text()}\n\n# Three\n\n{THE_END}"
         made = self._open_ledger().documents.add(text, path="notes.md")
         return [Done(made.position, made.id)]
@@ -230,12 +236,12 @@ class Player:
         return [Done(report.events, name)]
 
     def _rebuild(self) -> Sequence[Done]:
-        """A rebuild, which does not wait for the disk, and a command between two of its batches, which does."""
-        told: list[int] = []
+        """Rebuild, which does not wait for the disk, and run a command between two of its batches, which does."""
+        rows: list[int] = []
 
-        def between(done: int, of: int) -> None:
-            if not told:
-                told.append(done)
+        def between(done: int, total: int) -> None:
+            if not rows:
+                rows.append(done)
                 self.acknowledge(self._remember())
 
         inside.rebuild(self._open_ledger(), between)
@@ -251,7 +257,7 @@ class Player:
 
 
 def sum_up(summed: Session, text: str) -> int:
-    """Writes a summary of the first two messages of a window, or of its summaries where there are two; its position."""
+    """Write a summary of a window's first two messages, or of its summaries if there are two, and return its position."""
     session = inside.session(summed)
 
     def body(work: Any) -> str:
@@ -269,16 +275,16 @@ def sum_up(summed: Session, text: str) -> int:
     return int(outcome.events[-1].position)
 
 
-def acknowledged(told: bytes) -> list[Ack]:
-    """What an ACK file promises; a last line that was cut promises nothing."""
-    return [(position, *rest) for position, *rest in map(json.loads, told.decode().split("\n")[:-1])]
+def acknowledged(content: bytes) -> list[Ack]:
+    """Return the promises of an ACK file; a last line that was cut promises nothing."""
+    return [(position, *rest) for position, *rest in map(json.loads, content.decode().split("\n")[:-1])]
 
 
 # --- products with one thing wrong, for the controls -----------------------------------------------------------------
 
 
 def small_checkpoints() -> None:
-    """Not wrong, but tuned: the product checkpoints by itself within a short script."""
+    """Tune the product, without a fault, so that it checkpoints by itself within a short script."""
     ledger.log.sqlite_files.CHECKPOINT_BYTES = 192 * 1024
     ledger.log.sqlite_files.LATE_CHECKPOINT_BYTES = 320 * 1024
     ledger.log.sqlite_files.LOOK_BYTES = 64 * 1024
@@ -295,14 +301,14 @@ def synchronous_off() -> None:
 
 
 def texts_garbled() -> None:
-    """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
+    """Store another text than the given one; the log, its chain and every projection agree on the wrong text."""
     writes: Any = ledger.memories.commands
     checked = writes.check_text
     writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 
 
 def backups_in_place() -> None:
-    """A backup is written under its name from the first byte on."""
+    """Write a backup under its name from the first byte on."""
 
     @contextmanager
     def in_place(place: str, what: str, **how: Any) -> Iterator[str]:
@@ -313,12 +319,12 @@ def backups_in_place() -> None:
 
 
 def erasures_left() -> None:
-    """Opening does not complete what was begun."""
+    """Let opening leave unfinished erasures as they are."""
     projections.views.erasures.pending = lambda connection: []
 
 
 def documents_in_parts() -> None:
-    """The first events of a long command in one commit, and the others in the next."""
+    """Commit the first events of a long command before its other events."""
     append = ledger.log.event_store.Transaction.append
 
     def in_parts(self: Any, events: Any, keys: Any = ()) -> list[int]:
@@ -332,7 +338,7 @@ def documents_in_parts() -> None:
 
 
 def projections_apart() -> None:
-    """The events and the checkpoint in one commit, and the rows of the projections in the next."""
+    """Commit the events and the checkpoint before the rows of the projections."""
     fold = ledger.core.tables.Tables.fold
 
     def apart(self: Any, transaction: Any, events: Any) -> None:

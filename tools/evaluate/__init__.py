@@ -1,1 +1,1 @@
-"""How right it is: recall, extraction, policies and guards on data with known answers."""
+"""Evaluations of recall, extraction, policies and guards on data with known answers."""

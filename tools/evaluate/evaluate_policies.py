@@ -1,17 +1,17 @@
-"""What the policies without a model make of real conversations, and how the time of consolidating grows.
+"""An evaluation of the policies without a model on real conversations, and of the growth of consolidation's time.
 
     python tools/evaluate/evaluate_policies.py DATA… [--json]
     python tools/evaluate/evaluate_policies.py --matchers DATA… [--read 50] [--json]
     python tools/evaluate/evaluate_policies.py --conflicts DATA… [--read 50] [--json]
     python tools/evaluate/evaluate_policies.py --scaling [--sizes 1000,10000,100000] [--json]
 
-DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own; extraction runs over every turn, its
-candidates are promoted, and the memories are consolidated; then, apart from that, the turns themselves, and in another ledger
-every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again
-memories that share nearly all of their words, where no filter helps. ``--matchers`` takes each sentence that a person said for
-a memory and each other turn for a response, and counts what stems/5 finds; ``--read`` shows so many of the matches and of the
-denials, to be judged by a reader. ``--conflicts`` remembers each sentence of
-each speaker, in a project of the speaker's own, and counts the conflicts that are found by their rule.
+DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own. Extraction runs over every turn, its
+candidates are promoted, and the memories are consolidated. Then the turns themselves are consolidated, and in another ledger
+every sentence of them as a memory of its own. ``--scaling`` makes memories up: first a set of which a fifth are near another
+memory, then a set that shares nearly all of its words, where no filter helps. ``--matchers`` takes each sentence that a
+person said for a memory and each other turn for a response, and counts the matches and denials of stems/5. ``--read`` shows
+so many of both, to be judged by a reader. ``--conflicts`` remembers each sentence of each speaker, in a project of the
+speaker's own, and counts the conflicts by the rule that finds them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from tools.bench.measuring import reading
 from tools.evaluate.evaluate import load
 
 SEED = 7
-END = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")  # of a sentence, however short
-LIMIT = 14.0  # ten times the memories take at most so many times as long
+END = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")  # the end of a sentence of any length
+LIMIT = 14.0  # consolidating ten times the memories takes at most so many times as long
 
 
 def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
@@ -52,13 +52,13 @@ def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
         started = time.process_time()
         ledger.jobs.run()
         extracting = time.process_time() - started
-        found = _extracted(Path(ledger.path))
+        extracted = _extracted(Path(ledger.path))
         for memory in list(ledger.memories.list(statuses=["candidate"]).all()):
             ledger.promote(memory.id)
         memories, of_memories = _consolidated(ledger, "memories")
         turns, of_turns = _consolidated(ledger, "interactions")
         sayings, of_sayings = _remembered(conversation)
-        return found | {
+        return extracted | {
             "conversation": conversation["sample_id"],
             "turns": len(conversation["turns"]),
             "memories": sum(1 for _ in ledger.memories.list().all()),
@@ -70,7 +70,7 @@ def evaluate(conversation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _remembered(conversation: dict[str, Any]) -> tuple[dict[str, int], float]:
-    """Observations of every sentence as a memory of its own, as an agent would have it that remembers all that is said."""
+    """Consolidate every sentence as a memory of its own, as an agent would have it that remembers everything that is said."""
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         with ledger.batch():
             for turn in conversation["turns"]:
@@ -80,26 +80,29 @@ def _remembered(conversation: dict[str, Any]) -> tuple[dict[str, int], float]:
 
 
 def _extracted(path: Path) -> dict[str, Any]:
-    """Candidates by rule, and what was dropped by its reason; "duplicate", "known" and "repeated" say the same twice."""
+    """Return the candidates by rule, and the dropped candidates by reason.
+
+    The reasons "duplicate", "known" and "repeated" count statements that say the same twice.
+    """
     candidates: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     with reading(path) as connection:
         sql = "SELECT json_extract(state, '$.data.origin.rule') FROM events WHERE type = 'MemoryCaptured'"
         candidates.update(rule for (rule,) in connection.execute(sql) if rule is not None)
         for (state,) in connection.execute("SELECT state FROM events WHERE type = ?", (CandidatesExtracted.__name__,)):
-            dropped.update(each["reason"] for each in json.loads(state)["data"].get("dropped", ()))
+            dropped.update(drop["reason"] for drop in json.loads(state)["data"].get("dropped", ()))
     return {"candidates": dict(candidates), "dropped": dict(dropped)}
 
 
 def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> tuple[dict[str, int], float]:
-    """Observations by their number of proofs, and the seconds."""
-    before = {each.id for each in ledger.observations.list().all()}
+    """Consolidate and return the new observations by their number of proofs, and the processor seconds."""
+    before = {observation.id for observation in ledger.observations.list().all()}
     started = time.process_time()
-    for project in [None, *(each.name for each in ledger.projects.list().all())]:
-        ledger.consolidate(over, project=project)
+    for name in [None, *(project.name for project in ledger.projects.list().all())]:
+        ledger.consolidate(over, project=name)
     took = time.process_time() - started
-    found = [each for each in ledger.observations.list().all() if each.id not in before]
-    counts = Counter(min(each.proof_count, 5) for each in found)
+    formed = [observation for observation in ledger.observations.list().all() if observation.id not in before]
+    counts = Counter(min(observation.proof_count, 5) for observation in formed)
     return {f"{count}{'+' if count == 5 else ''}": counts[count] for count in sorted(counts)}, took
 
 
@@ -109,8 +112,8 @@ def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> 
 def matched(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield ("restated" or "denied", memory, response) for each pair that stems/5 decides."""
     turns = conversation["turns"]
-    said = [turn for turn in turns if turn["speaker"] != "assistant"]
-    memories = [(turn["dia_id"], sentence) for turn in said for sentence in sentences(turn["text"])]
+    from_people = [turn for turn in turns if turn["speaker"] != "assistant"]
+    memories = [(turn["dia_id"], sentence) for turn in from_people for sentence in sentences(turn["text"])]
     index: dict[str, set[int]] = defaultdict(set)
     for number, (_, memory) in enumerate(memories):
         for stem in found_by(memory)[1]:
@@ -118,8 +121,8 @@ def matched(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for turn in turns:
         response = Response(turn["text"])
         for number in sorted(set[int]().union(*(index.get(stem, ()) for stem in sought(response)))):
-            where, memory = memories[number]
-            if where == turn["dia_id"]:
+            turn_id, memory = memories[number]
+            if turn_id == turn["dia_id"]:
                 continue
             verdict = judge(DEFAULT_MATCHER, response, memory)
             if verdict.match or verdict.denial:
@@ -127,22 +130,22 @@ def matched(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _show_matchers(conversations: Sequence[dict[str, Any]], read: int, as_json: bool) -> None:
-    found: dict[str, list[tuple[str, str]]] = {"restated": [], "denied": []}
+    verdicts: dict[str, list[tuple[str, str]]] = {"restated": [], "denied": []}
     for conversation in conversations:
-        for what, memory, response in matched(conversation):
-            found[what].append((memory, response))
-    counts = {what: len(pairs) for what, pairs in found.items()}
+        for verdict, memory, response in matched(conversation):
+            verdicts[verdict].append((memory, response))
+    counts = {verdict: len(pairs) for verdict, pairs in verdicts.items()}
     print(json.dumps(counts) if as_json else _counts(counts))
-    for what, pairs in found.items():
+    for verdict, pairs in verdicts.items():
         for memory, response in random.Random(SEED).sample(pairs, min(read, len(pairs))):
-            print(f"\n{what}\n  memory    {memory}\n  response  {response}")
+            print(f"\n{verdict}\n  memory    {memory}\n  response  {response}")
 
 
 # --- conflicts -------------------------------------------------------------------------------------------------------
 
 
 def find_conflicts(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The conflicts among all sentences: (speaker and rule, attribute, sentences)."""
+    """Yield (speaker and rule, attribute, sentences) for each conflict among all sentences."""
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         ledger.policy.set(threats="off")
         with ledger.batch():
@@ -150,37 +153,37 @@ def find_conflicts(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str
                 for sentence in filter(None, map(_bare, END.split(turn["text"]))):
                     ledger.remember(sentence, project=turn["speaker"])
         ledger.conflicts.find()
-        for each in ledger.conflicts.list().all():
-            speaker = "assistants" if each.project == "assistant" else "people"
+        for conflict in ledger.conflicts.list().all():
+            speaker = "assistants" if conflict.project == "assistant" else "people"
             yield (
-                f"{speaker}, {each.rule}",
-                each.attribute or "",
-                " | ".join(one.content or "" for one in each.memories),
+                f"{speaker}, {conflict.rule}",
+                conflict.attribute or "",
+                " | ".join(memory.content or "" for memory in conflict.memories),
             )
 
 
 def _bare(sentence: str) -> str:
-    """A sentence without the marks of a list or heading."""
+    """Return a sentence without the marks of a list or heading."""
     return re.sub(r"^[-•\s]+|[*#]", "", sentence).strip()
 
 
 def _show_conflicts(conversations: Sequence[dict[str, Any]], read: int, as_json: bool) -> None:
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    conflicts: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for conversation in conversations:
-        for what, attribute, texts in find_conflicts(conversation):
-            found[what].append((attribute, texts))
-    counts = {what: len(some) for what, some in found.items()}
+        for rule, attribute, texts in find_conflicts(conversation):
+            conflicts[rule].append((attribute, texts))
+    counts = {rule: len(examples) for rule, examples in conflicts.items()}
     print(json.dumps(counts) if as_json else _counts(counts))
-    for what, some in found.items():
-        for attribute, texts in random.Random(SEED).sample(some, min(read, len(some))):
-            print(f"\n{what}: {attribute}\n  {texts}")
+    for rule, examples in conflicts.items():
+        for attribute, texts in random.Random(SEED).sample(examples, min(read, len(examples))):
+            print(f"\n{rule}: {attribute}\n  {texts}")
 
 
 # --- scaling ---------------------------------------------------------------------------------------------------------
 
 
 def ordinary(count: int) -> Iterator[str]:
-    """Facts of few words from a vocabulary that is used as language is; each fifth says again what another one said."""
+    """Yield short facts with the word frequencies of language; a fifth of them say again what an earlier fact said."""
     chance = random.Random(SEED)
     vocabulary = ["".join(chance.choices("abcdefghijklmnoprstuvwz", k=chance.randint(3, 9))) for _ in range(20_000)]
     weights = list(accumulate(1 / (rank + 2.7) for rank in range(len(vocabulary))))
@@ -196,16 +199,18 @@ def ordinary(count: int) -> Iterator[str]:
 
 
 def alike(count: int) -> Iterator[str]:
-    """Notes that share all words but one: the worst there can be."""
+    """Yield notes that share all words but one: the worst case for consolidation."""
     for number in range(count):
         yield f"The server in the cellar of the house reports every morning a temperature of {number} degrees in its log."
 
 
 def scale(make: Any, sizes: Sequence[int], repeats: int = 3) -> list[dict[str, float]]:
-    """Processor seconds of a first consolidation, the least of several runs: whoever else uses the machine makes it longer.
-    Above 10,000 memories there is one run."""
+    """Return the processor seconds of a first consolidation at each size, the least of several runs.
+
+    Other programs on the machine make a run longer, never shorter. Above 10,000 memories there is one run.
+    """
     return [
-        min((_once(make, size) for _ in range(repeats if size <= 10_000 else 1)), key=lambda each: each["seconds"])
+        min((_once(make, size) for _ in range(repeats if size <= 10_000 else 1)), key=lambda run: run["seconds"])
         for size in sizes
     ]
 
@@ -220,11 +225,11 @@ def _once(make: Any, size: int) -> dict[str, float]:
         return {"memories": size, "seconds": time.process_time() - started, "formed": report.formed}
 
 
-def ratios(told: Sequence[dict[str, float]]) -> list[float]:
-    """How many times as long ten times the memories took."""
+def ratios(rows: Sequence[dict[str, float]]) -> list[float]:
+    """Return the factors by which the time grew for ten times the memories."""
     return [
         (later["seconds"] / former["seconds"]) ** (1 / _tens(later["memories"] / former["memories"]))
-        for former, later in pairwise(told)
+        for former, later in pairwise(rows)
     ]
 
 
@@ -246,43 +251,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--read", type=int, default=0, help="how many pairs of each sort to show")
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args(arguments)
-    if not asked.data and not asked.scaling:
-        parser.error("name data, or ask for --scaling")
-    conversations = [each for path in asked.data for each in load(path)]
-    if asked.matchers or asked.conflicts:
-        show = _show_matchers if asked.matchers else _show_conflicts
-        show(conversations, asked.read, asked.json)
+    options = parser.parse_args(arguments)
+    if not options.data and not options.scaling:
+        parser.error("there is nothing to measure: give DATA files or --scaling")
+    conversations = [conversation for path in options.data for conversation in load(path)]
+    if options.matchers or options.conflicts:
+        show = _show_matchers if options.matchers else _show_conflicts
+        show(conversations, options.read, options.json)
         return 0
-    told: dict[str, Any] = {}
-    if asked.scaling:
-        sizes = [int(each) for each in asked.sizes.split(",")]
+    report: dict[str, Any] = {}
+    if options.scaling:
+        sizes = [int(size) for size in options.sizes.split(",")]
         for name, make in (("ordinary", ordinary), ("alike", alike)):
-            told[name] = scale(make, sizes)
-    told |= {each["conversation"]: each for each in map(evaluate, conversations)}
-    if asked.json:
-        print(json.dumps(told, indent=2))
+            report[name] = scale(make, sizes)
+    report |= {result["conversation"]: result for result in map(evaluate, conversations)}
+    if options.json:
+        print(json.dumps(report, indent=2))
     else:
-        _show(told)
-    slow = [name for name in ("ordinary", "alike") if name in told and max(ratios(told[name]), default=0.0) > LIMIT]
+        _show(report)
+    slow = [name for name in ("ordinary", "alike") if name in report and max(ratios(report[name]), default=0.0) > LIMIT]
     return 1 if slow else 0
 
 
-def _show(told: dict[str, Any]) -> None:
-    names: list[str] = [each for each in ("ordinary", "alike") if each in told]
+def _show(report: dict[str, Any]) -> None:
+    names: list[str] = [result for result in ("ordinary", "alike") if result in report]
     for name in names:
         print(f"{name} memories")
-        times = ["", *(f"{ratio:.1f} x" for ratio in ratios(told[name]))]
-        for row, ratio in zip(told.pop(name), times, strict=True):
+        times = ["", *(f"{ratio:.1f} x" for ratio in ratios(report[name]))]
+        for row, ratio in zip(report.pop(name), times, strict=True):
             print(f"  {row['memories']:>8,}  {row['seconds']:>8.2f} s  {row['formed']:>7,} formed  {ratio}")
-    for name, each in told.items():
-        print(f"{name}: {each['turns']} turns, {each['memories']} memories")
-        print(f"  candidates   {_counts(each['candidates'])}")
-        print(f"  dropped      {_counts(each['dropped'])}")
-        print(f"  observations over memories by proofs: {_counts(each['over memories'])}")
-        print(f"  observations over turns by proofs:    {_counts(each['over turns'])}")
-        print(f"  observations over every sentence:     {_counts(each['over sayings'])}")
-        print("  seconds      " + ", ".join(f"{what} {took:.2f}" for what, took in each["seconds"].items()))
+    for name, result in report.items():
+        print(f"{name}: {result['turns']} turns, {result['memories']} memories")
+        print(f"  candidates   {_counts(result['candidates'])}")
+        print(f"  dropped      {_counts(result['dropped'])}")
+        print(f"  observations over memories by proofs: {_counts(result['over memories'])}")
+        print(f"  observations over turns by proofs:    {_counts(result['over turns'])}")
+        print(f"  observations over every sentence:     {_counts(result['over sayings'])}")
+        print("  seconds      " + ", ".join(f"{step} {took:.2f}" for step, took in result["seconds"].items()))
 
 
 def _counts(counts: dict[str, int]) -> str:

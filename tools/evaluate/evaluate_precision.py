@@ -1,15 +1,14 @@
-"""Whether recall gives what answers and nothing besides, on PrecisionMemBench: through the public library only.
+"""An evaluation of recall on PrecisionMemBench: answers found, and nothing besides them. It uses the public library only.
 
     git clone https://github.com/tenurehq/precisionMemBench
     python tools/evaluate/evaluate_precision.py precisionMemBench [--vectors wordllama] [--min-match 0.3] [--failures] [--json]
 
 Its 77 cases on 35 beliefs (MIT licence) are scored as its ``retrieval.external.eval.test.ts`` scores a provider, twice.
-"text alone" gives the ledger what that file gives a provider: the user, the first scope as the project, and one text of the
-names, the content and why it matters; every memory of that project is asked for, open questions too. "all fields" gives what an
-application knows besides: a belief is a memory in the project of each scope, its names are entities, one that was superseded is
-superseded here, one that was settled is no longer valid, and an open question has a kind that is not asked for. What the
-benchmark itself reads from the beliefs and no provider gives (pinned beliefs, open questions, the persona) is taken from them
-in both.
+"text alone" gives the ledger the input that the benchmark gives a provider: the user, the first scope as the project, and one
+text of the names, the content and why it matters. Recall then asks for every memory of that project, open questions too. "all
+fields" adds the knowledge of an application: a belief is a memory in the project of its first scope, its names are entities, a
+superseded belief is superseded here, a settled belief is no longer valid, and an open question has a kind that recall does not
+ask for. Both take pinned beliefs, open questions and the persona from the beliefs, as the benchmark does.
 """
 
 from __future__ import annotations
@@ -36,7 +35,10 @@ Belief = dict[str, Any]
 
 
 class Outcome(NamedTuple):
-    """Of one case: what was found besides what is pinned, and what of it is as it should be; None where it does not count."""
+    """The outcome of one case: the beliefs found besides the pinned ones, and the errors among them.
+
+    Precision or recall is None where the case does not count for it.
+    """
 
     case: str
     category: str
@@ -47,10 +49,10 @@ class Outcome(NamedTuple):
 
 
 class Store:
-    """The beliefs of the benchmark as memories of a ledger: as texts alone, or with all that the benchmark says of them."""
+    """The beliefs of the benchmark as memories of a ledger: as texts alone, or with all fields of the benchmark."""
 
     def __init__(self, ledger: Ledger, beliefs: Sequence[Belief], *, text_alone: bool) -> None:
-        self._ledger, self._beliefs = ledger, {each["_id"]: each for each in beliefs}
+        self._ledger, self._beliefs = ledger, {belief["_id"]: belief for belief in beliefs}
         self._ids: dict[str, str] = {}
         self._text_alone = text_alone
         if text_alone:
@@ -66,60 +68,63 @@ class Store:
             self._ids[of_user.remember(text, project=belief["scope"][0]).id] = belief["_id"]
 
     def _remember_all(self, beliefs: Sequence[Belief]) -> None:
-        before = {each["superseded_by"]: each["_id"] for each in beliefs if each["superseded_by"]}
+        before = {belief["superseded_by"]: belief["_id"] for belief in beliefs if belief["superseded_by"]}
         memories: dict[str, Memory] = {}
-        for each in sorted(beliefs, key=lambda each: each["created_at"]):
-            names = [each["canonical_name"].replace("_", " "), *each["aliases"]]
+        for belief in sorted(beliefs, key=lambda belief: belief["created_at"]):
+            names = [belief["canonical_name"].replace("_", " "), *belief["aliases"]]
             options: dict[str, Any] = {
-                "kind": KINDS.get(each["type"], "knowledge"),
-                "confidence": each["confidence"],
+                "kind": KINDS.get(belief["type"], "knowledge"),
+                "confidence": belief["confidence"],
                 "entities": names,
-                "valid_from": each["created_at"],
-                "valid_to": each["resolved_at"],
+                "valid_from": belief["created_at"],
+                "valid_to": belief["resolved_at"],
             }
-            of_user = self._ledger.bind(user=each["user_id"])
-            if (old := memories.get(before.get(each["_id"], ""))) is not None:
-                memory = of_user.supersede(old.id, each["content"], **options)
+            of_user = self._ledger.bind(user=belief["user_id"])
+            if (old := memories.get(before.get(belief["_id"], ""))) is not None:
+                memory = of_user.supersede(old.id, belief["content"], **options)
             else:
-                memory = of_user.remember(each["content"], project=each["scope"][0], **options)
-            memories[each["_id"]], self._ids[memory.id] = memory, each["_id"]
+                memory = of_user.remember(belief["content"], project=belief["scope"][0], **options)
+            memories[belief["_id"]], self._ids[memory.id] = memory, belief["_id"]
 
     def pinned(self, user: str, scope: Sequence[str]) -> list[str]:
         return [
             id
-            for id, each in self._beliefs.items()
-            if each["pinned"] and each["user_id"] == user and each["type"] != QUESTION
-            if not each["superseded_by"] and not each["resolved_at"] and not set(scope).isdisjoint(each["scope"])
+            for id, belief in self._beliefs.items()
+            if belief["pinned"] and belief["user_id"] == user and belief["type"] != QUESTION
+            if not belief["superseded_by"] and not belief["resolved_at"] and not set(scope).isdisjoint(belief["scope"])
         ]
 
     def search(self, user: str, scope: Sequence[str], query: str, most: int, floor: dict[str, Any]) -> list[str]:
-        """The beliefs that recall gives, then what those that are relations connect."""
+        """Return the beliefs that recall gives, then the beliefs that relations among them connect."""
         if not query.strip() or not most:
             return []
         bound, best = self._ledger.bind(user=user), dict[str, float]()
-        asked = floor if self._text_alone else {"kinds": ASKED, **floor}
+        options = floor if self._text_alone else {"kinds": ASKED, **floor}
         for project in scope[:1] if self._text_alone else scope:
-            pack = bound.recall(query, project=project, among=["memories"], limit=most, **asked)
+            pack = bound.recall(query, project=project, among=["memories"], limit=most, **options)
             best |= {self._ids[item.id]: item.score for item in pack.items}
-        found = sorted(best, key=lambda id: -best[id])
-        joined = [id for each in found for id in self._beliefs[each].get("participants", ())]
-        return list(dict.fromkeys((*found, *(id for id in joined if self._is_in(id, user, scope)))))
+        ranked = sorted(best, key=lambda id: -best[id])
+        joined = [id for relation in ranked for id in self._beliefs[relation].get("participants", ())]
+        return list(dict.fromkeys((*ranked, *(id for id in joined if self._is_in(id, user, scope)))))
 
     def _is_in(self, id: str, user: str, scope: Sequence[str]) -> bool:
-        each = self._beliefs[id]
-        wanted = self._text_alone or each["type"] != QUESTION
-        return each["user_id"] == user and wanted and not set(scope).isdisjoint(each["scope"])
+        belief = self._beliefs[id]
+        is_asked_for = self._text_alone or belief["type"] != QUESTION
+        return belief["user_id"] == user and is_asked_for and not set(scope).isdisjoint(belief["scope"])
 
 
 def judged(case: dict[str, Any], pinned: Sequence[str], found: Sequence[str], always: set[str]) -> Outcome:
-    """One case as the benchmark judges it: everything that is asked of it has to be so; nothing is rounded up."""
-    asked = case["expect"].get("relevantBeliefs", {})
-    shown, given = set(found), {*found, *pinned}
+    """Judge a case as the benchmark does: every expectation has to hold, and no figure is rounded up."""
+    beliefs = case["expect"].get("relevantBeliefs", {})
+    shown, in_prompt = set(found), {*found, *pinned}
     wrong = [
-        f"missing {id}" for key in ("mustInclude", "shouldInclude") for id in asked.get(key, ()) if id not in given
+        f"missing {id}"
+        for key in ("mustInclude", "shouldInclude")
+        for id in beliefs.get(key, ())
+        if id not in in_prompt
     ]
-    wrong += [f"forbidden {id}" for id in asked.get("mustExclude", ()) if id in given]
-    only = asked.get("shouldOnlyInclude")
+    wrong += [f"forbidden {id}" for id in beliefs.get("mustExclude", ()) if id in in_prompt]
+    only = beliefs.get("shouldOnlyInclude")
     if only is not None:
         wrong += [f"unexpected {id}" for id in found if id not in only] + [
             f"missing {id}" for id in only if id not in shown
@@ -127,7 +132,7 @@ def judged(case: dict[str, Any], pinned: Sequence[str], found: Sequence[str], al
     facts = case["expect"].get("pinnedFacts", {})
     wrong += [f"not pinned {id}" for id in facts.get("mustInclude", ()) if id not in pinned]
     wrong += [f"pinned {id}" for id in facts.get("mustExclude", ()) if id in pinned]
-    expected = set(only) if only is not None else set(asked.get("mustInclude", ())) - always
+    expected = set(only) if only is not None else set(beliefs.get("mustInclude", ())) - always
     hits = len(expected & shown)
     precision = None if not shown and not expected else hits / len(shown) if shown else 0.0
     recall = hits / len(expected) if expected else None
@@ -146,7 +151,7 @@ def evaluate(path: Path, vectors: str | None, floor: dict[str, Any], *, text_alo
     ):
         store = Store(ledger, beliefs, text_alone=text_alone)
         if vectors:
-            for user in {each["user_id"] for each in beliefs}:
+            for user in {belief["user_id"] for belief in beliefs}:
                 ledger.bind(user=user).vectors.update()
         return [_outcome(store, case, floor) for case in cases]
 
@@ -162,30 +167,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", type=Path, help="a clone of the benchmark")
     parser.add_argument("--vectors", metavar="MODEL", help="an embedder: wordllama, onnx:DIR")
-    parser.add_argument(
-        "--min-match", type=float, help="the floor, as recall takes it; its default where it is not given"
-    )
-    parser.add_argument("--failures", action="store_true", help="list the cases that fail, each with why")
+    parser.add_argument("--min-match", type=float, help="the least match, as recall takes it; the default is recall's")
+    parser.add_argument("--failures", action="store_true", help="list the cases that fail, with the reasons")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args(arguments)
-    floor = {} if asked.min_match is None else {"min_match": asked.min_match}
+    options = parser.parse_args(arguments)
+    floor = {} if options.min_match is None else {"min_match": options.min_match}
     reports = dict[str, Any]()
     for name, text_alone in {"all fields": False, "text alone": True}.items():
-        outcomes = evaluate(asked.data, asked.vectors, floor, text_alone=text_alone)
+        outcomes = evaluate(options.data, options.vectors, floor, text_alone=text_alone)
         figures = reports[name] = {
-            "precision": statistics.fmean(each.precision for each in outcomes if each.precision is not None),
-            "recall": statistics.fmean(each.recall for each in outcomes if each.recall is not None),
-            "passed": sum(not each.wrong for each in outcomes),
+            "precision": statistics.fmean(outcome.precision for outcome in outcomes if outcome.precision is not None),
+            "recall": statistics.fmean(outcome.recall for outcome in outcomes if outcome.recall is not None),
+            "passed": sum(not outcome.wrong for outcome in outcomes),
             "cases": len(outcomes),
-            "failed": {each.case: each.wrong for each in outcomes if each.wrong},
+            "failed": {outcome.case: outcome.wrong for outcome in outcomes if outcome.wrong},
         }
-        if asked.json:
+        if options.json:
             continue
         line = "precision {precision:.3f}  recall {recall:.3f}  {passed} of {cases} cases passed".format(**figures)
         print(f"{name:<11} {line}")
-        for case, wrong in figures["failed"].items() if asked.failures else ():
+        for case, wrong in figures["failed"].items() if options.failures else ():
             print(f"  {case}: {', '.join(wrong)}")
-    if asked.json:
+    if options.json:
         print(json.dumps(reports, indent=2))
     return 0
 

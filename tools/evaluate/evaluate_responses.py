@@ -1,11 +1,11 @@
-"""How often a response confirms a memory that it does not restate, and how often a restatement is missed, by class.
+"""An evaluation of the matcher: wrong confirmations and missed restatements of memories by responses, by class.
 
     python tools/evaluate/evaluate_responses.py [tests/corpus/response_pairs.jsonl] [--half seen] [--list]
 
-Each line is a memory, a response of an assistant, its class, and whether a careful reader would say that the response confirms
-the memory. ``wrong`` counts confirmations of pairs that confirm nothing, ``missed`` the pairs that confirm and were not found;
-``denied`` counts the denials that the turn would record. ``--list`` shows wrong and missed pairs: use it with ``--half seen``
-alone, the unseen half is for totals.
+Each line has a memory, a response of an assistant, its class, and a careful reader's verdict: the response confirms the memory
+or it does not. ``wrong`` counts the pairs that the matcher confirms against the reader, ``missed`` the pairs that only the
+reader confirms, and ``denied`` the denials that the turn would record. ``--list`` shows wrong and missed pairs: use it with
+``--half seen`` only, because the unseen half is for totals.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How right the rules are that find what a user says of himself, without a model: precision and recall, by rule.
+"""An evaluation of the rules that find statements of users about themselves without a model: precision and recall by rule.
 
     python tools/evaluate/evaluate_sentences.py [tests/corpus/self_descriptions.jsonl] [--half seen] [--list]
 
-Each line is a message with the facts that a careful reader would keep; half of the messages are traps, most of them without
-any. A statement is right where the message has a fact of which it has at least three fifths of the content words; a fact is
-found where a statement has as much of it. ``--list`` shows the statements that are wrong and the facts that are missed: use
-it with ``--half seen`` alone, the unseen half is for totals.
+Each line is a message with the facts that a careful reader would keep. Half of the messages are traps, and most traps have no
+fact. A statement is right, and a fact is found, if the statement has at least three fifths of the fact's content words.
+``--list`` shows the wrong statements and the missed facts: use it with ``--half seen`` only, because the unseen half is for
+totals.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def stems(text: str) -> set[str]:
 
 
 def covers(statement: str, fact: str) -> bool:
-    wanted = stems(fact)
-    return len(wanted & stems(statement)) >= ENOUGH * len(wanted)
+    needed = stems(fact)
+    return len(needed & stems(statement)) >= ENOUGH * len(needed)
 
 
 def main() -> int:
@@ -52,13 +52,13 @@ def measure(half: str, rows: list[dict[str, Any]], *, shown: bool) -> None:
     for row in rows:
         line = turns.ConversationLine(position=0, text_at=0, role="user", text=row["text"], time="")
         says = [fact["says"] for fact in row["facts"]]
-        found = by_rules([line]).kept
-        for statement in found:
+        statements = by_rules([line]).kept
+        for statement in statements:
             good = any(covers(statement.content, fact) for fact in says)
             (right if good else wrong)[statement.rule] += 1
             if shown:
                 print("right" if good else "WRONG", f"{statement.content!r} of {row['text']!r}")
-        lost = [fact for fact in says if not any(covers(statement.content, fact) for statement in found)]
+        lost = [fact for fact in says if not any(covers(statement.content, fact) for statement in statements)]
         facts, missed = facts + len(says), missed + len(lost)
         if shown and lost:
             print("missed", lost, "of", repr(row["text"]))

@@ -1,11 +1,11 @@
-"""Whether long conversations lose anything when they are compacted: every piece of evidence is looked for and reached.
+"""An evaluation of compaction: every piece of evidence in a long conversation must still be found and reached.
 
     python tools/evaluate/evaluate_sessions.py DATA… [--budgets 32000,8000] [--json]
 
-DATA is as for ``evaluate.py``. Each conversation is one session; without a model it is compacted until its window takes no
-more than each of the budgets. Then each turn that a question has as evidence must be found by ``grep`` (the longest sentence
-of it, as a quoted text) and be reached from the window: it is in it itself, or beneath one of its summaries by ``expand``,
-called again with what the last call left out until nothing is. Exit code 1 where one is not, or a window is over its budget.
+DATA is as for ``evaluate.py``. Each conversation is one session, which is compacted without a model until its window fits
+into each of the budgets. Then ``grep`` must find each evidence turn of a question by its longest sentence, as a quoted text.
+The turn must also be reached from the window: it is in the window, or ``expand`` reaches it beneath a summary, called again
+with the rest of the last call until there is no rest. The exit code is 1 if a turn is missed or a window is over its budget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEP_TOKENS = 4_000
 
 
 class Came(Struct, frozen=True):
-    """What one conversation came to at one budget."""
+    """The figures of one conversation compacted to one budget."""
 
     conversation: str
     budget: int
@@ -43,7 +43,7 @@ class Came(Struct, frozen=True):
     tokens_before: int
     tokens_after: int
     summaries: int
-    calls: int  # of compact
+    calls: int  # the calls of compact
     evidence: int
     found: int
     reached: int
@@ -56,15 +56,15 @@ class Came(Struct, frozen=True):
 
 
 def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """The turns as messages; of two people the one who does not begin takes the assistant's place."""
+    """Yield the turns as messages; of two people the one who does not begin takes the assistant's place."""
     turns = conversation["turns"]
     first = turns[0]["speaker"]
     for turn in turns:
         speaker = turn["speaker"]
         role = "assistant" if speaker.lower() in ASSISTANTS or speaker != first else "user"
-        told = {"role": role, "content": turn["text"]}
+        message = {"role": role, "content": turn["text"]}
         at = _time(turn.get("date_time"))
-        yield told | ({"created_at": f"{at}Z"} if at is not None else {})
+        yield message | ({"created_at": f"{at}Z"} if at is not None else {})
 
 
 def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]:
@@ -72,10 +72,10 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         session = ledger.session(conversation["sample_id"])
         session.reconcile(messages(conversation))
-        said = sorted(session.messages(limit=1_000).all(), key=lambda each: each.position)
-        positions = dict(zip((turn["dia_id"] for turn in conversation["turns"]), said, strict=True))
-        evidence = sorted({id for one in conversation["qa"] for id in one["evidence"] if id in positions})
-        wanted = [positions[id] for id in evidence]
+        stored = sorted(session.messages(limit=1_000).all(), key=lambda message: message.position)
+        positions = dict(zip((turn["dia_id"] for turn in conversation["turns"]), stored, strict=True))
+        evidence = sorted({id for question in conversation["qa"] for id in question["evidence"] if id in positions})
+        evidence_messages = [positions[id] for id in evidence]
         for budget in budgets:
             started, before, calls = time.perf_counter(), session.info(), 0
             while True:
@@ -87,14 +87,14 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
                 Came(
                     conversation=conversation["sample_id"],
                     budget=budget,
-                    messages=len(said),
+                    messages=len(stored),
                     tokens_before=before.window_tokens,
                     tokens_after=report.tokens_after,
                     summaries=len(in_window(session)),
                     calls=calls,
-                    evidence=len(wanted),
-                    found=sum(found(session, each) for each in wanted),
-                    reached=sum(each.position in reached for each in wanted),
+                    evidence=len(evidence_messages),
+                    found=sum(is_found(session, message) for message in evidence_messages),
+                    reached=sum(message.position in reached for message in evidence_messages),
                     assembled=session.window(budget).used,
                     seconds=time.perf_counter() - started,
                 )
@@ -105,9 +105,11 @@ def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]
     return came
 
 
-def found(session: Session, message: Any) -> bool:
-    """Whether grep has the message among its hits, for the longest sentence of it."""
-    longest = max((each.strip() for each in re.split(r"(?<=[.!?])\s+|\n+", message.content)), key=len, default="")
+def is_found(session: Session, message: Any) -> bool:
+    """Return True if grep for the longest sentence of a message has the message among its hits."""
+    longest = max(
+        (sentence.strip() for sentence in re.split(r"(?<=[.!?])\s+|\n+", message.content)), key=len, default=""
+    )
     longest = longest if len(longest) <= 300 else longest[:300].rsplit(" ", 1)[0]
     quoted = longest.replace('"', '""')
     hits = session.grep(f'"{quoted}"', scope="message", limit=100)
@@ -119,15 +121,15 @@ def in_window(session: Session) -> list[Summary]:
 
 
 def reachable(session: Session) -> set[int]:
-    """The positions of every message that the window has, or that is beneath one of its summaries."""
-    there = {item.position for item in session.items() if not item.is_summary}
+    """Return the positions of all messages that are in the window or beneath one of its summaries."""
+    positions = {item.position for item in session.items() if not item.is_summary}
     for summary in in_window(session):
         left: Any = [summary.id]
         while left:
             expansion = session.expand(left, budget=STEP_TOKENS)
-            there |= {message.position for message in expansion.messages}
+            positions |= {message.position for message in expansion.messages}
             left = expansion.rest
-    return there
+    return positions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,24 +137,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data", nargs="+")
     parser.add_argument("--budgets", default="32000,8000")
     parser.add_argument("--json", action="store_true")
-    told = parser.parse_args(arguments)
-    budgets = sorted(map(int, told.budgets.split(",")), reverse=True)
-    came = [each for path in told.data for one in load(path) for each in evaluate(one, budgets)]
-    if told.json:
+    options = parser.parse_args(arguments)
+    budgets = sorted(map(int, options.budgets.split(",")), reverse=True)
+    came = [result for path in options.data for talk in load(path) for result in evaluate(talk, budgets)]
+    if options.json:
         print(json.dumps(msgspec.to_builtins(came), indent=1))
     else:
         heads = f"{'conversation':16} {'budget':>7} {'messages':>8} {'before':>8} {'after':>7} {'summaries':>9}"
         print(heads, "evidence found reached  seconds")
-        for each in came:
+        for result in came:
             print(
-                f"{each.conversation:16} {each.budget:>7,} {each.messages:>8,} {each.tokens_before:>8,} {each.tokens_after:>7,}"
-                f" {each.summaries:>9} {each.evidence:>8} {each.found:>5} {each.reached:>7} {each.seconds:>8.2f}"
-                + ("" if each.ok else "  NOT OK")
+                f"{result.conversation:16} {result.budget:>7,} {result.messages:>8,}"
+                f" {result.tokens_before:>8,} {result.tokens_after:>7,} {result.summaries:>9}"
+                f" {result.evidence:>8} {result.found:>5} {result.reached:>7} {result.seconds:>8.2f}"
+                + ("" if result.ok else "  NOT OK")
             )
-        whole = sum(each.evidence for each in came)
-        print(f"{len(came)} compactions; of {whole:,} pieces of evidence {sum(each.found for each in came):,} found,"
-              f" {sum(each.reached for each in came):,} reached")  # fmt: skip
-    return int(not all(each.ok for each in came))
+        whole = sum(result.evidence for result in came)
+        print(f"{len(came)} compactions; of {whole:,} pieces of evidence {sum(result.found for result in came):,} found,"
+              f" {sum(result.reached for result in came):,} reached")  # fmt: skip
+    return int(not all(result.ok for result in came))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Whether recall gives the newer of two statements first: through the public library only, with the defaults of recall.
+"""An evaluation of recall's order of an older and a newer statement, with recall's defaults and the public library only.
 
     python tools/evaluate/evaluate_updates.py [pairs.jsonl] [--vectors wordllama] [--half seen] [--list] [--json]
 
 A file has pairs as JSON lines: kind, old, new, question, language, half. Each half is one ledger: all the older statements,
-then all the newer ones. Of the kind "update" the newer one has to come first on the page, or stand there without the older
-one; of the kind "both" either can be true, and neither should be moved. The rule was chosen on the half "seen"; nobody who
-chose it read the other.
+then all the newer ones. In a pair of the kind "update" the newer statement has to come first on the page, or stand there
+without the older statement. In a pair of the kind "both" either statement can be true, and neither should be moved. The rule
+was chosen on the half "seen", without a look at the other half.
 
-    first     updates of which the newer one comes first on the page
+    first     updates with the newer statement first on the page
     by score  the same if the page were ordered by scores alone
-    alone     updates of which only the older one is on the page
-    moved     pairs that are both true, of which the newer one was moved before the older one
+    alone     updates with only the older statement on the page
+    moved     pairs that are both true, with the newer statement moved before the older
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def pairs_of(path: Path) -> list[Pair]:
 
 
 def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
-    """Yield how each pair comes out in a ledger that holds all of them."""
+    """Yield the outcome of each pair in a ledger that holds all pairs."""
     options: dict[str, Any] = {"embedder": vectors} if vectors else {}
     with (
         tempfile.TemporaryDirectory(prefix="evaluate-") as home,
         Ledger.open(Path(home) / "memory.db", **options) as ledger,
     ):
-        ledger.policy.set(secrets="off")  # of two passwords the newer one is wanted, too
+        ledger.policy.set(secrets="off")  # some pairs are about changed passwords, which the guard would refuse
         with ledger.batch():
             texts = [*(pair.old for pair in pairs), *(pair.new for pair in pairs)]
             ids = {text: ledger.remember(text).id for text in texts}
@@ -93,24 +93,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data", nargs="*", type=Path, default=[PAIRS])
     parser.add_argument("--vectors", metavar="MODEL", help="an embedder: wordllama, onnx:DIR")
     parser.add_argument("--half", choices=HALVES, help="only this half of the pairs")
-    parser.add_argument(
-        "--list", action="store_true", help="list the pairs whose order is wrong, of the half that is named"
-    )
+    parser.add_argument("--list", action="store_true", help="list the pairs of the half in --half whose order is wrong")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args(arguments)
-    if asked.list and not asked.half:
-        parser.error("--list shows the texts of one half, so it needs --half")
-    pairs = [pair for path in asked.data for pair in pairs_of(path)]
+    options = parser.parse_args(arguments)
+    if options.list and not options.half:
+        parser.error("--list needs --half, because it shows the texts of one half only")
+    pairs = [pair for path in options.data for pair in pairs_of(path)]
     figures: dict[str, Counter[str]] = {}
     for half in dict.fromkeys(pair.half for pair in pairs):
-        if asked.half in (None, half):
+        if options.half in (None, half):
             figures[half] = Counter()
-            for outcome in outcomes([pair for pair in pairs if pair.half == half], asked.vectors):
+            for outcome in outcomes([pair for pair in pairs if pair.half == half], options.vectors):
                 count(figures[half], outcome)
-                if asked.list and is_wrong(outcome):
+                if options.list and is_wrong(outcome):
                     pair = outcome.pair
                     print(f"{pair.kind} {outcome.old} {outcome.new}: {pair.old} → {pair.new} ({pair.question})")
-    if asked.json:
+    if options.json:
         print(json.dumps(figures, indent=2))
         return 0
     for half, counted in figures.items():

@@ -1,11 +1,12 @@
-"""How much of its past an agent is shown: which share of the history its windows represent, turn after turn.
+"""An evaluation of session windows: the share of the history that an agent is shown, turn after turn.
 
     python tools/evaluate/evaluate_windows.py DATA… [--budgets 4000,8000,32000] [--turns 400] [--json]
 
 DATA is as for ``evaluate.py``. Each conversation is one session, and after each of its first 400 turns come ``compact(budget)``
-and ``window(budget)``, with summaries of the first words of each text. A message is represented where it is in the window, or
-a summary in it stands for it. Then the same with an agent that makes 60 tool calls of 2,000 tokens in one turn, after 40
-messages of talk. Exit code 1 where a window is without the newest user message, or over its budget though that fits.
+and ``window(budget)``, with summaries of the first words of each text. A window represents the messages in it and the
+messages that its summaries cover. The same is measured for an agent that makes 60 tool calls of 2,000 tokens in one turn,
+after 40 messages of talk. The exit code is 1 if a window lacks the newest user message, or if it is over its budget although
+that message fits.
 """
 
 from __future__ import annotations
@@ -35,25 +36,25 @@ TEXT = "the build read every file of the module and found no error in it but one
 
 
 class Seen(Struct, frozen=True):
-    """What the windows of one conversation at one budget came to; shares are of messages, from 0 to 1."""
+    """The figures of the windows of one conversation at one budget; shares are of messages, from 0 to 1."""
 
     conversation: str
     budget: int
     windows: int
     messages: int
     tokens: int
-    mean: float  # of the share that a window represents
+    mean: float  # the mean share that a window represents
     least: float
     last: float
-    direct: float  # of the share that is in the last window word for word
+    direct: float  # the share that is in the last window word for word
     compacted: int  # windows of sessions with a summary
-    without_summary: int  # of these: windows without any
+    without_summary: int  # of the compacted windows: without any summary
     evicted: int  # windows that left a summary out
     shortened: int  # windows with shortened tool results
     over_budget: int
-    unavoidable: int  # of these: the newest user message alone, or the last message with it, takes more
+    unavoidable: int  # of those over budget: the newest user message and the last message alone take more
     lost_requests: int  # windows without the newest user message
-    calls: int  # of the summarizer
+    calls: int  # the calls of the summarizer
 
     @property
     def ok(self) -> bool:
@@ -61,23 +62,23 @@ class Seen(Struct, frozen=True):
 
 
 def first_words(request: SummaryRequest) -> str:
-    """The first words of each text, as many as the target has room for."""
+    """Return the first words of each text, as many as the target has room for."""
     texts = [text.partition(": ")[2] or text for text in request.texts]
     count = max(1, request.target_tokens * 2 // (3 * len(texts)))
     while True:
-        found = " / ".join(" ".join(text.split()[:count]) for text in texts)
-        if estimate(found) <= request.target_tokens or count == 1:
-            return found[: request.target_tokens * 4] if estimate(found) > request.target_tokens else found
+        summary = " / ".join(" ".join(text.split()[:count]) for text in texts)
+        if estimate(summary) <= request.target_tokens or count == 1:
+            return summary[: request.target_tokens * 4] if estimate(summary) > request.target_tokens else summary
         count = count * 3 // 4 or 1
 
 
-def play(name: str, told: Iterable[Mapping[str, Any]], budget: int) -> Seen:
-    """One conversation, and what each of its windows represents."""
-    asked = 0
+def play(name: str, talk: Iterable[Mapping[str, Any]], budget: int) -> Seen:
+    """Play a conversation into a session and return the figures of its windows."""
+    calls = 0
 
     def summarize(request: SummaryRequest) -> str:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         return first_words(request)
 
     with (
@@ -86,14 +87,14 @@ def play(name: str, told: Iterable[Mapping[str, Any]], budget: int) -> Seen:
     ):
         session = ledger.session(name)
         shares, tally, sizes = list[float](), Tally(), dict[int, int]()
-        for message in told:
-            said = session.append(**message)
-            sizes[said.position] = said.tokens
-            tally.request = said if said.role == "user" else tally.request
+        for message in talk:
+            stored = session.append(**message)
+            sizes[stored.position] = stored.tokens
+            tally.request = stored if stored.role == "user" else tally.request
             session.compact(budget)
             window = session.window(budget)
             shares.append(len(represented(window, sizes)) / len(sizes))
-            tally.count(session, window, said)
+            tally.count(session, window, stored)
         direct = sum(not item.is_summary for item in window.items)
     return Seen(
         conversation=name,
@@ -112,12 +113,12 @@ def play(name: str, told: Iterable[Mapping[str, Any]], budget: int) -> Seen:
         over_budget=tally.over,
         unavoidable=tally.unavoidable,
         lost_requests=tally.lost,
-        calls=asked,
+        calls=calls,
     )
 
 
 class Tally:
-    """What is counted of windows."""
+    """The counts of windows with a property, such as a shortened tool result."""
 
     def __init__(self) -> None:
         self.compacted = self.without = self.evicted = self.shortened = self.over = self.unavoidable = self.lost = 0
@@ -128,32 +129,36 @@ class Tally:
         self.compacted += known > 0
         self.without += known > 0 and not summaries
         self.evicted += window.summaries_evicted > 0
-        self.shortened += any(each.shortened is not None for each in window.entries)
+        self.shortened += any(entry.shortened is not None for entry in window.entries)
         self.over += window.over_budget
         request = self.request
         if request is None:
             return
-        given = {each.item.position: each for each in window.entries}.get(request.position)
-        self.lost += given is None or given.content != request.content
+        shown = {entry.item.position: entry for entry in window.entries}.get(request.position)
+        self.lost += shown is None or shown.content != request.content
         needed = request.tokens + (newest.tokens if newest is not request else 0)
         self.unavoidable += window.over_budget and needed > window.budget
 
 
 def represented(window: Window, positions: Iterable[int]) -> set[int]:
-    """The positions that are in a window, or that one of its summaries stands for."""
-    there = {item.position for item in window.items if not item.is_summary}
+    """Return the positions of the messages that are in a window or covered by one of its summaries."""
+    direct = {item.position for item in window.items if not item.is_summary}
     spans = [span for item in window.items for span in item.ranges]
-    return {each for each in positions if each in there or any(first <= each <= last for first, last in spans)}
+    return {
+        position
+        for position in positions
+        if position in direct or any(first <= position <= last for first, last in spans)
+    }
 
 
 def conversation(turns: dict[str, Any], most: int) -> Iterator[dict[str, Any]]:
-    for number, each in enumerate(messages(turns)):
+    for number, message in enumerate(messages(turns)):
         if number < most:
-            yield {"role": each["role"], "content": each["content"]}
+            yield {"role": message["role"], "content": message["content"]}
 
 
 def coding(calls: int = CALLS, tokens: int = CALL_TOKENS, talk: int = TALK) -> Iterator[dict[str, Any]]:
-    """Some talk, then a request that takes many tool calls."""
+    """Yield some talk, then a request that takes many tool calls."""
     for number in range(talk):
         yield {
             "role": ("user", "assistant")[number % 2],
@@ -171,8 +176,8 @@ def coding(calls: int = CALLS, tokens: int = CALL_TOKENS, talk: int = TALK) -> I
 
 
 def words(count: int, seed: int) -> str:
-    told = TEXT.split()
-    return " ".join(told[(seed + at) % len(told)] for at in range(count))
+    vocabulary = TEXT.split()
+    return " ".join(vocabulary[(seed + at) % len(vocabulary)] for at in range(count))
 
 
 def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] = print) -> int:
@@ -182,25 +187,27 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] =
     parser.add_argument("--turns", type=int, default=400)
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    budgets = list(map(int, given.budgets.split(",")))
-    told = {one["sample_id"]: list(conversation(one, given.turns)) for path in given.data for one in load(path)}
-    told["60 tool calls" if given.calls == CALLS else f"{given.calls} tool calls"] = list(coding(given.calls))
-    found = [play(name, each, budget) for name, each in told.items() for budget in budgets]
-    if given.json:
-        show(json.dumps(msgspec.to_builtins(found), indent=1))
-        return int(not all(each.ok for each in found))
+    options = parser.parse_args(arguments)
+    budgets = list(map(int, options.budgets.split(",")))
+    talks = {
+        turns["sample_id"]: list(conversation(turns, options.turns)) for path in options.data for turns in load(path)
+    }
+    talks["60 tool calls" if options.calls == CALLS else f"{options.calls} tool calls"] = list(coding(options.calls))
+    results = [play(name, talk, budget) for name, talk in talks.items() for budget in budgets]
+    if options.json:
+        show(json.dumps(msgspec.to_builtins(results), indent=1))
+        return int(not all(result.ok for result in results))
     show(
         f"{'conversation':16} {'budget':>7} {'windows':>7}  mean least  last direct  no summary evicted short over lost calls"
     )
-    for each in found:
-        shares = " ".join(f"{share:5.0%}" for share in (each.mean, each.least, each.last, each.direct))
+    for result in results:
+        shares = " ".join(f"{share:5.0%}" for share in (result.mean, result.least, result.last, result.direct))
         show(
-            f"{each.conversation:16} {each.budget:>7,} {each.windows:>7} {shares}"
-            f"  {each.without_summary:>4}/{each.compacted:<5} {each.evicted:>7} {each.shortened:>5} {each.over_budget:>4}"
-            f" {each.lost_requests:>4} {each.calls:>5}" + ("" if each.ok else "  NOT OK")
+            f"{result.conversation:16} {result.budget:>7,} {result.windows:>7} {shares}"
+            f"  {result.without_summary:>4}/{result.compacted:<5} {result.evicted:>7} {result.shortened:>5}"
+            f" {result.over_budget:>4} {result.lost_requests:>4} {result.calls:>5}" + ("" if result.ok else "  NOT OK")
         )
-    return int(not all(each.ok for each in found))
+    return int(not all(result.ok for result in results))
 
 
 if __name__ == "__main__":

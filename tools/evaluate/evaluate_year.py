@@ -1,20 +1,20 @@
-"""A year of a person's life, played through ``add``, and questions on 31 December: through the public library only.
+"""An evaluation of a year in a person's life, played through ``add``, by questions on 31 December; public library only.
 
     python tools/evaluate/evaluate_year.py [years/shop.jsonl …] [--modes rules,model,weekly,baselines] [--vectors wordllama]
         [--budget 400] [--list] [--json]
 
-A file holds the turns of one invented person and the questions at the end of the year, each with the strings of which one
-has to be in the prompt (``right``) and those of values that are outdated by then. ``facts`` of a turn are what a perfect
-extractor would write. Each mode is a ledger of its own, with a clock that follows the turns:
+A file holds the turns of one invented person and the questions at the end of the year. Each question has the right strings
+(``right``), of which one has to be in the prompt, and the strings of values that are outdated by then. The ``facts`` of a turn
+are the facts that a perfect extractor would write. Each mode is a ledger of its own, with a clock that follows the turns:
 
 - ``rules``: the defaults without a model; ``weekly-rules`` runs the jobs every seventh day.
-- ``model``: a perfect extractor as the model; it can replace or retract only the facts that it is shown. ``weekly`` runs
+- ``model``: a perfect extractor as the model; it can replace or retract only the facts in its prompt. ``weekly`` runs
   the jobs every seventh day.
 - ``baselines``: the last 40 turns, the last 80 turns and the whole year as the prompt.
 
-An answer is right where a line of the prompt has one of the right strings as whole words; it is outdated beside it where a
-line has an outdated string and no right one. ``first``: of the questions with an outdated value, how often a right line
-stands before every outdated one. What this does not show: whether a model understands the lines.
+An answer is right if a line of the prompt has one of the right strings as whole words; an outdated line has an outdated string
+and no right one. ``first`` counts, among the questions with an outdated value, those with a right line before every outdated
+line. The figures do not show that a model understands the lines.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2} 2026\b")
 
 
 class Year(NamedTuple):
-    """One person's turns, in order, and the questions at the end."""
+    """The turns of a person, in order, and the questions at the end."""
 
     name: str
     turns: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class Year(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How one mode answers the questions of one year; ``misses`` are the questions without a right line."""
+    """The figures of one mode on the questions of one year; ``misses`` are the questions without a right line."""
 
     mode: str
     questions: int
@@ -75,7 +75,7 @@ def load(path: Path) -> Year:
 
 
 class PerfectExtractor:
-    """A model that knows the facts of every turn, and replaces or retracts an older fact where it is shown that fact."""
+    """A model that knows the facts of every turn, and replaces or retracts an older fact if the fact is in its prompt."""
 
     name = "perfect-extractor"
 
@@ -92,8 +92,8 @@ class PerfectExtractor:
         numbers = {content.strip(): int(number) for number, content in _SHOWN.findall(facts_shown)}
         answer: dict[str, list[dict[str, Any]]] = {"add": [], "supersede": [], "retract": []}
         for number, line in _SHOWN.findall(conversation):
-            said = _SAID.match(line)
-            turn = self._turns.get(_key(said[1])) if said else None
+            words = _SAID.match(line)
+            turn = self._turns.get(_key(words[1])) if words else None
             for fact in turn.get("facts", ()) if turn is not None else ():
                 action = {name: fact[name] for name in ("content", "kind")}
                 action |= {"said_by": "user", "messages": [int(number)], "confidence": 0.95}
@@ -101,7 +101,7 @@ class PerfectExtractor:
                 self._count(fact.get("replaces", ()), known)
                 answer["supersede" if known else "add"].append(action | ({"fact": known[0]} if known else {}))
                 answer["retract"] += [
-                    {"fact": other, "messages": [int(number)], "said_by": "user"} for other in known[1:]
+                    {"fact": fact_number, "messages": [int(number)], "said_by": "user"} for fact_number in known[1:]
                 ]
             for id in turn.get("ends", ()) if turn is not None else ():
                 known = [numbers[self._facts[id]]] if self._facts[id] in numbers else []
@@ -109,13 +109,13 @@ class PerfectExtractor:
                 answer["retract"] += [{"fact": fact, "messages": [int(number)], "said_by": "user"} for fact in known]
         return json.dumps(answer)
 
-    def _count(self, wanted: Sequence[str], known: Sequence[int]) -> None:
-        self.counts["changes"] += len(wanted)
+    def _count(self, changed: Sequence[str], known: Sequence[int]) -> None:
+        self.counts["changes"] += len(changed)
         self.counts["changes whose fact was shown"] += len(known)
 
 
 def _key(text: str) -> str:
-    """The beginning of a text, as it stands on the first line of what a model is shown."""
+    """Return the beginning of a text, as it stands on the first line of a model's prompt."""
     return " ".join(text.splitlines()[0].split())[:80].lower()
 
 
@@ -139,8 +139,8 @@ def play(
                 ledger.jobs.run()
                 next_run += timedelta(days=7)
             now = at
-            said = [{"role": "user", "content": turn["user"]}, {"role": "assistant", "content": turn["assistant"]}]
-            ledger.add(said, session=turn["session"])
+            messages = [{"role": "user", "content": turn["user"]}, {"role": "assistant", "content": turn["assistant"]}]
+            ledger.add(messages, session=turn["session"])
             if vectors is not None:
                 ledger.vectors.update()
         now = END
@@ -221,8 +221,10 @@ def _calls(outcome: Outcome) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, help="years; without any, all of tools/evaluate/years")
-    parser.add_argument("--modes", default="rules,model,weekly,baselines", help=f"of {', '.join(MODES)}")
+    parser.add_argument(
+        "files", nargs="*", type=Path, help="files of years; the default is all of tools/evaluate/years"
+    )
+    parser.add_argument("--modes", default="rules,model,weekly,baselines", help=f"some of {', '.join(MODES)}")
     parser.add_argument("--vectors", help='an embedder, such as "wordllama"')
     parser.add_argument("--budget", type=int, default=400, help="tokens of the prompt")
     parser.add_argument("--list", action="store_true", help="the questions without a right line")
@@ -230,7 +232,7 @@ def main() -> int:
     options = parser.parse_args()
     modes = options.modes.split(",")
     if unknown := set(modes) - set(MODES):
-        parser.error(f"no mode is called {min(unknown)!r}; there are: {', '.join(MODES)}")
+        parser.error(f"no mode {min(unknown)!r}; the modes are {', '.join(MODES)}")
     for path in options.files or sorted(YEARS.glob("*.jsonl")):
         year = load(path)
         outcomes = [

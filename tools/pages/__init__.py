@@ -1,1 +1,1 @@
-"""Writes what is generated: pages of the documentation, what their examples print, and the patterns of the guards."""
+"""Generators of documentation pages, of the output of their examples, and of the patterns of the guards."""

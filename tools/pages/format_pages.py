@@ -1,7 +1,7 @@
-"""Writes the pages of the stored format: ``ledger/docs/events.md`` from the catalogue, the columns of ``schema.md`` from a file.
+"""A generator of the pages of the stored format: ``events.md`` from the catalogue, the columns of ``schema.md`` from a file.
 
 python tools/pages/format_pages.py            writes both
-python tools/pages/format_pages.py --check    1 when one is not current
+python tools/pages/format_pages.py --check    exit code 1 if a page is not current
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from projections.core.projector import projections
 from projections.search import vectors
 
 DOCS = Path(__file__).resolve().parents[2] / "ledger" / "docs"
-COLUMNS = "## Columns"  # of schema.md; all from here on is written by this tool
+COLUMNS = "## Columns"  # this tool writes schema.md from this heading on
 INTRO = """# Events
 
 Look up here what each event of the log stores. `tools/pages/format_pages.py` writes this page from `ledger/domain/events/`.
@@ -75,27 +75,27 @@ STRUCTS: tuple[type[Any], ...] = (
 
 
 def sections() -> Iterator[tuple[str, list[str]]]:
-    """Each heading of the page with the names of its types, in their order."""
+    """Yield each heading of the page with the names of its event types, in their order."""
     for title, streams in SECTIONS:
         yield (
             title,
-            [name for name, kind in events.TYPES.items() if kind.__module__ in {each.__name__ for each in streams}],
+            [name for name, kind in events.TYPES.items() if kind.__module__ in {stream.__name__ for stream in streams}],
         )
 
 
 @cache
 def written(module: str, kind: str) -> tuple[tuple[str, str], ...]:
-    """The fields of a class with their types as its source has them."""
+    """Return the fields of a class with their types as written in its source."""
     if not module.startswith("ledger."):
         return ()
     tree = ast.parse(inspect.getsource(sys.modules[module]))
-    (made,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == kind)
-    fields = (each for each in made.body if isinstance(each, ast.AnnAssign))
-    return tuple((ast.unparse(each.target), ast.unparse(each.annotation)) for each in fields)
+    (made,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind)
+    fields = (node for node in made.body if isinstance(node, ast.AnnAssign))
+    return tuple((ast.unparse(node.target), ast.unparse(node.annotation)) for node in fields)
 
 
 def spoken(annotation: str) -> str:
-    """A type as a reader says it: "list of ids", "text or null"."""
+    """Return a type in words, such as "list of ids" or "text or null"."""
     return _spoken(ast.parse(annotation, mode="eval").body)
 
 
@@ -105,13 +105,13 @@ def _spoken(node: ast.expr) -> str:
         return " or ".join(dict.fromkeys(part for part in parts if part not in ("", "null")))
     if isinstance(node, ast.Subscript):
         inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        parts = [_spoken(each) for each in inside if not (isinstance(each, ast.Constant) and each.value is ...)]
-        of = ", ".join(parts)
+        parts = [_spoken(node) for node in inside if not (isinstance(node, ast.Constant) and node.value is ...)]
+        content = ", ".join(parts)
         if ast.unparse(node.value) == "dict":
             return "object"
         if ast.unparse(node.value) == "Annotated":
             return parts[0]
-        return f"({of})" if len(parts) > 1 else f"list of {of}"
+        return f"({content})" if len(parts) > 1 else f"list of {content}"
     if isinstance(node, ast.Constant):
         return "null" if node.value is None else ""
     name = ast.unparse(node)
@@ -119,14 +119,16 @@ def _spoken(node: ast.expr) -> str:
 
 
 def fields(kind: type[Any]) -> list[str]:
-    erasable = {name for name, what in events.string_fields(kind).items() if what == "text"}
-    types = dict(each for base in reversed(kind.__mro__) for each in written(base.__module__, base.__name__))
+    erasable = {name for name, traits in events.string_fields(kind).items() if traits == "text"}
+    types = dict(
+        field_type for base in reversed(kind.__mro__) for field_type in written(base.__module__, base.__name__)
+    )
     rows = []
     for field in msgspec.structs.fields(kind):
         if field.name == "data":
             continue
-        said = "random hex" if field.name == "salt" else spoken(types[field.name])
-        type_ = said + (", erasable" if field.name in erasable else "")
+        stored_as = "random hex" if field.name == "salt" else spoken(types[field.name])
+        type_ = stored_as + (", erasable" if field.name in erasable else "")
         rows.append(f"| `{field.encode_name}` | {type_} | {_default(field)} |")
     return ["| field | holds | default |", "|---|---|---|", *rows] if rows else []
 
@@ -142,8 +144,8 @@ def _default(field: Any) -> str:
 
 
 def described(kind: type[Any], level: str) -> list[str]:
-    said = inspect.cleandoc(kind.__doc__ or "")
-    text = [" ".join(part.split()).replace("``", "`") for part in said.split("\n\n")]
+    docstring = inspect.cleandoc(kind.__doc__ or "")
+    text = [" ".join(part.split()).replace("``", "`") for part in docstring.split("\n\n")]
     return [f"{level} {kind.__name__}", "", *[line for part in text for line in (part, "")], *fields(kind), ""]
 
 
@@ -163,35 +165,37 @@ def events_page() -> str:
 
 
 def columns() -> str:
-    """Every table of a fresh file with its columns, those of a projection under its name and version."""
-    owners = {table.name: f"{each.name} {each.version}" for each in projections(bytes(32)) for table in each.tables}
+    """Return the section with every table of a fresh file and its columns, and the name and version of its projection."""
+    owners = {table.name: f"{view.name} {view.version}" for view in projections(bytes(32)) for table in view.tables}
     owners |= {index.waiting.name: owners[index.name] for index in _indexes()}
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "memory.db")
         Ledger.open(path).close()
         with closing(sqlite3.connect(path)) as connection:
             connection.execute(vectors.SCHEMA)
-            found = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"))
-            virtual = {name for name, sql in found.items() if sql.upper().startswith("CREATE VIRTUAL")}
+            tables = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"))
+            virtual = {name for name, sql in tables.items() if sql.upper().startswith("CREATE VIRTUAL")}
             hidden = {f"{name}_{part}" for name in virtual for part in ("data", "idx", "content", "docsize", "config")}
             rows = []
-            for name in found:
+            for name in tables:
                 if name not in hidden and not name.startswith("sqlite_"):
-                    told = connection.execute("SELECT name, type FROM pragma_table_info(?)", (name,)).fetchall()
-                    names = ", ".join(f"{column} {kind}".strip() for column, kind in told)
+                    table_columns = connection.execute(
+                        "SELECT name, type FROM pragma_table_info(?)", (name,)
+                    ).fetchall()
+                    names = ", ".join(f"{column} {kind}".strip() for column, kind in table_columns)
                     rows.append(f"| `{name}` | {owners.get(name, '')} | {names} |")
-    said = "Written by `tools/pages/format_pages.py` from a fresh file; the number after a projection's name is its version."
-    return "\n".join([COLUMNS, "", said, "", "| table | projection | columns |", "|---|---|---|", *rows]) + "\n"
+    source = "Written by `tools/pages/format_pages.py` from a fresh file; the number after a projection's name is its version."
+    return "\n".join([COLUMNS, "", source, "", "| table | projection | columns |", "|---|---|---|", *rows]) + "\n"
 
 
 def _indexes() -> Iterator[Any]:
-    for each in projections(bytes(32)):
-        yield from (table for table in each.tables if hasattr(table, "waiting"))
+    for projection in projections(bytes(32)):
+        yield from (table for table in projection.tables if hasattr(table, "waiting"))
 
 
 def schema_page() -> str:
-    said = (DOCS / "schema.md").read_text(encoding="utf-8").partition(COLUMNS)[0].rstrip("\n")
-    return f"{said}\n\n{columns()}"
+    above = (DOCS / "schema.md").read_text(encoding="utf-8").partition(COLUMNS)[0].rstrip("\n")
+    return f"{above}\n\n{columns()}"
 
 
 def main() -> int:

@@ -1,20 +1,20 @@
-"""Makes ledger/guards/patterns.json of tools/pages/patterns: what the guards look for, with nothing left to derive at a start.
+"""A generator of ledger/guards/patterns.json from tools/pages/patterns, so that the guards derive nothing at a start.
 
     python tools/pages/guard_patterns.py            writes it
-    python tools/pages/guard_patterns.py --check    exit code 1 where it is not what the files say
+    python tools/pages/guard_patterns.py --check    exit code 1 if the file is not current
 
 A file is made of blocks with an empty line between them. A line of a block is ``name: value``; the indented lines after it
 belong to its value. A line that begins with ``#`` is a comment. A block is a pattern or a part of patterns:
 
-``label``       what a match is called
-``begins``      beginnings of words, of which the first five letters count: a word of the text begins with one of them …
-``signs``       … or one of these is in the text. Nothing is asked where both are missing
+``label``       the name of a match
+``begins``      beginnings of words, of which the first five letters count: a word of the text must begin with one of them …
+``signs``       … or one of these texts is in the text. A pattern with neither ``begins`` nor ``signs`` has no such condition
 ``has``         one of these texts is in the text too; several ``has`` must all hold. ``␣`` is a blank
 ``expression``  a regular expression; its lines are joined without anything between them, so none begins or ends with a blank
 ``part``        the name of a part: ``{name}`` in an expression stands for it, or for a value of that name in the same block
 
 ``has`` only saves time: it follows from the expression. ``begins`` and ``signs`` are a condition of their own. Letters beyond
-ASCII are folded as the texts are. A part that no expression names is asked for by its name.
+ASCII are folded as the texts are. A part that no expression names is kept, and the guards look it up by its name.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def derived() -> bytes:
-    """What the file should hold."""
+    """Return the bytes that patterns.json should hold."""
     threats = _read("threats", int(re.DOTALL), fold)
-    of = {"threats": threats} | {name: _read(name, 0, str) for name in ("secrets", "claims")}
-    return msgspec.json.format(msgspec.json.encode(of), indent=1) + b"\n"
+    patterns = {"threats": threats} | {name: _read(name, 0, str) for name in ("secrets", "claims")}
+    return msgspec.json.format(msgspec.json.encode(patterns), indent=1) + b"\n"
 
 
 def _read(name: str, flags: int, fold: Callable[[str], str]) -> ScannerPatterns:
@@ -54,27 +54,27 @@ def _read(name: str, flags: int, fold: Callable[[str], str]) -> ScannerPatterns:
     for block in _blocks(text):
         values = {key: _BREAK.sub("", value) for key, value in block}
         expression, known = values["expression"], parts | values
-        while (whole := _NAME.sub(lambda found: known.get(found[1], found[0]), expression)) != expression:  # noqa: B023
+        while (whole := _NAME.sub(lambda match: known.get(match[1], match[0]), expression)) != expression:  # noqa: B023
             expression = whole
-        expression = _BEYOND_ASCII.sub(lambda found: fold(found[0]), expression)
+        expression = _BEYOND_ASCII.sub(lambda match: fold(match[0]), expression)
         if "part" in values:
             parts[values["part"]] = expression
             continue
         texts: dict[str, list[tuple[str, ...]]] = {"begins": [], "signs": [], "has": []}
         for key, value in block:
             if key in texts:
-                texts[key].append(tuple(fold(each).replace("␣", " ") for each in value.split()))
-        heads = sorted({f"{each}{end}"[:HEAD] for each in chain(*texts["begins"]) for end in ("", "s")})
+                texts[key].append(tuple(fold(word).replace("␣", " ") for word in value.split()))
+        heads = sorted({f"{beginning}{end}"[:HEAD] for beginning in chain(*texts["begins"]) for end in ("", "s")})
         signs = tuple(chain(*texts["signs"]))
         patterns.append(ScannerPattern(values["label"], expression, flags, tuple(heads), signs, tuple(texts["has"])))
-    return ScannerPatterns(tuple(patterns), {name: each for name, each in parts.items() if name not in named})
+    return ScannerPatterns(tuple(patterns), {name: part for name, part in parts.items() if name not in named})
 
 
 def _blocks(text: str) -> Iterator[list[tuple[str, str]]]:
-    """The names and values of each block."""
+    """Yield the names and values of each block."""
     lines = re.sub(r"(?m)^#.*\n", "", text).strip()
     for block in lines.split("\n\n"):
-        pairs = (each.partition(":") for each in re.split(r"\n(?! )", block))
+        pairs = (entry.partition(":") for entry in re.split(r"\n(?! )", block))
         yield [(key, value.strip()) for key, _, value in pairs]
 
 

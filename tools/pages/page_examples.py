@@ -1,10 +1,10 @@
-"""Runs the examples of the pages and writes what they print below them: ``page_examples.py [--update] [PAGE …]``.
+"""A runner of the examples in the pages, which writes their output below them: ``page_examples.py [--update] [PAGE …]``.
 
 A page is one session: its blocks run in order, in one namespace and one empty directory. A ``python`` block shows each printed
 line as ``#> …`` below the statement that prints it; a ``console`` block holds ``$ memory-ledger …`` lines, each with its output
-(``$ NAME=$(memory-ledger … --quiet)`` keeps an id for ``$NAME``). Clock and randomness are the same in every run; of the rest,
-what differs (ids of commands, hashes) is replaced by something of the same length.
-A block that cannot run says why: ``python no-run: it needs a key of a provider``.
+(``$ NAME=$(memory-ledger … --quiet)`` keeps an id for ``$NAME``). Clock and randomness are the same in every run; other values
+that differ from run to run (ids of commands, hashes) are replaced by steady values of the same length.
+A block that cannot run names the reason: ``python no-run: it needs a key of a provider``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class Block(NamedTuple):
-    """An example: its language, what stands behind that, its text, and where the text lies in the page."""
+    """An example: its language, the rest of the line behind that, its text, and the place of the text in the page."""
 
     language: str
     remark: str
@@ -60,31 +60,31 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    return [Block(each[1], each[2], each[3], each.start(3), each.end(3)) for each in BLOCK.finditer(page)]
+    return [Block(match[1], match[2], match[3], match.start(3), match.end(3)) for match in BLOCK.finditer(page)]
 
 
 def as_run(page: str) -> str:
-    """The page with what its examples print today."""
+    """Return the page with the output of its examples as it is today."""
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         session = Session()
-        parts, at = [], 0
-        for each in blocks(page):
-            session.run(each)
-        for each, text in zip(blocks(page), session.texts(), strict=True):
-            parts += [page[at : each.start], text]
-            at = each.end
-    return "".join([*parts, page[at:]])
+        parts, end = [], 0
+        for block in blocks(page):
+            session.run(block)
+        for block, text in zip(blocks(page), session.texts(), strict=True):
+            parts += [page[end : block.start], text]
+            end = block.end
+    return "".join([*parts, page[end:]])
 
 
 class Session:
-    """The blocks of one page, one after the other."""
+    """The blocks of one page, run one after the other."""
 
     def __init__(self) -> None:
         self._namespace: dict[str, object] = {"__name__": "__main__", "print": self._print}
         self._sources: list[str] = []
-        self._printed: dict[tuple[int, int], list[str]] = {}  # (block, line) -> what was printed there
+        self._printed: dict[tuple[int, int], list[str]] = {}  # (block, line) -> the printed texts
         self._names: dict[str, str] = {}
-        self._known: dict[str, str] = {}  # what differs in each run -> what stands for it
+        self._known: dict[str, str] = {}  # value that differs in each run -> its steady value
         self._clock = (BEGIN + timedelta(minutes=number) for number in itertools.count())
         self._random = Random(7)
 
@@ -101,7 +101,7 @@ class Session:
             self._sources.append("".join(self._console(block.text)))
 
     def texts(self) -> Iterator[str]:
-        """Each block with what it printed."""
+        """Yield each block with its output."""
         for number, source in enumerate(self._sources):
             printed = {line: texts for (block, line), texts in self._printed.items() if block == number}
             yield _with_output(source, printed) if printed else source
@@ -128,41 +128,41 @@ class Session:
     def _shell(self, words: str) -> str:
         from ledger.cli import app
 
-        given = shlex.split(words, comments=True)
+        arguments = shlex.split(words, comments=True)
         for name, value in self._names.items():
-            given = [re.sub(rf"\${name}\b", value, each) for each in given]
-        assert given[0] == "memory-ledger", (
-            f"only memory-ledger runs in a console block, and {words!r} does not begin so"
+            arguments = [re.sub(rf"\${name}\b", value, argument) for argument in arguments]
+        assert arguments[0] == "memory-ledger", (
+            f"a console block can only run memory-ledger, and this command does not begin with that name: {words!r}"
         )
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with (
             self._surroundings(),
             mock.patch.multiple(sys, stdout=out, stderr=out, stdin=io.TextIOWrapper(io.BytesIO())),
         ):
-            app.run(given[1:])
+            app.run(arguments[1:])
         lines = out.buffer.getvalue().decode("utf-8").splitlines()
-        return self._steady("".join(each.rstrip() + "\n" for each in lines))
+        return self._steady("".join(line.rstrip() + "\n" for line in lines))
 
     def _steady(self, text: str) -> str:
-        """What differs in each run, numbered in the order in which it appears."""
+        """Return the text with steady values, numbered in order of appearance, for the values that differ in each run."""
         for pattern in (UUID, HASH, CURSOR):
-            for found in pattern.findall(text):
-                if found not in self._known:
+            for value in pattern.findall(text):
+                if value not in self._known:
                     digits = sha256(str(len(self._known)).encode()).hexdigest()
                     uuid = f"01a20000-{digits[:4]}-7{digits[4:7]}-8{digits[7:10]}-{digits[10:22]}"
-                    self._known[found] = {UUID: uuid, HASH: digits, CURSOR: digits[:20]}[pattern]
-                text = text.replace(found, self._known[found])
+                    self._known[value] = {UUID: uuid, HASH: digits, CURSOR: digits[:20]}[pattern]
+                text = text.replace(value, self._known[value])
         return text
 
     @contextlib.contextmanager
     def _surroundings(self) -> Iterator[None]:
-        """Nobody's own settings, and ledgers whose time and ids are the same in every run."""
+        """Run the body without a person's own settings, with ledgers whose time and ids are the same in every run."""
         own = {name: value for name, value in os.environ.items() if not name.startswith(("LEDGER_", "MEMORY_LEDGER_"))}
         real = cast("Any", Ledger.open).__func__
 
-        def opened(kind: type[Ledger], *given: Any, **named: Any) -> Ledger:
-            given_by_us: dict[str, Any] = {"clock": lambda: next(self._clock), "random": self._random.randbytes}
-            return cast("Ledger", real(kind, *given, **(given_by_us | named)))
+        def opened(kind: type[Ledger], *arguments: Any, **options: Any) -> Ledger:
+            steady: dict[str, Any] = {"clock": lambda: next(self._clock), "random": self._random.randbytes}
+            return cast("Ledger", real(kind, *arguments, **(steady | options)))
 
         logger = logging.getLogger("ledger")
         level, handlers = logger.level, logger.handlers[:]
@@ -176,20 +176,20 @@ class Session:
 
 
 def _with_output(source: str, printed: dict[int, list[str]]) -> str:
-    """The source with ``#>`` lines below the statements that printed."""
+    """Return the source with ``#>`` lines below the statements that printed."""
     ends: dict[int, int] = {}
-    statements = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Expr)]
+    statements = [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.Expr)]
     for line in printed:
-        around = [each for each in statements if each.lineno <= line <= (each.end_lineno or each.lineno)]
-        ends[max(each.end_lineno or line for each in around)] = line
+        around = [item for item in statements if item.lineno <= line <= (item.end_lineno or item.lineno)]
+        ends[max(item.end_lineno or line for item in around)] = line
     lines = []
     for number, text in enumerate(source.splitlines(), 1):
         lines.append(text)
         if number in ends:
             indent = " " * (len(text) - len(text.lstrip()))
             shown = "".join(printed[ends[number]]).splitlines() or [""]
-            lines += [f"{indent}#> {each}".rstrip() for each in shown]
-    return "".join(each + "\n" for each in lines)
+            lines += [f"{indent}#> {item}".rstrip() for item in shown]
+    return "".join(item + "\n" for item in lines)
 
 
 def pages() -> list[Path]:
@@ -200,19 +200,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true", help="write what they print into the pages")
     parser.add_argument("page", nargs="*", help="pages by name; all of them without")
-    given = parser.parse_args()
+    options = parser.parse_args()
     different = 0
     for path in pages():
         text = path.read_text(encoding="utf-8")
-        if (given.page and path.stem not in given.page) or not blocks(text):
+        if (options.page and path.stem not in options.page) or not blocks(text):
             continue
         today = as_run(text)
         if today != text:
             different += 1
-            print(f"{path.relative_to(ROOT)}: {'written' if given.update else 'differs'}")
-            if given.update:
+            print(f"{path.relative_to(ROOT)}: {'written' if options.update else 'differs'}")
+            if options.update:
                 path.write_text(today, encoding="utf-8")
-    return 1 if different and not given.update else 0
+    return 1 if different and not options.update else 0
 
 
 if __name__ == "__main__":

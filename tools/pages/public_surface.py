@@ -1,4 +1,4 @@
-"""Every public method of the library, found by itself: those of Ledger, of the past, and of each namespace."""
+"""The public methods of the library, found by inspection: of Ledger, of the past, and of each namespace."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _IMPORTED = re.compile(r"from (ledger[\w.]*) import (\w+)")
 
 
 def namespaces(owner: type[Any]) -> Iterator[tuple[str, type[Any]]]:
-    """The name and the class of each namespace, from what its property says that it returns; of a session, too."""
+    """Yield the name and the class of each namespace from the return type of its property, those of a session too."""
     for name, member in inspect.getmembers(owner):
-        made = member.fget if isinstance(member, property) else member if name == "session" else None
-        if made is None or not (kind := _class(made)):
+        accessor = member.fget if isinstance(member, property) else member if name == "session" else None
+        if accessor is None or not (kind := _class(accessor)):
             continue
         yield name, kind
         if name == "session":
-            yield from ((f"session.{inner}", each) for inner, each in namespaces(kind))
+            yield from ((f"session.{inner}", inner_kind) for inner, inner_kind in namespaces(kind))
 
 
-def _class(made: Callable[..., Any]) -> type[Any] | None:
-    """The class of this product that a property or function returns, if it is a namespace."""
-    name = made.__annotations__.get("return")
+def _class(accessor: Callable[..., Any]) -> type[Any] | None:
+    """Return the class of this product that a property or function returns, if it is a namespace."""
+    name = accessor.__annotations__.get("return")
     imported = next(
-        (each[1] for each in _IMPORTED.finditer(inspect.getsource(made)) if each[2] == name), made.__module__
+        (match[1] for match in _IMPORTED.finditer(inspect.getsource(accessor)) if match[2] == name), accessor.__module__
     )
     kind = getattr(importlib.import_module(imported), str(name), None)
     return kind if isinstance(kind, type) and kind.__module__.endswith(".api") else None
@@ -37,18 +37,22 @@ def _class(made: Callable[..., Any]) -> type[Any] | None:
 
 @functools.cache
 def methods(owner: type[Any]) -> tuple[tuple[str, Callable[..., Any]], ...]:
-    """The public methods of a class and of its namespaces, by the name that one types after the object."""
+    """Return the public methods of a class and of its namespaces, by the name that a user types after the object."""
     return tuple(
         (prefix + name, member)
-        for prefix, each in (("", owner), *((f"{name}.", kind) for name, kind in namespaces(owner)))
-        for name, member in inspect.getmembers(each, callable)
+        for prefix, place in (("", owner), *((f"{name}.", kind) for name, kind in namespaces(owner)))
+        for name, member in inspect.getmembers(place, callable)
         if not name.startswith("_")
     )
 
 
 def writes() -> Iterator[str]:
-    """The methods that take what every write takes."""
+    """Yield the names of the methods that take the options of every write."""
     for name, method in methods(Ledger):
-        further = [each for each in inspect.signature(method).parameters.values() if each.kind is each.VAR_KEYWORD]
-        if any("Unpack" in str(each.annotation) for each in further):
+        keywords = [
+            parameter
+            for parameter in inspect.signature(method).parameters.values()
+            if parameter.kind is parameter.VAR_KEYWORD
+        ]
+        if any("Unpack" in str(parameter.annotation) for parameter in keywords):
             yield name

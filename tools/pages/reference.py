@@ -1,4 +1,4 @@
-"""Writes the pages of the Python API (``ledger/docs/api*.md``) from signatures and docstrings.
+"""A generator of the pages of the Python API (``ledger/docs/api*.md``) from signatures and docstrings.
 
 The public surface is ``Ledger``, ``Session`` and every namespace that a property of these leads to.
 """
@@ -31,12 +31,12 @@ DOCS = ROOT / "ledger" / "docs"
 
 
 class Method(NamedTuple):
-    """A public method or property: what is typed to reach it, and what it says about itself."""
+    """A public method or property: the words that reach it, and its documentation."""
 
     name: str
     value: Any
     doc: Doc
-    parameters: tuple[inspect.Parameter, ...]  # none of a property
+    parameters: tuple[inspect.Parameter, ...]  # empty for a property
 
     @property
     def is_property(self) -> bool:
@@ -44,40 +44,50 @@ class Method(NamedTuple):
 
 
 def own_types() -> dict[str, type]:
-    """The classes that the facades of the features define, by name."""
-    found: dict[str, type] = {}
+    """Return the classes that the facades of the features define, by name."""
+    types: dict[str, type] = {}
     for path in sorted((ROOT / "ledger").glob("*/**/api.py")):
         module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-        found |= {
-            name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__
+        types |= {
+            name: member
+            for name, member in vars(module).items()
+            if getattr(member, "__module__", "") == module.__name__
         }
-    return found
+    return types
 
 
 def surface() -> dict[str, type]:
-    """Every namespace with the words before its methods: "ledger", "ledger.memories", "session", "session.summaries" …"""
+    """Return every namespace by the words before its methods, such as "ledger", "ledger.memories" and "session.summaries"."""
     areas: dict[str, type] = {"ledger": Ledger}
     own = own_types()
     if "Session" in own:
         areas["session"] = own["Session"]
     for prefix, area in tuple(areas.items()):
         for name, value in _members(area):
-            to = own.get(str(_returned(value))) if isinstance(value, property) else None
-            if to is not None:
-                areas[f"{prefix}.{name}"] = to
+            namespace = own.get(str(_returned(value))) if isinstance(value, property) else None
+            if namespace is not None:
+                areas[f"{prefix}.{name}"] = namespace
     return areas
 
 
 def methods(area: type, prefix: str = "") -> Iterator[Method]:
-    """What is public of a namespace, in the order of its writing; properties that lead to namespaces are left out."""
+    """Yield the public methods and properties of a namespace in source order.
+
+    Properties that lead to namespaces are left out.
+    """
     own = own_types()
     for name, value in _members(area):
         if isinstance(value, property):
             if str(_returned(value)) not in own:
                 yield Method(prefix + name, value, doc_of(value), ())
         else:
-            given = inspect.signature(value).parameters.values()
-            yield Method(prefix + name, value, doc_of(value), tuple(each for each in given if each.name not in _SELF))
+            parameters = inspect.signature(value).parameters.values()
+            yield Method(
+                prefix + name,
+                value,
+                doc_of(value),
+                tuple(parameter for parameter in parameters if parameter.name not in _SELF),
+            )
 
 
 _SELF = ("self", "cls")
@@ -102,15 +112,15 @@ def _returned(value: property) -> object:
 
 
 def known_calls() -> set[str]:
-    """Every way in which a text may name a public method: ``trust``, ``history.trust``, ``Ledger.open`` …"""
-    found: set[str] = set()
+    """Return every way in which a text may name a public method, such as ``trust``, ``history.trust`` and ``Ledger.open``."""
+    calls: set[str] = set()
     for prefix, area in surface().items():
-        for each in methods(area):
-            words = [*prefix.split("."), each.name]
-            found |= {".".join(words[start:]) for start in range(len(words))}
+        for method in methods(area):
+            words = [*prefix.split("."), method.name]
+            calls |= {".".join(words[start:]) for start in range(len(words))}
             if prefix in ("ledger", "session"):
-                found |= {f"{prefix.title()}.{each.name}"}
-    return found
+                calls |= {f"{prefix.title()}.{method.name}"}
+    return calls
 
 
 # --- the pages -------------------------------------------------------------------------------------------------------
@@ -185,7 +195,7 @@ PAGES = {
 
 
 def pages() -> dict[str, str]:
-    """Every page of the API, by the name of its file."""
+    """Return every page of the API by the name of its file."""
     areas = surface()
     written = {f"{name}.md": _page(name, areas) for name in PAGES if _areas_of(name, areas)}
     written |= {"api.md": _contents(areas), "commands.md": _commands(), "llms.txt": _index()}
@@ -193,26 +203,26 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    """The pages with their first sentences, for agents that read them."""
+    """Return the pages with their first sentences, for agents that read them."""
     rows = [
         "# memory-ledger",
         "",
         "> A memory for LLM agents that keeps its whole history: an event log in one SQLite file.",
         "",
     ]
-    return "\n".join([*rows, *(f"- [{each.page}]({each.page}.md): {each.about}" for each in manual.pages())]) + "\n"
+    return "\n".join([*rows, *(f"- [{page.page}]({page.page}.md): {page.about}" for page in manual.pages())]) + "\n"
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]:
-    """Every command: the words that call it, its own parameters, and what it does in a line; for the page of all commands."""
-    for name in (each for names in PANELS.values() for each in names):
+    """Yield every command for the page of all commands: its words, its own parameters, and a line about it."""
+    for name in (name for names in PANELS.values() for name in names):
         method = method_of(name)
         yield (name,), list(offered(method)), plain(method.doc.first)
     for name, function in BY_HAND.items():
         method = CommandMethod(HAND, name, function, of_the_past=False)
         yield (name,), list(offered(method)), plain(method.doc.first)
     for area in AREAS:
-        for method in (each for each in of_area(area) if each.key not in SHORT):
+        for method in (method for method in of_area(area) if method.key not in SHORT):
             above = ("session", area) if area == "summaries" else (area,)
             own = list(offered(method))
             yield (
@@ -223,20 +233,24 @@ def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]
 
 
 def usage(words: Sequence[str], own: Sequence[inspect.Parameter]) -> str:
-    """How a command is called."""
+    """Return the line that shows the usage of a command."""
     parts = ["memory-ledger", *words]
-    for each in own:
-        name = "NAME" if each.name == "session_name" else each.name.upper().replace("_", "-")
-        if each.kind is PLACE:
-            parts.append(name if each.default is each.empty else f"[{name}]")
-    keywords = [each for each in own if each.kind is KEYWORD]
-    parts += [f"--{cli_name(each.name)} {each.name.upper()}" for each in keywords if each.default is each.empty]
-    parts += [f"[--{cli_name(each.name)}]" for each in keywords if each.default is not each.empty]
+    for parameter in own:
+        name = "NAME" if parameter.name == "session_name" else parameter.name.upper().replace("_", "-")
+        if parameter.kind is PLACE:
+            parts.append(name if parameter.default is parameter.empty else f"[{name}]")
+    keywords = [parameter for parameter in own if parameter.kind is KEYWORD]
+    parts += [
+        f"--{cli_name(parameter.name)} {parameter.name.upper()}"
+        for parameter in keywords
+        if parameter.default is parameter.empty
+    ]
+    parts += [f"[--{cli_name(parameter.name)}]" for parameter in keywords if parameter.default is not parameter.empty]
     return " ".join(parts)
 
 
 def _commands() -> str:
-    """Every command with its usage and the options that are its own."""
+    """Return the page of every command with its usage and its own options."""
     rows = [*COMMANDS]
     heading = ""
     for words, own, about in commands():
@@ -254,16 +268,16 @@ def _contents(areas: dict[str, type]) -> str:
     for name, (title, _, _) in PAGES.items():
         if not _areas_of(name, areas):
             continue
-        calls = [each.name for of, area in _areas_of(name, areas) for each in _of_page(name, of, area)]
+        calls = [method.name for prefix, area in _areas_of(name, areas) for method in _of_page(name, prefix, area)]
         rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
     rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
     options = [*fields_of("GroupOptions"), *fields_of("WriteOptions")]
-    for title, of, fields in (
+    for title, prefix, fields in (
         ("The options of every write", "WriteOptions", options),
         ("Parameters of a policy", "PolicyChanges", [*fields_of("PolicyChanges")]),
     ):
-        rows += ["", f"## {title}", "", f"`ledger.types.{of}`:", "", "| name | meaning |", "|---|---|"]
+        rows += ["", f"## {title}", "", f"`ledger.types.{prefix}`:", "", "| name | meaning |", "|---|---|"]
         rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in fields]
     rows += [
         "",
@@ -299,18 +313,16 @@ def _listed(names: list[str]) -> str:
 def _areas_of(page: str, areas: dict[str, type]) -> list[tuple[str, type]]:
     if not PAGES[page][2]:
         return [("ledger", areas["ledger"])]
-    wanted = [
-        name if name.startswith("session") and name != "sessions" else f"ledger.{name}" for name in PAGES[page][2]
-    ]
-    return [(name, areas[name]) for name in wanted if name in areas]
+    names = [name if name.startswith("session") and name != "sessions" else f"ledger.{name}" for name in PAGES[page][2]]
+    return [(name, areas[name]) for name in names if name in areas]
 
 
 def _of_page(page: str, prefix: str, area: type) -> Iterator[Method]:
     short = prefix.removeprefix("ledger.") + "."
     first = FLAT["api-ledger"].split()
-    for each in methods(area, "" if prefix == "ledger" else short):
-        if prefix != "ledger" or (each.name in first) == (page == "api-ledger"):
-            yield each
+    for method in methods(area, "" if prefix == "ledger" else short):
+        if prefix != "ledger" or (method.name in first) == (page == "api-ledger"):
+            yield method
 
 
 def _page(name: str, areas: dict[str, type]) -> str:
@@ -320,8 +332,8 @@ def _page(name: str, areas: dict[str, type]) -> str:
     for prefix, area in _areas_of(name, areas):
         if prefix != "ledger":
             rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
-        for each in _of_page(name, prefix, area):
-            rows += _entry(each)
+        for method in _of_page(name, prefix, area):
+            rows += _entry(method)
     return "\n".join(rows).rstrip() + "\n"
 
 
@@ -329,21 +341,21 @@ def _phrase(name: str, about: str) -> str:
     return about if name in ("api-ledger", "api-changes") else f"are about {about}"
 
 
-def _entry(each: Method) -> list[str]:
-    if each.is_property:
-        return [f"### `{each.name}`", "", each.doc.first, ""]
-    rows = [f"### `{each.name}({_signature(each)})`", "", f"→ `{_type(_answer(each))}`. {each.doc.first}"]
-    if each.doc.rest:
-        rows += ["", *(line(part) for part in each.doc.rest.split("\n\n"))]
+def _entry(method: Method) -> list[str]:
+    if method.is_property:
+        return [f"### `{method.name}`", "", method.doc.first, ""]
+    rows = [f"### `{method.name}({_signature(method)})`", "", f"→ `{_type(_answer(method))}`. {method.doc.first}"]
+    if method.doc.rest:
+        rows += ["", *(line(part) for part in method.doc.rest.split("\n\n"))]
     rows.append("")
-    rows += [f"- `{name}: {_type(_annotation(each, name))}`: {text}" for name, text in each.doc.args.items()]
-    rows += [f"- raises `{name}`: {text}" for name, text in each.doc.raises.items()]
+    rows += [f"- `{name}: {_type(_annotation(method, name))}`: {text}" for name, text in method.doc.args.items()]
+    rows += [f"- raises `{name}`: {text}" for name, text in method.doc.raises.items()]
     return [*rows, ""] if rows[-1] else rows
 
 
-def _signature(each: Method) -> str:
+def _signature(method: Method) -> str:
     parts, starred = [], False
-    for parameter in each.parameters:
+    for parameter in method.parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             starred = True
             parts.append("*")
@@ -360,12 +372,12 @@ def _default(value: object) -> str:
     return repr(value) if isinstance(value, str | int | float | tuple | None) and len(repr(value)) < 40 else "…"
 
 
-def _annotation(each: Method, name: str) -> str:
-    return next((str(given.annotation) for given in each.parameters if given.name == name), "")
+def _annotation(method: Method, name: str) -> str:
+    return next((str(parameter.annotation) for parameter in method.parameters if parameter.name == name), "")
 
 
-def _answer(each: Method) -> str:
-    return str(getattr(each.value, "__annotations__", {}).get("return", ""))
+def _answer(method: Method) -> str:
+    return str(getattr(method.value, "__annotations__", {}).get("return", ""))
 
 
 def _type(annotation: str) -> str:

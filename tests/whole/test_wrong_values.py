@@ -94,14 +94,14 @@ def test_a_filter_that_is_no_text_is_rejected_and_never_reaches_the_database(
     ledger, _ = filled
     for then in (ledger, ledger.at(ledger.position)):
         for name in ("subject", "actor", "client", "type", "text", "command", "correlation_id"):
-            with pytest.raises(RejectedError, match=f"{name} (is|must be) a text"):
+            with pytest.raises(RejectedError, match=rf"{name} (is|must be) a text"):
                 then.history.audit(**{name: wrong})
-        with pytest.raises(RejectedError, match="client (is|must be) a text"):
+        with pytest.raises(RejectedError, match=r"client (is|must be) a text"):
             then.interactions.list(client=wrong)
-        with pytest.raises(RejectedError, match="name (is|must be) a text"):
+        with pytest.raises(RejectedError, match=r"name (is|must be) a text"):
             then.projects.state("atlas", name=wrong)
-        with pytest.raises(RejectedError, match="query (is|must be) a text"):
+        with pytest.raises(RejectedError, match=r"query (is|must be) a text"):
             then.session("talk").window(100, query=wrong)
     for name in ("session", "command", "correlation_id"):
-        with pytest.raises(RejectedError, match=f"{name} (is|must be) a text"):
+        with pytest.raises(RejectedError, match=rf"{name} (is|must be) a text"):
             ledger.history.undo_all(**{name: wrong})

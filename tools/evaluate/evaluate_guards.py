@@ -374,8 +374,8 @@ def main() -> None:
             alarms = sum(bool(secrets.scan(text)) for text in turns)
             print(f"  secrets in {alarms} of {len(turns):,} turns ({alarms / len(turns):.2%})")
         for text, hit in flagged:
-            name = getattr(hit[0], "label", None) or getattr(hit[0], "kind", "")
-            print(f"  {name}: {text[:100]!r}")
+            label = getattr(hit[0], "label", None) or getattr(hit[0], "kind", "")
+            print(f"  {label}: {text[:100]!r}")
 
 
 if __name__ == "__main__":

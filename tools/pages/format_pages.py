@@ -21,6 +21,15 @@ from typing import Any
 import msgspec
 
 from ledger import Ledger, events
+from ledger.documents import events as of_documents
+from ledger.interactions import events as of_interactions
+from ledger.log import events as of_ledger
+from ledger.memories import events as of_memories
+from ledger.observations import events as of_observations
+from ledger.projects import events as of_projects
+from ledger.review import events as of_review
+from ledger.sessions import events as of_sessions
+from ledger.values import events as of_values
 from projections.core.projector import projections
 from projections.search import vectors
 
@@ -28,7 +37,8 @@ DOCS = Path(__file__).resolve().parents[2] / "ledger" / "docs"
 COLUMNS = "## Columns"  # this tool writes schema.md from this heading on
 INTRO = """# Events
 
-Look up here what each event of the log stores. `tools/pages/format_pages.py` writes this page from `ledger/domain/events/`.
+Look up here what each event of the log stores. `tools/pages/format_pages.py` writes this page from the
+`events.py` of the features.
 
 A row of the table `events` has the JSON below as its `state`; `position`, `stream`, `version` and `type` are columns next to
 it. A field that has its default is left out. *erasable* fields hold what a person or a model wrote: an erasure makes them
@@ -56,14 +66,14 @@ WORDS = {
     "Moved": "(first, last, to)",
 }
 SECTIONS = (
-    ("Ledger", (events.ledger,)),
-    ("Project and session", (events.project, events.session)),
-    ("Document", (events.document,)),
-    ("Interaction", (events.interaction,)),
-    ("Memory", (events.memory,)),
-    ("Merge and conflict", (events.merge,)),
-    ("Observation", (events.observation,)),
-    ("Keyed values", (events.value,)),
+    ("Ledger", (of_ledger,)),
+    ("Project and session", (of_projects, of_sessions)),
+    ("Document", (of_documents,)),
+    ("Interaction", (of_interactions,)),
+    ("Memory", (of_memories,)),
+    ("Merge and conflict", (of_review,)),
+    ("Observation", (of_observations,)),
+    ("Keyed values", (of_values,)),
 )
 STRUCTS: tuple[type[Any], ...] = (
     *(events.Blob, events.Redaction, events.Acted, events.Delivered, events.Dropped, events.LeftOut, events.Shortened),

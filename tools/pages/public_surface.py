@@ -27,11 +27,11 @@ def namespaces(owner: type[Any]) -> Iterator[tuple[str, type[Any]]]:
 
 def _class(made: Callable[..., Any]) -> type[Any] | None:
     """The class of this product that a property or function returns, if it is a namespace."""
-    name = made.__annotations__.get("return")
+    name = str(made.__annotations__.get("return")).partition("[")[0]
     imported = next(
         (each[1] for each in _IMPORTED.finditer(inspect.getsource(made)) if each[2] == name), made.__module__
     )
-    kind = getattr(importlib.import_module(imported), str(name), None)
+    kind = getattr(importlib.import_module(imported), name, None)
     return kind if isinstance(kind, type) and kind.__module__.endswith(".api") else None
 
 

@@ -46,8 +46,8 @@ class Method(NamedTuple):
 def own_types() -> dict[str, type]:
     """The classes that the facades of the features define, by name."""
     found: dict[str, type] = {}
-    for path in sorted((ROOT / "ledger").glob("*/api.py")):
-        module = importlib.import_module(f"ledger.{path.parent.name}.api")
+    for path in sorted((ROOT / "ledger").glob("*/**/api.py")):
+        module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
         found |= {
             name: each for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__
         }
@@ -62,7 +62,7 @@ def surface() -> dict[str, type]:
         areas["session"] = own["Session"]
     for prefix, area in tuple(areas.items()):
         for name, value in _members(area):
-            to = own.get(str(_returned(value))) if isinstance(value, property) else None
+            to = own.get(_returned(value)) if isinstance(value, property) else None
             if to is not None:
                 areas[f"{prefix}.{name}"] = to
     return areas
@@ -73,7 +73,7 @@ def methods(area: type, prefix: str = "") -> Iterator[Method]:
     own = own_types()
     for name, value in _members(area):
         if isinstance(value, property):
-            if str(_returned(value)) not in own:
+            if _returned(value) not in own:
                 yield Method(prefix + name, value, doc_of(value), ())
         else:
             given = inspect.signature(value).parameters.values()
@@ -97,8 +97,9 @@ def _members(area: type) -> Iterator[tuple[str, Any]]:
             yield name, raw
 
 
-def _returned(value: property) -> object:
-    return getattr(value.fget, "__annotations__", {}).get("return")
+def _returned(value: property) -> str:
+    """Return the name of the class that a property returns, without the types that a generic class takes."""
+    return str(getattr(value.fget, "__annotations__", {}).get("return")).partition("[")[0]
 
 
 def known_calls() -> set[str]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ledger.erasure.api import Erasures, Holds
     from ledger.graph.api import Relations, RelationsRead
     from ledger.guards.api import Guards, GuardsRead
-    from ledger.guards.guarding import Scanner
+    from ledger.guards.scanner import Scanner
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.jobs.api import Jobs
@@ -1272,7 +1272,7 @@ class Ledger(LedgerRead):
         return Sessions(self._engine, self._scope)
 
     @property
-    def history(self) -> History:
+    def history(self) -> History[PastLedger]:
         """List events and their actors, undo groups of commands, distrust and trust origins."""
         from ledger.history.api import History
 

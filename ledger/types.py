@@ -12,7 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.late import names_of
 
 if TYPE_CHECKING:
-    from ledger.guards.guarding import Scanner as Scanner
+    from ledger.guards.scanner import Scanner as Scanner
     from ledger.models.port import Model as Model
     from ledger.models.port import ModelAnswer as ModelAnswer
     from ledger.models.port import ModelLike as ModelLike
@@ -269,7 +269,7 @@ _HOMES = {
     "ModelLike": "ledger.models.port",
     "ModelRequest": "ledger.models.port",
     "Rows": "projections.core.own",
-    "Scanner": "ledger.guards.guarding",
+    "Scanner": "ledger.guards.scanner",
     "Summarizer": "ledger.models.port",
     "SummarizerLike": "ledger.models.port",
     "SummaryRequest": "ledger.models.port",

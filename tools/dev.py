@@ -73,7 +73,7 @@ def check(rest: list[str]) -> int:
         "rules of the house": (
             "-m",
             "pytest",
-            *(f"tests/house/test_{name}.py" for name in ("house", "words", "help")),
+            *(f"tests/house/test_{name}.py" for name in ("house", "named_calls", "help")),
             *rest,
         ),
         "types, pyright": ("-m", "pyright", "--pythonpath", str(python)),

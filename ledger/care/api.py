@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledger import answers
-from ledger.care import care, rebuilding
+from ledger.care import answers, care, rebuilding
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, page
 from ledger.core.stopping import Stopping

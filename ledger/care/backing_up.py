@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
-from ledger import answers
-from ledger.care import care, rebuilding
+from ledger.care import answers, care, rebuilding
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, check_log, copy_log, erased_since
 from ledger.care.fitting import tables_fit
 from ledger.care.opening import check_owner, open_engine

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from ledger import answers
+from ledger.care import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import FoldReading
 from ledger.core.past import follow_apart

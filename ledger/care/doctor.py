@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger.care import answers
 from ledger.care.opening import held_by_another
 from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.core.engine import Engine

@@ -36,7 +36,8 @@ from ledger.domain.errors import (
 )
 from ledger.domain.text import check_text, one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
-from ledger.guards.guarding import Guard, Scanner, as_scanners
+from ledger.guards.guarding import Guard, as_scanners
+from ledger.guards.scanner import Scanner
 from ledger.log import mapper
 from ledger.log.event_store import EventStore
 from ledger.log.integrity import GENESIS

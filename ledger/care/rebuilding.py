@@ -14,8 +14,7 @@ from contextlib import closing, suppress
 
 from msgspec.structs import replace
 
-from ledger import answers
-from ledger.care import care
+from ledger.care import answers, care
 from ledger.care.care import Progress
 from ledger.care.copying import check_log, copy_log
 from ledger.care.fitting import code_of, is_of_damage

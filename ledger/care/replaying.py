@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 from msgspec.structs import replace
 
-from ledger import answers
+from ledger.care import answers
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, known_end, taking
 from ledger.care.opening import open_engine
 from ledger.core.engine import Engine
@@ -30,11 +30,12 @@ from ledger.log.paths import StrPath
 from ledger.proof.sealed import head_at
 from ledger.proof.verifying import verify
 from ledger.undo import distrusting, undoing
+from ledger.undo.answers import DistrustReport, UndoReport
 from projections.core import shadow
 from projections.core.projector import belongs_to, check_end
 
 Progress = Callable[[int, int], None]
-Voided = answers.UndoReport | answers.DistrustReport
+Voided = UndoReport | DistrustReport
 
 
 class _Stopped(Exception):

@@ -13,7 +13,7 @@ from typing import IO, Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from ledger import answers
+from ledger.care import answers
 from ledger.care.copying import check_log
 from ledger.core import given_files
 from ledger.core.engine import Engine

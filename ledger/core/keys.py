@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec import Struct
 
 from ledger.core.who import Who
-from ledger.core.work import Outcome, Work
+from ledger.core.work import Means, Outcome, Work
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError
 from ledger.domain.text import check_text
 from ledger.events import LEDGER_STREAM, CommandAnswered
 from projections.views import control
-
-if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
 
 
 class Key(Struct, frozen=True):
@@ -25,28 +20,28 @@ class Key(Struct, frozen=True):
     arguments: str
 
 
-def given(writer: Writer, command: str, who: Who, key: str, arguments: object) -> Key:
+def given(means: Means, command: str, who: Who, key: str, arguments: object) -> Key:
     """Return the key of a command."""
     check_text("key", key)
     text = encoded([command, arguments])
-    if writer.policy(who.user).secrets != "off":
-        text = writer.guard.harmless(text, arguments)
-    return Key(writer.mac("key", who.user, key), recorded(writer, who.user, text))
+    if means.policy(who.user).secrets != "off":
+        text = means.guard.harmless(text, arguments)
+    return Key(means.mac("key", who.user, key), recorded(means, who.user, text))
 
 
-def recorded(writer: Writer, user: str, text: bytes) -> str:
+def recorded(means: Means, user: str, text: bytes) -> str:
     """Return the keyed digest of encoded arguments that the log keeps."""
-    return writer.mac("arguments", user, text).hex()
+    return means.mac("arguments", user, text).hex()
 
 
-def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
+def answer(means: Means, key: Key, command: str) -> Outcome | None:
     """Return the answer of the first command with this key; None for a new key.
 
     Raises:
         KeyReusedError: The key was used for another command or other arguments.
         ConflictError: The subject of the first answer was erased or undone since.
     """
-    tables = writer.tables
+    tables = means.tables
     known = control.answer(tables.rows, key.key)
     if known is None:
         return None
@@ -67,11 +62,11 @@ def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
     return Outcome(known.subject, state, (), known.position, replayed=True, names=tables.names_of(state), policy=policy)
 
 
-def bearer(writer: Writer, work: Work, subject: str) -> str:
+def bearer(means: Means, work: Work, subject: str) -> str:
     """Return the stream whose last event carries the key; emit CommandAnswered if the subject got no event."""
     if any(stream == subject for stream, *_ in work.emitted):
         return subject
-    state = writer.tables.subject(subject)
+    state = means.tables.subject(subject)
     work.emit(LEDGER_STREAM, CommandAnswered(subject, state.position if state is not None else 0))
     return LEDGER_STREAM
 

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -18,12 +18,10 @@ from ledger.core import expecting, keys, trust
 from ledger.core.batch import CommandBatch
 from ledger.core.log_reading import READER
 from ledger.core.refusals import RefusalCounter
-from ledger.core.tables import Tables
 from ledger.core.who import Who
-from ledger.core.work import Body, Clock, Outcome, Pooled, Random, Work, now
+from ledger.core.work import Body, Clock, Means, Outcome, Random, Work, now
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
-from ledger.domain.text import keyed_digest
 from ledger.events import (
     FORMAT,
     LEDGER_STREAM,
@@ -34,10 +32,10 @@ from ledger.events import (
     Recorded,
     TextQuarantined,
 )
-from ledger.guards.guarding import Guard, as_warnings
+from ledger.guards.guarding import as_warnings
+from ledger.guards.watching import watch
 from ledger.log import folding, mapper
 from ledger.log.event_store import EventStore, Transaction
-from ledger.policy.rules import PolicyState
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
 
@@ -48,14 +46,12 @@ _LONG = (
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
 
-class Writer:
+class Writer(Means):
     """The writing side of one open ledger: the tables under the lock, the clock, the ids and the open batch."""
 
     def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
-        self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
-        self.random = Pooled(random)
-        self.guard = Guard()
-        self.tables = Tables(secret)
+        super().__init__(secret, clock, random)
+        self.store, self.ledger_id = store, ledger_id
         self._own_turn = store.transact()
         self._refusals = RefusalCounter()
         self._batch: CommandBatch | None = None
@@ -78,8 +74,9 @@ class Writer:
                 self.tables.begin(transaction)  # brings the tables to the end of the log, whoever wrote it
                 return self._decide(transaction, command, who, body, arguments)
             except RejectedError as error:
-                self._refusals.record(self, transaction, command, who, error, arguments)
                 refusal = error
+                if (record := self._refusals.record(self, transaction, command, who, error, arguments)) is not None:
+                    self.append(record)
             except BaseException as error:
                 if not transaction.deferred:  # a batch keeps the rows of its earlier commands
                     self.tables.forget()
@@ -101,7 +98,7 @@ class Writer:
                 expecting.check(work, who.expected)
             if distrusted := self.tables.distrusted():
                 trust.check(work, distrusted)
-            quarantined = self.guard.watch(work)
+            quarantined = watch(self.guard, work)
             bearer = keys.bearer(self, work, subject) if key is not None else subject
         events = self.append(work, key, bearer)
         return self._outcome(work, subject, events, quarantined=quarantined > 0)
@@ -290,15 +287,6 @@ class Writer:
     def projector(self) -> Projector:
         return self.tables.projector
 
-    def now(self) -> str:
-        moment = self.clock()
-        if not isinstance(moment, datetime):
-            raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
-        utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-        if utc.microsecond:  # msgspec leaves out a zero fraction
-            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
-        return utc.isoformat(timespec="microseconds")[:26] + "Z"
-
     def nanoseconds(self, recorded_at: str, position: int = 0) -> int:
         """Return the time for an id: the system's time, or with a user's clock the clock's time plus 1 µs per event before.
 
@@ -307,16 +295,6 @@ class Writer:
         if self.clock is now:
             return time.time_ns()
         return (round(datetime.fromisoformat(recorded_at).timestamp() * 1_000_000) + position) * 1_000
-
-    def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
-        """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""
-        text = value.encode() if isinstance(value, str) else value
-        owner = user.encode()
-        return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
-
-    def policy(self, user: str) -> PolicyState:
-        """Return the policy in effect for a user, under the lock."""
-        return self.tables.policy(user)
 
     def named(self, user: str, kind: str, name: str) -> str | None:
         """Return the id of a user's project or session by name, alias or id, under the lock."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ledger.core.keys import encoded
 from ledger.core.who import Who
-from ledger.core.work import Work
+from ledger.core.work import Means, Work
 from ledger.domain.errors import RejectedError
 from ledger.events import LEDGER_STREAM, WriteRefused
 from ledger.log.event_store import Transaction
-
-if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
 
 REMEMBERED = 10_000  # refusals in memory, so that an equal refusal is recorded only once
 
@@ -31,28 +26,29 @@ class RefusalCounter:
 
     def record(
         self,
-        writer: Writer,
+        means: Means,
         transaction: Transaction,
         command: str,
         who: Who,
         refusal: RejectedError,
         arguments: object,
-    ) -> None:
-        outcome = writer.guard.nameless(who)
+    ) -> Work | None:
+        """Return the work that records a refusal; None if the call was malformed, or an equal refusal is recorded."""
+        outcome = means.guard.nameless(who)
         if refusal.rule == "validation" or outcome is None:
-            return
-        attempt = writer.mac("refused", outcome.user, encoded([refusal.rule, outcome.actor, command, arguments]))
+            return None
+        attempt = means.mac("refused", outcome.user, encoded([refusal.rule, outcome.actor, command, arguments]))
         if attempt in self._known:
-            return
+            return None
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         self._known.add(attempt)
         numbers = (refusal.limit, refusal.current, refusal.requested)
-        work = Work(writer, transaction, command, msgspec.structs.replace(outcome, key=None), writer.now())
+        work = Work(means, transaction, command, msgspec.structs.replace(outcome, key=None), means.now())
         work.emit(
             LEDGER_STREAM, WriteRefused(refusal.rule, refusal.subject, *numbers, refusal.finding, refusal.scanner)
         )
-        writer.append(work)
+        return work
 
     def forget(self) -> None:
         """Forget the recorded refusals, which may have been rolled back."""

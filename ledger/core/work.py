@@ -7,26 +7,24 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from ledger.core.log_reading import first_position, last_upgrade, least, read_event
+from ledger.core.tables import Tables
 from ledger.core.who import Who
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, keyed_digest
 from ledger.events import AnyEvent, Blob, EventData, ProjectRegistered, Redacted, SessionOpened
-from ledger.guards.guarding import GuardedText, ScannerHit, TakenSecret
+from ledger.guards.guarding import Guard, GuardedText, ScannerHit, TakenSecret
+from ledger.log import mapper
 from ledger.log.event_store import Transaction
 from ledger.policy.rules import PolicyState
 from ledger.projects.rules import name_form
 from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
-
-if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
-
 
 INLINE_BYTES = 256 * 1024  # a larger text lies in the blobs table
 
@@ -57,6 +55,35 @@ class Pooled:
             return self._bytes[start : start + size]
 
 
+class Means:
+    """The parts of an open ledger that the steps of a command share: its secret, clock, random bytes, guard and tables."""
+
+    def __init__(self, secret: bytes, clock: Clock, random: Random) -> None:
+        self.secret, self.clock = secret, clock
+        self.random = Pooled(random)
+        self.guard = Guard()
+        self.tables = Tables(secret)
+
+    def now(self) -> str:
+        moment = self.clock()
+        if not isinstance(moment, datetime):
+            raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
+        utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        if utc.microsecond:  # msgspec leaves out a zero fraction
+            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
+        return utc.isoformat(timespec="microseconds")[:26] + "Z"
+
+    def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
+        """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""
+        text = value.encode() if isinstance(value, str) else value
+        owner = user.encode()
+        return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
+
+    def policy(self, user: str) -> PolicyState:
+        """Return the policy in effect for a user, under the lock."""
+        return self.tables.policy(user)
+
+
 class Outcome(Struct, frozen=True):
     """The result of a command: the subject's new state, the appended events, and the flags of a repeated command."""
 
@@ -72,15 +99,15 @@ class Outcome(Struct, frozen=True):
 
 
 class Work:
-    """The means of one command's body: states and names as they are under the lock, and ``emit``."""
+    """The tools of one command's body: states and names as they are under the lock, and ``emit``."""
 
-    def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
+    def __init__(self, means: Means, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
         self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
         self.user: str | None = who.user  # for the events; None for events that belong to no user
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
-        self._writer, self._tables = writer, writer.tables
+        self._means, self._tables = means, means.tables
         self.occurred_at = who.occurred_at  # of the next event
         self.emitted: list[tuple[str, int, EventData, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
@@ -96,7 +123,7 @@ class Work:
 
     @property
     def secret(self) -> bytes:
-        return self._writer.secret
+        return self._means.secret
 
     def emit(self, stream: str, data: EventData, *, first: int = 0) -> None:
         """Record an event of a subject; ``first`` is the subject's row, or 0 for a new subject."""
@@ -114,15 +141,15 @@ class Work:
         return max(later) if event is not None and least(event)[1] < max(later) else 0
 
     def new_id(self, kind: str) -> str:
-        return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
+        return ids.subject_id(kind, self._means.random(ids.RANDOM_BYTES))
 
     def body(self, text: str) -> str | Blob:
         """Return a text as an event stores it: the text itself, or above 256 KiB a reference to the blobs table."""
         if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
             return text
-        verdict = self._writer.guard.of_large(self, text)
+        verdict = self._means.guard.of_large(text, self.taken, self.policy().secrets)
         data = verdict.text.encode()
-        blob_id, salt = "b_" + self._writer.random(16).hex(), self._writer.random(16)
+        blob_id, salt = "b_" + self._means.random(16).hex(), self._means.random(16)
         self.blobs.append((blob_id, salt + data))
         self.large[blob_id] = verdict
         return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
@@ -130,7 +157,7 @@ class Work:
     def cleaned(self, value: object) -> Any:
         """Return a text, or a struct with texts, without the secrets that the policy takes out; call it before deciding."""
         taken: dict[str, tuple[TakenSecret, ...]] = {}
-        clean = self._writer.guard.cleaned(value, taken)
+        clean = self._means.guard.cleaned(value, taken)
         if not taken or self.policy().secrets != "redact":
             return value
         self.taken.update(taken)
@@ -142,7 +169,7 @@ class Work:
             return False
         taken: dict[str, tuple[TakenSecret, ...]] = {}
         for text in texts:
-            self._writer.guard.cleaned(text or "", taken)
+            self._means.guard.cleaned(text or "", taken)
         return bool(taken)
 
     def threat(self, *texts: str | None) -> ScannerHit | None:
@@ -150,7 +177,7 @@ class Work:
 
         The result is None if the policy has threats off.
         """
-        guard = self._writer.guard
+        guard = self._means.guard
         findings = (guard.verdict(text).found for text in texts if text)
         first = next((finding for finding in findings if finding is not None), None)
         return first if first is not None and self.policy().threats != "off" else None

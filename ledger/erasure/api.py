@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from ledger import answers
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import RejectedError
-from ledger.erasure import completing, holding
+from ledger.erasure import answers, completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
 
 

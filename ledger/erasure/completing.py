@@ -8,13 +8,12 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import DamagedError, LedgerError
-from ledger.erasure import certificates, remaining
+from ledger.erasure import answers, certificates, remaining
 from ledger.erasure.purging import Purge, Purging
 from ledger.erasure.rows import ErasureRow
 from ledger.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction

@@ -20,7 +20,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core import bulk
 from ledger.core.engine import Engine
 from ledger.core.optimistic import Moved, optimistic
@@ -30,7 +29,7 @@ from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
-from ledger.erasure import certificates, remaining
+from ledger.erasure import answers, certificates, remaining
 from ledger.erasure.asked import ErasureRequest, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
 from ledger.erasure.completing import finish_erasures, finished, remembered

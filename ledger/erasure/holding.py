@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text
+from ledger.erasure import answers
 from ledger.erasure.asked import subject_asked
 from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject

@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from ledger import answers
 from ledger.core.log_reading import read_event
 from ledger.domain.quotes import excerpt
+from ledger.erasure import answers, scanning
 from ledger.erasure import rules as erasure
-from ledger.erasure import scanning
 from ledger.erasure.plan import ErasurePlan
 from ledger.erasure.rows import ErasureRow, ErasureRows, Target
 from ledger.erasure.scanning import Scan

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ledger.core.answer import Answer
+from ledger.memories.answers import Memory
 
 
 class Noted(Answer, frozen=True, kw_only=True):
@@ -54,3 +57,32 @@ class Added(Answer, frozen=True, kw_only=True):
     def memories(self) -> tuple[str, ...]:
         """Return the ids of learned and proposed memories, for ``memories.get`` and ``promote``."""
         return tuple(memory.id for memory in (*self.learned, *self.proposed) if memory.id)
+
+
+class ExtractionReport(Answer, frozen=True, kw_only=True):
+    """The result of an extraction from an ``interaction`` or a ``session``.
+
+    ``kept`` are the new memories, ``superseded`` the ids of those that they replaced, ``retracted`` the ids of those that the
+    user took back, ``relations`` the number of stated relations, ``dropped`` the proposals that were dropped, each with its
+    ``reason``. Of a session ``messages`` counts those looked at, ``skipped`` those that held nothing worth a model's time, and
+    ``cursor`` is the position behind which the next extraction begins. ``failure`` is the reason why a model's call failed.
+    ``stopped`` is the reason why messages were left ("under_way", "moved", "cancelled", "enough") or not read ("ignored",
+    "stateless").
+    """
+
+    interaction: str = ""
+    session: str = ""
+    extractor: str
+    kept: tuple[Memory, ...] = ()
+    dropped: tuple[dict[str, Any], ...] = ()
+    superseded: tuple[str, ...] = ()
+    retracted: tuple[str, ...] = ()
+    relations: int = 0
+    messages: int = 0
+    skipped: int = 0
+    calls: int = 0
+    failure: str = ""
+    stopped: str = ""
+    cursor: int = 0
+    dry_run: bool = False
+    replayed: bool = False

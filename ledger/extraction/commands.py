@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.snapshot import load, stream_of
 from ledger.core.stopping import check_call
@@ -15,6 +14,7 @@ from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.english import first_person
 from ledger.events import CandidatesExtracted, Dropped
+from ledger.extraction import answers
 from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.applying import MODEL_EXTRACTOR

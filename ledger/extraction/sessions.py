@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.snapshot import load
 from ledger.core.stopping import check_call, is_called_off
 from ledger.core.who import Who
@@ -22,6 +21,7 @@ from ledger.english.extractor import EXTRACTOR, Extracted, Extraction
 from ledger.english.extractor import DroppedFinding as Passed
 from ledger.english.salience import GATE
 from ledger.events import CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
+from ledger.extraction import answers
 from ledger.extraction import rule_findings as found_in
 from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
 from ledger.extraction.asking import (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ledger.answers import Graph, Memory
 from ledger.core.area import Area
 from ledger.core.paging import checked_limit
 from ledger.graph import queries
+from ledger.graph.answers import Graph
 from ledger.memories import commands
+from ledger.memories.answers import Memory
 from ledger.types import Time, WriteOptions
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ledger import answers
 from ledger.core.snapshot import Snapshot, believed, scope_of
 from ledger.domain.text import check_text
+from ledger.graph import answers
 from ledger.memories.rules import relation_form
 from projections.views import graph
 

@@ -50,3 +50,17 @@ class ScanReport(Answer, frozen=True, kw_only=True):
     dry_run: bool = False
     reached: int = 0
     stopped: str = ""
+
+
+class Refusal(Answer, frozen=True, kw_only=True):
+    position: int
+    rule: str
+    command: str
+    subject: str | None
+    actor: str | None
+    recorded_at: str
+    limit: int | None
+    current: int | None
+    requested: int | None
+    finding: str
+    scanner: str

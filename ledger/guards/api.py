@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Unpack
 
-from ledger import answers
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, page
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import RejectedError
-from ledger.guards import quarantining, queries
+from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
+from ledger.memories.answers import Memory
 from ledger.types import Cancel, Page, WriteOptions
 
 
@@ -47,7 +47,7 @@ class Guards(GuardsRead):
 
     def quarantine(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
-    ) -> answers.Memory | Quarantined:
+    ) -> Memory | Quarantined:
         """Keep a memory or a text out of recall, reinforcement and extraction until ``release``.
 
         Args:
@@ -55,9 +55,7 @@ class Guards(GuardsRead):
         """
         return quarantining.quarantine_text(self._engine, self._scope.asker(options), subject, reason)
 
-    def release(
-        self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
-    ) -> answers.Memory | Quarantined:
+    def release(self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]) -> Memory | Quarantined:
         """End the quarantine of a memory or text, whoever began it. A later scan does not begin it again.
 
         Args:

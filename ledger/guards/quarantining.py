@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ledger import answers
 from ledger import events as e
 from ledger.core.engine import Engine
 from ledger.core.log_reading import decode_range, read_event, read_stream
@@ -20,8 +19,10 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_reason
 from ledger.guards import secrets, threats
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
-from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
+from ledger.guards.guarding import PLANS, Guard, ScannerHit
+from ledger.guards.watching import BELIEFS, MATERIAL
 from ledger.log.reading import read_tip
+from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories import rules as memory_domain
 from ledger.memories.rules import MemoryState

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ledger import answers
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
 from ledger.core.paging import CAP
 from ledger.core.snapshot import LIST_LIMIT, listed
+from ledger.guards import answers
 from projections.views import control
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, get_args
 
-from ledger import answers
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, checked_limit, found, page
 from ledger.core.stopping import Stopping
@@ -13,16 +12,18 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of, texts
 from ledger.events import TYPES
-from ledger.history import audit, bisecting, blaming, diff, explaining, log, supposing
+from ledger.history import answers, audit, bisecting, blaming, diff, explaining, log, supposing
 from ledger.models import models
 from ledger.models.models import ModelCall
 from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 from ledger.undo import distrusting, undoing
+from ledger.undo.answers import Distrusted, DistrustReport, UndoReport
 
 if TYPE_CHECKING:
-    from ledger.api import PastLedger
     from ledger.core.engine import Engine
     from ledger.core.who import Who
+
+PastLedger = TypeVar("PastLedger")  # the class of that name in ledger/api.py, which imports this module
 
 
 class HistoryRead(Area):
@@ -136,10 +137,10 @@ class HistoryRead(Area):
         """
         return found("memory or observation", id, blaming.blame(self._engine, self._scope.user, id))
 
-    def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Distrusted]:
+    def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Distrusted]:
         """List the origins that are distrusted, newest first."""
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Distrusted]:
+        def fetch(count: int, start: int | None) -> Sequence[Distrusted]:
             return distrusting.distrusted(self._engine, self._scope.user, before=start, limit=count)
 
         return page("distrusted", {"user": self._scope.user}, limit, after, fetch, _position)
@@ -168,7 +169,7 @@ class HistoryRead(Area):
         return times.since(name, moment, self._engine.writer.now())
 
 
-class History(HistoryRead):
+class History(HistoryRead, Generic[PastLedger]):
     """The history of a user's memory, with the commands that take parts of it out and back."""
 
     __slots__ = ("_at",)
@@ -316,7 +317,7 @@ class History(HistoryRead):
         dry_run: bool = False,
         reason: str = "",
         **options: Unpack[GroupOptions],
-    ) -> answers.UndoReport:
+    ) -> UndoReport:
         """Void every command that fits all of the filters; at least one filter is needed.
 
         Args:
@@ -365,7 +366,7 @@ class History(HistoryRead):
         dry_run: bool = False,
         reason: str = "",
         **options: Unpack[WriteOptions],
-    ) -> answers.DistrustReport:
+    ) -> DistrustReport:
         """Void everything that an origin wrote or caused, and refuse its future writes; the events of others stay.
 
         Args:
@@ -390,7 +391,7 @@ class History(HistoryRead):
         dry_run: bool = False,
         reason: str = "",
         **options: Unpack[WriteOptions],
-    ) -> answers.DistrustReport:
+    ) -> DistrustReport:
         """Put back the events that a distrust made void, and accept the origin's writes again.
 
         Args:

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from ledger import answers
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position, read_blob, read_event, read_stream
@@ -34,8 +33,10 @@ from ledger.events import (
     OriginTrusted,
     Unknown,
 )
+from ledger.history import answers
 from ledger.interactions.queries import interactions_shown
 from ledger.memories import admission_rules as admitting
+from ledger.memories.answers import Memory
 from ledger.memories.queries import memories_shown, memory_shown, provenance
 from ledger.memories.rules import MemoryState
 from ledger.observations import queries as observation_queries
@@ -198,7 +199,7 @@ def _cited_chunks(connection: Connection, cited: Sequence[str], owner: str) -> I
             yield chunk_shown(connection, chunk)
 
 
-def _chain(connection: Connection, state: MemoryState | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+def _chain(connection: Connection, state: MemoryState | None, link: str, owner: str) -> tuple[Memory, ...]:
     """Return the memories before or after a memory in its supersession chain, the nearest first."""
     memories: list[MemoryState] = []
     seen = {state.id} if state is not None else set()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.past import Instant, committed, position_of
 from ledger.domain.errors import RejectedError
+from ledger.history import answers
 from ledger.history.explaining import explain
 from projections.core.rows import Connection
 from projections.views import audit

@@ -8,13 +8,13 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import owned_stream
 from ledger.domain import confidence as rules
 from ledger.domain import ids
 from ledger.events import AnyEvent, MemoriesMerged
+from ledger.history import answers
 from ledger.history.audit import entries_shown
 from ledger.undo.in_effect import Reader
 from projections.core.projector import FAMILIES

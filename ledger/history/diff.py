@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ledger import answers
+from collections.abc import Sequence
+
 from ledger.core.engine import Engine
 from ledger.core.past import Instant, PastEngine, committed, position_of
 from ledger.core.snapshot import NOWHERE, scope_of
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.history import answers
 from ledger.log.reading import read_tip
+from ledger.memories.answers import Memory
 from ledger.memories.queries import memory_shown
 from ledger.memories.rules import MemoryState
 from projections.views import memories
@@ -34,7 +37,7 @@ def diff(
             )
         bounds = [engine.times.at(connection, position) for position in (first, last)]
     changes = _changed(PastEngine(engine, last, bounds[1]), user, first, project)
-    return answers.diff(changes, (first, bounds[0]), (last, bounds[1]))
+    return _sorted_by_change(changes, (first, bounds[0]), (last, bounds[1]))
 
 
 def _changed(past: PastEngine, user: str, first: int, project: str | None) -> list[answers.Changed]:
@@ -55,3 +58,48 @@ def _changed(past: PastEngine, user: str, first: int, project: str | None) -> li
 
 def _id(pair: tuple[MemoryState | None, ...]) -> str:
     return next(memory.id for memory in pair if memory is not None)
+
+
+def _sorted_by_change(changed: Sequence[answers.Changed], start: tuple[int, str], end: tuple[int, str]) -> answers.Diff:
+    """Return the pairs sorted by the kind of change."""
+    parts: dict[str, list[answers.Changed]] = {}
+    for pair in changed:
+        if (change := _turned(pair.before, pair.after)) is not None:
+            parts.setdefault(change, []).append(pair)
+        if pair.before is not None and pair.after is not None:
+            if pair.before.confidence != pair.after.confidence:
+                parts.setdefault("moved", []).append(pair)
+            if _differs(pair.before, pair.after):
+                parts.setdefault("revised", []).append(pair)
+    changes = {name: tuple(pairs) for name, pairs in parts.items()}
+    return answers.Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **changes)
+
+
+def _turned(before: Memory | None, after: Memory | None) -> str | None:
+    """Return the change of a memory as a belief, or None if its standing is the same."""
+    if before is None or after is None:
+        return "added" if after is not None else "hidden" if before is not None else None
+    if after.quarantined and not before.quarantined:
+        return "hidden"
+    match before.status, after.status:
+        case was, now if was == now:
+            return "restored" if before.quarantined and not after.quarantined else None
+        case _, "superseded":
+            return "superseded"
+        case "candidate", "active":
+            return "promoted"
+        case "active", "candidate":
+            return "hidden"
+        case _, "active" | "candidate":
+            return "restored"
+        case "active" | "candidate" | "superseded", _:
+            return "hidden"
+    return None  # neither believed nor a candidate, before and after
+
+
+def _differs(before: Memory, after: Memory) -> bool:
+    names = ("content", "tags", "entities", "relations", "metadata", "valid_from")
+    if any(getattr(before, name) != getattr(after, name) for name in names):
+        return True
+    by_supersession = "superseded" in (before.status, after.status) and before.status != after.status
+    return before.valid_to != after.valid_to and not by_supersession

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.domain.errors import NotFoundError
 from ledger.domain.harmless import one_line
+from ledger.history import answers
 from ledger.history.audit import entries_shown
 from projections.core.rows import Connection
 from projections.views import audit, control

@@ -10,13 +10,13 @@ from typing import get_args, get_type_hints
 from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_blob
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import plural, texts
 from ledger.events import NOTHING, TYPES, Blob, LedgerCreated
+from ledger.history import answers
 from ledger.log import mapper
 from ledger.log.reading import read_tip
 from projections.core.rows import Connection

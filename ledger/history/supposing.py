@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.who import Time
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
+from ledger.history import answers
 from ledger.history.alternative import Alternative
+from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import checked
@@ -109,9 +110,9 @@ def _difference(
     memories: Iterable[str],
     concerned: Iterable[str],
 ) -> answers.WhatIf:
-    lost: list[answers.Belief] = []
-    gained: list[answers.Belief] = []
-    changed: list[answers.Belief] = []
+    lost: list[Belief] = []
+    gained: list[Belief] = []
+    changed: list[Belief] = []
     for stream in memories:
         now: MemoryState | None = alternative.reader.state(stream)
         then: MemoryState | None = alternative.state(stream)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Unpack
 
-from ledger import answers
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
 from ledger.core.stopping import Stopping
@@ -15,8 +14,8 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural, texts
+from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions import importing, queries
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row, read_all, read_event
 from ledger.core.snapshot import answer_texts, load
@@ -28,13 +27,14 @@ from ledger.events import (
     ReinforcementEvaluated,
     ResponseAttached,
 )
+from ledger.interactions import answers, queries
 from ledger.interactions import policy as reinforcement
-from ledger.interactions import queries
 from ledger.interactions import rules as domain
 from ledger.interactions.lines import ImportedLine
 from ledger.interactions.rules import TEXT_BYTES, InteractionState
 from ledger.interactions.tying import TiedTurn, is_tied
 from ledger.memories import commands as of_memories
+from ledger.memories.answers import Memory
 from ledger.memories.rules import MemoryState
 from ledger.types import Metadata
 from projections.core.rows import Connection
@@ -247,7 +247,7 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
 
 def reinforce(
     engine: Engine, asker: Who, id: str, delta: float | None = None, *, source: str | None = None
-) -> answers.Memory | answers.Reinforcement:
+) -> Memory | answers.Reinforcement:
     """Reinforce an active memory: add 0.02 to its confidence, unless ``delta`` is given; a ``source`` counts once.
 
     With the id of an interaction, search again for memories that its response restates, and reinforce by the policy those that it

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core import given_files
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
@@ -18,8 +17,8 @@ from ledger.domain import times
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text
+from ledger.interactions import answers, conversations
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions import conversations
 from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.interactions.imported import Imported, SeenLine
 from ledger.interactions.lines import ImportedLine, check_line

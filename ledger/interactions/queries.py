@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ledger import answers
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from ledger.domain.metadata import NO_PAIRS, Pairs
+from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import get_args
 
-from ledger import answers
 from ledger.core.area import Area, callback
 from ledger.core.stopping import Stopping
 from ledger.domain.text import plural
-from ledger.jobs import running
+from ledger.jobs import answers, running
 from ledger.types import Cancel, Job, Time
 
 

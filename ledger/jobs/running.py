@@ -16,7 +16,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
 from ledger.core.stopping import Stopping
@@ -37,6 +36,7 @@ from ledger.interactions import commands as interaction_commands
 from ledger.interactions import rules as domain
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.interactions.rules import InteractionState
+from ledger.jobs import answers
 from ledger.log.lease import leased
 from ledger.memories import expiry
 from ledger.memories.queries import memories_shown

@@ -9,22 +9,25 @@ from typing import Any, get_args
 
 from msgspec import Meta, Struct
 
-from ledger.documents import events as document
-from ledger.interactions import events as interaction
-from ledger.log import events as ledger
+from ledger.documents import events as _document_events
+from ledger.interactions import events as _interaction_events
+from ledger.log import events as _ledger_events
 from ledger.log.event_base import EventData, Ref, Role, Use
-from ledger.memories import events as memory
-from ledger.observations import events as observation
-from ledger.projects import events as project
-from ledger.review import events as merge
-from ledger.sessions import events as session
-from ledger.values import events as value
+from ledger.memories import events as _memory_events
+from ledger.observations import events as _observation_events
+from ledger.projects import events as _project_events
+from ledger.review import events as _merge_events
+from ledger.sessions import events as _session_events
+from ledger.values import events as _value_events
 
-STREAMS = (ledger, project, session, document, interaction, memory, merge, observation, value)
+_FILES = (
+    *(_ledger_events, _project_events, _session_events, _document_events, _interaction_events, _memory_events),
+    *(_merge_events, _observation_events, _value_events),
+)
 
 TYPES: dict[str, type[EventData]] = {
     name: kind
-    for stream in STREAMS
+    for stream in _FILES
     for name, kind in vars(stream).items()
     if isinstance(kind, type) and issubclass(kind, EventData) and kind is not EventData
 }

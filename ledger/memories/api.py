@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from ledger import answers
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
-from ledger.memories import commands, confidence, queries
+from ledger.memories import answers, commands, confidence, queries
 from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.pipeline import Writer
 from ledger.core.who import Time, Who
 from ledger.core.work import Outcome, Work
@@ -20,7 +19,7 @@ from ledger.events import MemoryCaptured
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
 from ledger.log.event_base import NOTHING
-from ledger.memories import admission
+from ledger.memories import admission, answers
 from ledger.memories import rules as domain
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
 from ledger.memories.sources import own, session_of, source_list, with_sources

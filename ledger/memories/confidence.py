@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ledger import answers
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import owned_stream
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
+from ledger.memories import answers
 from projections.views import confidence
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ledger import answers
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.domain.metadata import NO_PAIRS, Pairs
@@ -14,6 +13,7 @@ from ledger.extraction import lines as turns
 from ledger.interactions import policy as reinforcement
 from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
+from ledger.memories import answers
 from ledger.memories.rules import SYNONYMS, MemoryState
 from ledger.sessions.rules import message as messages
 from projections.core.rows import Connection

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_all, read_stream
 from ledger.core.who import Who
@@ -20,7 +19,9 @@ from ledger.domain.ids import message_place
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.events import AnyEvent, EvidenceWithdrawn, ObservationFormed, ObservationRetracted
 from ledger.interactions import queries as of_interactions
+from ledger.interactions.answers import Interaction
 from ledger.log.reading import read_tip
+from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories.sources import own, source_list
 from ledger.observations import answers as observation_answers
@@ -33,7 +34,7 @@ from projections.core.rows import Connection
 from projections.views import audit, control, observations
 
 GIVEN = "given/1"  # the rule of a confidence that the caller gave
-SourceAnswer = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
+SourceAnswer = answers.Memory | Interaction | document_answers.Chunk | document_answers.Document | None
 
 
 def observe(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Unpack, cast
 
-from ledger import answers
 from ledger.core.area import Area
 from ledger.domain.errors import RejectedError
-from ledger.policy import commands, queries
+from ledger.policy import answers, commands, queries
 from ledger.policy.rules import CHECKS
 from ledger.types import PolicyChanges, WriteOptions
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_reason
 from ledger.events import LEDGER_STREAM, PolicyAdopted
-from ledger.policy import queries
+from ledger.policy import answers, queries
 from ledger.policy.rules import OFF, PolicyState, checked, policy_of
 from projections.views import control
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from ledger import answers
 from ledger.core.engine import Engine
+from ledger.policy import answers
 from ledger.policy.rules import policy_of
 from projections.views import control
 

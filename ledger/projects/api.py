@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ledger.answers import ProjectInfo, StateEntry
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import NotFoundError
 from ledger.domain.text import texts
 from ledger.projects import commands, queries
+from ledger.projects.answers import ProjectInfo, StateEntry
 from ledger.projects.rules import check_category
 from ledger.recall import recalling
 from ledger.recall.packs import Pack

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.text import check_text
 from ledger.events import ProjectRegistered
+from ledger.projects import answers
 from ledger.projects import rules as domain
 from ledger.projects.queries import shown as project_shown
 from ledger.projects.rules import VALUE_BYTES, ProjectState

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ledger import answers
 from ledger.core.answer import answer_of
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, load, named
+from ledger.projects import answers
 from ledger.projects.rules import ProjectState
 from projections.core.rows import Connection
 from projections.views import projects

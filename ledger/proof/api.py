@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledger import answers
 from ledger.core.area import Area, callback
 from ledger.domain.errors import RejectedError
 from ledger.log.paths import StrPath
-from ledger.proof import checking, digests, proving
+from ledger.proof import answers, checking, digests, proving
 from ledger.proof.kept import Given
 
 

@@ -7,11 +7,10 @@ from hashlib import sha256
 
 import msgspec
 
-from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.log.integrity import leaf
 from ledger.log.paths import StrPath
-from ledger.proof import kept
+from ledger.proof import answers, kept
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import is_continued, root_above
 

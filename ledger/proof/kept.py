@@ -8,10 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 from ledger.log.paths import StrPath, path_name
-from ledger.proof import checkpoints
+from ledger.proof import answers, checkpoints
 
 OWN_FILES = ("", "-wal", "-shm")  # the files of a ledger, which only SQLite may open
 FILE_BYTES = 64 * 1024

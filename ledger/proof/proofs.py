@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.log.integrity import GENESIS, leaf
+from ledger.proof import answers
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of
 from ledger.proof.sealed import Seal, head_at

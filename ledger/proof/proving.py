@@ -7,7 +7,6 @@ import sqlite3
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
@@ -17,7 +16,7 @@ from ledger.log.alone import APPLICATION_ID
 from ledger.log.integrity import GENESIS, check_chain
 from ledger.log.paths import StrPath, checked_path
 from ledger.log.sqlite_files import examining, no_ledger, typed
-from ledger.proof import checkpoints, kept, proofs
+from ledger.proof import answers, checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals

@@ -17,7 +17,6 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
@@ -25,7 +24,7 @@ from ledger.log import mapper
 from ledger.log.alone import APPLICATION_ID
 from ledger.log.integrity import GENESIS, ErasedContents, check_chain
 from ledger.log.sqlite_files import FORMAT, typed
-from ledger.proof import branches, checkpoints, index_check, own_check
+from ledger.proof import answers, branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.domain.harmless import FENCE, fence_width, fenced
 from ledger.domain.text import normalise
+from ledger.projects import answers
 from ledger.recall import fitting
 from ledger.recall.asked import UNITS, RecallRequest
 from ledger.recall.packs import MEMORY, OBSERVATIONS, Item, Pack, line

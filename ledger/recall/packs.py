@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from msgspec import field
 
-from ledger.answers import Memory, StateEntry
 from ledger.core.answer import Answer
 from ledger.domain.harmless import fenced, one_line
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.english.question import folded
+from ledger.memories.answers import Memory
 from ledger.observations.answers import Observation
+from ledger.projects.answers import StateEntry
 
 MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 

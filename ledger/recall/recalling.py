@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
@@ -20,6 +19,7 @@ from ledger.english.question import Question
 from ledger.log.reading import read_tip
 from ledger.memories.queries import memories_shown
 from ledger.memories.rules import MemoryState
+from ledger.projects import answers
 from ledger.projects.queries import find as find_project
 from ledger.recall import fitting, ordering, packing, reopening
 from ledger.recall.asked import UNITS, RecallRequest, checked, size

@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position, read_event
 from ledger.core.past import at
@@ -30,7 +29,9 @@ from ledger.events import (
     RecallDelivered,
     ResponseAttached,
 )
+from ledger.memories.answers import Memory
 from ledger.memories.queries import memories_shown
+from ledger.projects import answers
 from ledger.recall import fitting
 from ledger.recall.asked import RecallRequest
 from ledger.recall.observing import current, observed
@@ -331,7 +332,7 @@ def _entry(event: AnyEvent) -> answers.StateEntry | None:
     )
 
 
-def _turn(before: answers.Memory, after: answers.Memory) -> str | None:
+def _turn(before: Memory, after: Memory) -> str | None:
     parts = []
     if before.status != after.status:
         by = f" by {after.superseded_by}" if after.status == "superseded" and after.superseded_by else ""

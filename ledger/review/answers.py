@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledger.answers import Memory
 from ledger.core.answer import Answer
+from ledger.memories.answers import Memory
 
 
 class Merge(Answer, frozen=True, kw_only=True):

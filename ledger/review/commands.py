@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.core.who import Who
@@ -19,6 +18,7 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.text import check_reason, text_list
 from ledger.english import near
 from ledger.log.reading import read_tip
+from ledger.memories import answers
 from ledger.memories.commands import answered
 from ledger.review import answers as merge_answers
 from ledger.review import conflict_policy as conflict_rules

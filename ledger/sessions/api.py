@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
-from ledger import answers as ledger_answers
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.core.who import Who
@@ -13,6 +12,7 @@ from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, checked
 from ledger.domain.text import plural, texts
+from ledger.extraction import answers as ledger_answers
 from ledger.extraction import cursor
 from ledger.extraction import sessions as session_extraction
 from ledger.sessions import (

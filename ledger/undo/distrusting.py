@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core import bulk
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
@@ -22,9 +21,10 @@ from ledger.domain.text import check_reason, check_text
 from ledger.events import LEDGER_STREAM, CommandRedone, CommandUndone, OriginDistrusted
 from ledger.history.alternative import Alternative
 from ledger.history.receipts import receipts
+from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.observations.queries import UNSUPPORTED
-from ledger.undo import undoing
+from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader
 from ledger.undo.source_plan import SourcePlan
 from ledger.undo.undoing import ActPlan, Done, voided_again
@@ -60,7 +60,7 @@ class Details(Struct, frozen=True):
     observations: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
-    beliefs: tuple[answers.Belief, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
 
 
 def distrust(

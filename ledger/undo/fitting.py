@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger import answers
 from ledger.domain import ids
 from ledger.domain.errors import ConflictError, DependentsError
 from ledger.events import (
@@ -21,6 +20,7 @@ from ledger.events import (
     ids_in,
 )
 from ledger.history.citations import ATTEMPTS
+from ledger.undo import answers
 from ledger.undo.conversations import senseless
 from ledger.undo.in_effect import INERT, Reader
 from ledger.undo.undo_plan import UndoPlan

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from ledger import answers
 from ledger.events import AnyEvent, CommandUndone, of, type_names
 from ledger.memories.rules import MemoryState
 from ledger.memories.turned_down import NO, turned_down
+from ledger.undo import answers
 from ledger.undo.closure import Closure
 from ledger.undo.in_effect import follows
 from projections.views import control, duplicates

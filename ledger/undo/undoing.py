@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger import answers
 from ledger.core import bulk
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_all, read_event
@@ -30,7 +29,9 @@ from ledger.events import (
     OriginTrusted,
     type_names,
 )
+from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
+from ledger.undo import answers
 from ledger.undo.fitting import Cascaded, built_later, built_on, check, in_use
 from ledger.undo.in_effect import LASTING, Reader, follows, is_subject
 from ledger.undo.undo_plan import UndoPlan
@@ -52,7 +53,7 @@ class ActPlan(Struct, frozen=True):
     cascaded: Cascaded = Cascaded()
     dependents: tuple[answers.Dependent, ...] = ()
     turned_down: tuple[answers.Dependent, ...] = ()
-    beliefs: tuple[answers.Belief, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
     actors: tuple[str, ...] = ()
     verbs: Mapping[str, str] = {}  # by command: the name of the call, and the position of its first event
     details: Any = None
@@ -171,7 +172,7 @@ def _shown(connection: Connection, plan: ActPlan, dry_run: bool) -> ActPlan:
 
 def _beliefs(
     reader: Reader, streams: Iterable[str], out: Collection[int], again: Collection[int] = ()
-) -> tuple[answers.Belief, ...]:
+) -> tuple[Belief, ...]:
     """Return the memories among some subjects, each as it is and as it would be."""
     return tuple(
         belief(reader.connection, memory, reader.state(memory), reader.state(memory, out, again))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledger import answers
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, of_all, page
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.types import Cancel, Page
-from ledger.vectors import commands
+from ledger.vectors import answers, commands
 from ledger.vectors.commands import BATCH
 from ledger.vectors.embedders import EmbedderLike
 

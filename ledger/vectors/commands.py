@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ledger import answers
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger.vectors import answers
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors
 from ledger.vectors.embedding import entries, read, write
 from projections.search import vectors

@@ -12,9 +12,10 @@ import writes
 from full import full
 from msgspec import Struct
 
-from ledger import Ledger, LedgerError, Page, answers
+from ledger import Ledger, LedgerError, Page
 from ledger.core.answer import Answer, answer_of
 from ledger.domain import confidence
+from ledger.memories.answers import memory
 
 
 class State(Struct, frozen=True):
@@ -68,7 +69,7 @@ def test_a_field_of_another_type_is_not_taken_over_by_mistake() -> None:
 
 def test_a_memory_says_everything_that_its_state_does_under_the_same_name() -> None:
     state = examples.memory()
-    told = answers.memory(state, {}, replayed=True)
+    told = memory(state, {}, replayed=True)
     own = {"confidence", "relations", "metadata", "replayed", "absorbed", "warnings", "decays"}
     assert {name: getattr(told, name) for name in told.__struct_fields__ if name not in own} == {
         name: getattr(state, name) for name in told.__struct_fields__ if name not in own

@@ -13,7 +13,7 @@ from ledger import Ledger, NewerFormatError, RejectedError, events
 from ledger.core import log_reading, pipeline
 from ledger.core.who import Who
 from ledger.events import LedgerUpgraded, Text, Traits
-from ledger.guards import guarding
+from ledger.guards import guarding, watching
 from ledger.log import mapper
 
 
@@ -41,7 +41,7 @@ def later() -> Any:
     patch.setitem(mapper.TYPES, "Brewed", Brewed)
     patch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 1))
     patch.setitem(guarding.PLANS, Brewed, ("words",))
-    patch.setitem(guarding.MATERIAL, Brewed, ("words",))
+    patch.setitem(watching.MATERIAL, Brewed, ("words",))
     yield patch
     patch.undo()
 

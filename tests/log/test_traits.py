@@ -36,7 +36,7 @@ from ledger.events import (
     type_names,
     used_as,
 )
-from ledger.guards import guarding, quarantining
+from ledger.guards import quarantining, watching
 from ledger.history.citations import ATTEMPTS
 from ledger.undo import in_effect, source_plan, undo_plan, undoing
 from projections.core.projector import FAMILIES
@@ -184,7 +184,7 @@ def test_the_sources_of_which_any_is_enough() -> None:
 EDGE = ("subject", "relation", "object")
 USED: dict[str, tuple[Any, dict[str, Any]]] = {
     "names": (
-        guarding.NAMES,
+        watching.NAMES,
         {
             **dict.fromkeys(("ProjectRegistered", "ProjectStateSet", "SessionOpened"), ("name",)),
             **dict.fromkeys(("ProjectAliasAdded", "SessionAliasAdded"), ("alias",)),
@@ -193,7 +193,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "names repeated": (
-        guarding.REPEATED,
+        watching.REPEATED,
         {
             "OriginDistrusted": ("origin",),
             "ProjectStateInvalidated": ("name",),
@@ -202,7 +202,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "beliefs": (
-        guarding.BELIEFS,
+        watching.BELIEFS,
         {
             "MemoryCaptured": ("content", "entities", "tags", "metadata"),
             "MemoryRevised": ("content",),
@@ -214,7 +214,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "material": (
-        guarding.MATERIAL,
+        watching.MATERIAL,
         {
             "InteractionCaptured": ("prompt", "response", "summary", "metadata"),
             "ResponseAttached": ("response", "summary", "metadata"),
@@ -232,7 +232,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ConsolidationCompleted", "ConsolidationFailed"), ("tags",)),
         },
     ),
-    "words of people's own": (guarding.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
+    "words of people's own": (watching.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
     "what is quarantined by its position": (
         quarantining.TEXTS,
         {
@@ -256,7 +256,7 @@ def test_each_use_of_a_text_has_exactly_these_fields(answer: Any, expected: dict
 
 
 def test_what_recall_gives_is_quarantined_by_its_position_unless_it_is_a_memory() -> None:
-    given = {kind for kind in (*guarding.BELIEFS, *guarding.MATERIAL) if kind.__module__ != "ledger.memories.events"}
+    given = {kind for kind in (*watching.BELIEFS, *watching.MATERIAL) if kind.__module__ != "ledger.memories.events"}
     assert given == set(quarantining.TEXTS)
 
 

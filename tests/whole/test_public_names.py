@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +41,17 @@ def test_every_public_name_is_there_and_an_answer_is_the_one_of_its_module() -> 
 
 
 def test_importing_the_package_loads_no_answers() -> None:
-    program = "import sys, ledger; print([name for name in sys.modules if name.startswith('ledger.answers')])"
+    program = "import sys, ledger; print([name for name in sys.modules if name[:6] == 'ledger' and name.endswith('.answers')])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_an_answer_has_the_same_home_for_a_type_checker_as_at_run_time() -> None:
+    tree = ast.parse(Path(answers.__file__).read_text(encoding="utf-8"))
+    imports = [node for part in tree.body if isinstance(part, ast.If) for node in ast.walk(part)]
+    typed = {alias.name: node.module for node in imports if isinstance(node, ast.ImportFrom) for alias in node.names}
+    late: dict[str, str] = vars(answers)["_HOMES"]
+    assert typed == late and len(late) > 80
+    assert {name: getattr(answers, name).__module__ for name in late} == late
 
 
 def test_a_printed_pack_is_its_text() -> None:

@@ -27,11 +27,11 @@ def namespaces(owner: type[Any]) -> Iterator[tuple[str, type[Any]]]:
 
 def _class(accessor: Callable[..., Any]) -> type[Any] | None:
     """Return the class of this product that a property or function returns, if it is a namespace."""
-    name = accessor.__annotations__.get("return")
+    name = str(accessor.__annotations__.get("return")).partition("[")[0]
     imported = next(
         (match[1] for match in _IMPORTED.finditer(inspect.getsource(accessor)) if match[2] == name), accessor.__module__
     )
-    kind = getattr(importlib.import_module(imported), str(name), None)
+    kind = getattr(importlib.import_module(imported), name, None)
     return kind if isinstance(kind, type) and kind.__module__.endswith(".api") else None
 
 

@@ -64,7 +64,7 @@ def surface() -> dict[str, type]:
         areas["session"] = own["Session"]
     for prefix, area in tuple(areas.items()):
         for name, value in _members(area):
-            namespace = own.get(str(_returned(value))) if isinstance(value, property) else None
+            namespace = own.get(_returned(value)) if isinstance(value, property) else None
             if namespace is not None:
                 areas[f"{prefix}.{name}"] = namespace
     return areas
@@ -78,7 +78,7 @@ def methods(area: type, prefix: str = "") -> Iterator[Method]:
     own = own_types()
     for name, value in _members(area):
         if isinstance(value, property):
-            if str(_returned(value)) not in own:
+            if _returned(value) not in own:
                 yield Method(prefix + name, value, doc_of(value), ())
         else:
             parameters = inspect.signature(value).parameters.values()
@@ -107,8 +107,9 @@ def _members(area: type) -> Iterator[tuple[str, Any]]:
             yield name, raw
 
 
-def _returned(value: property) -> object:
-    return getattr(value.fget, "__annotations__", {}).get("return")
+def _returned(value: property) -> str:
+    """Return the name of the class that a property returns, without the types that a generic class takes."""
+    return str(getattr(value.fget, "__annotations__", {}).get("return")).partition("[")[0]
 
 
 def known_calls() -> set[str]:

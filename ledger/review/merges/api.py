@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Unpack, get_args
 
-from ledger.answers import Memory
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
 from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import plural
 from ledger.english import near
+from ledger.memories.answers import Memory
 from ledger.review import commands as merge_commands
 from ledger.review import queries as merge_queries
 from ledger.review.answers import Merge, MergeReport

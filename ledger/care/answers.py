@@ -1,0 +1,138 @@
+"""The answers about a ledger's file: statistics, backups, copies and checks."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from ledger.core.answer import Answer
+from ledger.undo.answers import Dependent
+
+
+class RebuildReport(Answer, frozen=True, kw_only=True):
+    """The result of a rebuild: the number of events read, and the ``projections`` made again; ``suspended`` ones failed.
+
+    ``stopped`` is "timeout" or "cancelled" if the rebuild ended early: the tables are unchanged, and there is no ``digest``, as
+    without a request for one. ``left_behind`` are your own tables and views (``my_``) that could not be read when a damaged file
+    was made again as a whole.
+    """
+
+    events: int
+    seconds: float
+    digest: str
+    suspended: tuple[str, ...] = ()
+    projections: tuple[str, ...] = ()
+    stopped: str = ""
+    left_behind: tuple[str, ...] = ()
+
+
+class ProjectionStatus(Answer, frozen=True, kw_only=True):
+    name: str
+    version: int
+    position: int
+    suspended_at: int | None
+    error: str | None
+
+
+class Stats(Answer, frozen=True, kw_only=True):
+    ledger_id: str
+    position: int
+    head: str
+    format: int
+    memories: dict[str, int]
+    interactions: int
+    projects: int
+    documents: dict[str, int]
+    pending: dict[str, int]
+    projections: tuple[ProjectionStatus, ...]
+    size_bytes: int
+    wal_bytes: int
+    sqlite_version: str
+    vectors: dict[str, int] = field(default_factory=dict)  # by model
+    observations: dict[str, int] = field(default_factory=dict)
+    sessions: int = 0
+    messages: int = 0
+    summaries: int = 0  # those in a window
+
+
+class ExportReport(Answer, frozen=True, kw_only=True):
+    path: str
+    events: int
+    blobs: int
+    bytes_: int = field(name="bytes")
+    warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
+
+
+class BackupReport(Answer, frozen=True, kw_only=True):
+    """A backup that was made and checked: the number of its events, and the head after the last event (hex)."""
+
+    path: str
+    events: int
+    head: str
+    size_bytes: int
+    seconds: float
+    warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
+
+
+class ReplayReport(Answer, frozen=True, kw_only=True):
+    """A ledger made from the log up to ``position``; ``head`` is the head of both.
+
+    A copy for reading has the ``ledger_id`` of the ledger; a branch has its own, and ``parent`` is the ledger's. ``events``
+    counts those of the new file. ``erased_later`` events have no text, because it was erased behind the position. A branch lacks
+    ``voided`` events; ``dependents`` are the commands among them that depended on the named ones. Decisions of others are not
+    made again. ``stopped`` is "timeout" or "cancelled" if nothing was made, else "".
+    """
+
+    path: str
+    ledger_id: str
+    parent: str | None
+    position: int
+    head: str
+    events: int
+    erased_later: int
+    voided: int = 0
+    dependents: tuple[Dependent, ...] = ()
+    seconds: float
+    stopped: str = ""
+    warning: str = "it holds the ledger's texts and secret, and what the ledger erases from now on stays in it"
+
+
+class RecoverReport(Answer, frozen=True, kw_only=True):
+    """A ledger made from a backup.
+
+    ``compared`` is True if the backup held projections that could be compared with those folded again; ``differing`` are those
+    that were not as the log says. ``certificates`` counts the erasures that were done again. ``cut_before`` is the position of
+    the first event that was left out with all events behind it, because no version can have written it, or because the backup
+    was cut off there. ``left_behind`` are your own tables and views (``my_``) in the backup.
+    """
+
+    path: str
+    events: int
+    head: str
+    digest: str
+    rebuilt: tuple[str, ...]
+    suspended: tuple[str, ...]
+    compared: bool
+    differing: tuple[str, ...]
+    certificates: int
+    ok: bool
+    seconds: float
+    cut_before: int | None = None
+    left_behind: tuple[str, ...] = ()
+
+
+class Finding(Answer, frozen=True, kw_only=True):
+    """A check of the doctor. ``level`` is "ok", "note", "warning" or "problem"; ``hint`` says what to do."""
+
+    level: str
+    what: str
+    found: str
+    hint: str = ""
+
+
+class DoctorReport(Answer, frozen=True, kw_only=True):
+    """The doctor's findings; ``ok`` is True if none is a problem."""
+
+    path: str
+    ok: bool
+    findings: tuple[Finding, ...]
+    seconds: float

@@ -1,0 +1,236 @@
+"""The scan of every command's texts for secrets and threats, after the decision and before the write.
+
+It stands in the writer's only path to the log and walks the declared text fields of every event, so no command can bypass it.
+A secret is replaced by a mark, and the event's envelope says where. A memory with a threat is refused or quarantined; a
+captured turn, a message or a document with a threat is quarantined and never refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ledger import events as e
+from ledger.core.work import Work
+from ledger.domain.errors import RejectedError
+from ledger.domain.ids import LENGTH, is_prefix
+from ledger.erasure.rules import given_ids
+from ledger.guards import secrets, threats
+from ledger.guards.guarding import PLANS, Guard, ScannerHit, TakenSecret, marks_of, secret_in_a_name, strings
+from ledger.log.event_base import NOTHING
+from ledger.memories.rules import KINDS
+
+_BETWEEN = "\ue000\ue001\ue000"  # marks the place of a mark while it is searched for in encoded JSON
+
+NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
+REPEATED = e.used_as("repeats")  # must repeat a text of the log unchanged
+# The fields that are searched for threats. Material is never refused.
+BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
+CODED = e.used_as("coined")
+
+
+def watch(guard: Guard, work: Work) -> int:
+    """Clean the emitted events of a command, refuse by policy, quarantine, and return the number of events added."""
+    before, flagged = len(work.emitted), list[tuple[int, ScannerHit]]()
+    for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
+        if _is_plain(guard, data):
+            continue
+        look = _EventScan(guard, work, data)
+        if look.data is not data:
+            work.emitted[at] = (stream, first, look.data, project, occurred_at)
+        if look.redactions:
+            work.redactions[at] = tuple(look.redactions)
+            guard.counts.update(redaction.kind for redaction in look.redactions)
+        if look.found is not None:
+            flagged.append((at, look.found))
+    if flagged:
+        _quarantine(work, flagged)
+    return len(work.emitted) - before
+
+
+def _is_plain(guard: Guard, data: e.EventData) -> bool:
+    """Return True if no text of an event needs an action."""
+    kind = type(data)
+    for field in _looked_through(kind):
+        value = getattr(data, field)
+        if value and value is not NOTHING and not (type(value) is str and guard.verdict(value).plain):
+            return False
+    return all(getattr(data, field) in KINDS for field in CODED.get(kind, ()))
+
+
+def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
+    policy = work.policy().threats
+    if policy == "off":
+        return
+    if policy == "refuse":
+        for at, threat in flagged:
+            stream, _, data, *_ = work.emitted[at]
+            if type(data) in BELIEFS:
+                raise refused(threat, stream if work.emitted[at][1] else None)
+    held: set[str] = set()
+    base = work.transaction.position + 1 + (work.unannounced() > 0)
+    project, time = work.project, work.occurred_at
+    for at, threat in flagged:
+        stream, first, data, work.project, _ = work.emitted[at]
+        work.occurred_at = None
+        if stream[0] == "m" and stream[1] == "_":
+            if stream not in held and not _is_held(work, stream, first):
+                work.emit(stream, e.MemoryQuarantined("", threat.label, threat.scanner), first=first)
+            held.add(stream)
+        else:
+            work.emit(e.LEDGER_STREAM, e.TextQuarantined(base + at, threat.label, threat.scanner))
+    work.project, work.occurred_at = project, time
+
+
+class _EventScan:
+    """An event that was looked through: its data without secrets, the redactions, and the first threat."""
+
+    def __init__(self, guard: Guard, work: Work, data: Any) -> None:
+        self.data, self.redactions = data, list[e.Redacted]()
+        self.found: ScannerHit | None = None
+        self._guard, self._work, self._changes = guard, work, dict[str, object]()
+        kind: Any = type(data)
+        self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
+        for field in _looked_through(kind):
+            value = getattr(data, field)
+            if not value or value is NOTHING:
+                continue
+            clean = self._clean(field, value)
+            if clean is not value:
+                if field in NAMES.get(kind, ()) and self.redactions and self.redactions[-1].field == field:
+                    raise secret_in_a_name(self.redactions[-1].kind)
+                self._changes[field] = clean
+        for field in CODED.get(kind, ()):
+            word = getattr(data, field)
+            if isinstance(word, str) and word not in KINDS and (secret := secrets.scan(word)):
+                raise secret_in_a_name(secret[0].kind)
+        if self._changes:
+            self.data = replace(data, **self._changes)
+
+    def _clean(self, field: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(field, field, value)
+        if isinstance(value, tuple):
+            texts = ((f"{field}[{at}]", text) for at, text in enumerate(value))
+            clean = tuple(text if _is_id(text) else self._text(field, name, text) for name, text in texts)
+            return value if clean == value else clean
+        if isinstance(value, e.Blob):
+            verdict = self._work.large.get(value.blob)
+            if verdict is not None:
+                self._flag(field, verdict.found)
+                if verdict.taken and self._redacts(verdict.taken[0].kind):
+                    self._note(field, verdict.taken)
+            return value
+        return self._json(field, value) if isinstance(value, Raw) else value
+
+    def _text(self, field: str, name: str, text: str) -> str:
+        if not text or (verdict := self._guard.verdict(text)).plain:
+            return text
+        if verdict.found is not None:
+            self._flag(field, self._guard.verdict(threats.judged(self.data, field, verdict.text)).found)
+        if verdict.taken and self._redacts(verdict.taken[0].kind):
+            self._note(name, verdict.taken)
+            return verdict.text
+        if self._work.taken:
+            self._note(name, marks_of(text, self._work.taken))
+        return text
+
+    def _json(self, field: str, value: Raw) -> Raw:
+        """Return free JSON without secrets. The places of its marks are those in the encoded text."""
+        decoded = msgspec.json.decode(value)
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
+        clean = self._guard.cleaned(decoded, taken) if secrets.may_have(bytes(value).decode()) else decoded
+        if field in self._watched:
+            for text in strings(clean):
+                self._flag(field, self._guard.verdict(text).found)
+        known = self._work.taken | taken
+        if clean != decoded and self._redacts(next(iter(taken.values()))[0].kind):
+            value, decoded = Raw(msgspec.json.encode(clean)), clean
+        if known and secrets.MARK.search(bytes(value).decode()):
+            self._note(field, _marks_of_json(decoded, known))
+        return value
+
+    def _redacts(self, kind: str) -> bool:
+        """Return True if the policy redacts a secret of this kind.
+
+        Raises:
+            RejectedError: The policy refuses secrets.
+        """
+        policy = self._work.policy().secrets
+        if policy == "refuse":
+            raise RejectedError(
+                f"the text contains a secret ({kind}, by {secrets.NAME}), and the policy refuses secrets: leave it out, or "
+                'call policy.set(secrets="redact") to have secrets removed',
+                rule="secret",
+                finding=kind,
+                scanner=secrets.NAME,
+            )
+        return policy == "redact"
+
+    def _note(self, field: str, taken: Iterable[TakenSecret]) -> None:
+        redacted = (e.Redacted(field, mark.kind, mark.start, mark.end, mark.length, secrets.NAME) for mark in taken)
+        self.redactions.extend(redacted)
+
+    def _flag(self, field: str, threat: ScannerHit | None) -> None:
+        if threat is not None and self.found is None and field in self._watched:
+            self.found = threat
+
+
+@cache
+def _looked_through(kind: type[Any]) -> tuple[str, ...]:
+    """Return the fields of a type of event that can bring a new text into the log."""
+    if not PLANS[kind] and kind not in CODED:
+        return ()
+    return tuple(field for field in (*PLANS[kind], *given_ids(kind.__name__)) if field not in REPEATED.get(kind, ()))
+
+
+def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
+    """Return the error for a text that is a threat. Its message never repeats the text."""
+    return RejectedError(
+        f"the text looks like what must not become a memory ({threat.label}, by {threat.scanner}); say it in other words, or "
+        'policy.set(threats="quarantine") to keep such texts out of recall instead',
+        rule="threat",
+        subject=subject,
+        finding=threat.label,
+        scanner=threat.scanner,
+    )
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == LENGTH and is_prefix(text, text[0])
+
+
+def _is_held(work: Work, stream: str, first: int) -> bool:
+    state = work.find(stream, "m") if first else None
+    return state is not None and state.quarantined
+
+
+def _marks_of_json(document: object, taken: dict[str, tuple[TakenSecret, ...]]) -> list[TakenSecret]:
+    """Return the marks in free JSON with their places in the encoded text."""
+    lengths: list[int] = []
+
+    def pointed(value: object) -> Any:
+        if isinstance(value, str):
+            for mark in sorted(marks_of(value, taken), key=lambda mark: -mark.start):
+                value = value[: mark.start] + _BETWEEN + value[mark.start :]
+            marks = marks_of(value.replace(_BETWEEN, ""), taken)
+            lengths.extend(mark.length for mark in sorted(marks, key=lambda mark: mark.start))
+            return value
+        if isinstance(value, dict):
+            return {pointed(key): pointed(item) for key, item in value.items()}
+        return [pointed(item) for item in value] if isinstance(value, list) else value
+
+    encoded = msgspec.json.encode(pointed(document)).decode()
+    placed, at, moved = list[TakenSecret](), 0, 0
+    for length in lengths:
+        at = encoded.index(_BETWEEN, at)
+        mark = secrets.MARK.match(encoded, at + len(_BETWEEN))
+        assert mark is not None
+        placed.append(TakenSecret(mark[1], at - moved, at - moved + len(mark[0]), length))
+        at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
+    return placed

@@ -1,0 +1,173 @@
+"""The answers about memories: a memory, its origin, its confidence, and the review queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from msgspec import field
+
+from ledger.core.answer import Answer, answer_of
+from ledger.domain import confidence as rules
+from ledger.domain import metadata as pairs_of
+from ledger.domain.times import moment
+
+if TYPE_CHECKING:
+    from ledger.memories.rules import Edge
+    from ledger.memories.rules import MemoryState as MemoryState
+
+
+class Relation(Answer, frozen=True, kw_only=True):
+    """A memory's statement about two names since ``position``. Without times it holds while the memory holds."""
+
+    subject: str
+    relation: str
+    object: str
+    valid_from: str | None
+    valid_to: str | None
+    position: int
+
+
+class Memory(Answer, frozen=True):  # not kw_only, because long lists of memories are made faster by position
+    """A memory as it stands.
+
+    ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the memory was last
+    stated again. ``warnings`` of a write name an unknown kind.
+    """
+
+    id: str
+    content: str | None
+    kind: str
+    user: str | None
+    agent: str | None
+    project: str | None
+    status: str
+    confidence: float
+    reference_count: int
+    last_referenced_at: str | None
+    entities: tuple[str, ...]
+    tags: tuple[str, ...]
+    sources: tuple[str, ...]
+    valid_from: str
+    valid_to: str | None
+    supersedes: str | None
+    superseded_by: str | None
+    quarantined: bool
+    position: int
+    recorded_at: str
+    active_at: str
+    relations: tuple[Relation, ...] = ()
+    replayed: bool = False
+    absorbed: bool = False
+    warnings: tuple[str, ...] = ()
+    metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
+    stated_at: str | None = None
+    decays: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.position))
+
+    def effective_confidence(self, as_of: str | datetime | date) -> float:
+        """Return the confidence at a moment: the confidence itself, unless the user's policy lets memories of this kind decay.
+
+        A memory that decays loses 3 % a day after 30 idle days without a reference (the rule of ATOCore).
+        """
+        millionths = round(self.confidence * rules.ONE)
+        return rules.shown(
+            rules.effective(
+                millionths,
+                decays=self.decays and self.status == "active",
+                reference_count=self.reference_count,
+                active_at=self.active_at,
+                as_of=moment("as_of", as_of),
+            )
+        )
+
+
+def memory(
+    state: MemoryState,
+    names: Mapping[str, str],
+    *,
+    decays: bool = False,
+    replayed: bool = False,
+    absorbed: bool = False,
+) -> Memory:
+    return answer_of(
+        Memory,
+        state,
+        project=names.get(state.project or "", state.project),
+        confidence=rules.shown(state.confidence),
+        relations=tuple(map(_relation, state.edges)) if state.edges else (),
+        metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
+        decays=decays,
+        replayed=replayed,
+        absorbed=absorbed,
+    )
+
+
+def _relation(edge: Edge) -> Relation:
+    return answer_of(Relation, edge, subject=edge.source, object=edge.target)
+
+
+class Belief(Answer, frozen=True, kw_only=True):
+    """A memory as it is (``now``) and as it would be (``would_be``); ``None`` if it does not, or would not, exist."""
+
+    id: str
+    now: Memory | None
+    would_be: Memory | None
+
+
+class Provenance(Answer, frozen=True, kw_only=True):
+    """The origin of a memory: the rule, the span that it was found in, and the text of that span.
+
+    For a memory that a model found, ``quote`` is the beginning of the whole message. ``session`` and ``position`` name that
+    message, ``role`` its speaker.
+    """
+
+    rule: str
+    extractor: str
+    interaction: str | None
+    session: str | None = None
+    role: str | None = None
+    field: str
+    start: int
+    end: int
+    position: int = 0  # of the message, if the source is a session
+    quote: str | None
+
+
+class Candidate(Answer, frozen=True, kw_only=True):
+    """An entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny.
+
+    ``admission`` is the line of the table of admission that gave the status, and ``undo`` the call that takes an admitted memory
+    back.
+    """
+
+    memory: Memory
+    provenance: Provenance | None
+    same_as_active: str | None
+    contradicted_by: tuple[str, ...] = ()
+    admission: str = ""
+    undo: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return the memory's id, for ``promote(candidate.id)``."""
+        return self.memory.id
+
+    @property
+    def content(self) -> str | None:
+        return self.memory.content
+
+
+class ConfidencePoint(Answer, frozen=True, kw_only=True):
+    position: int
+    recorded_at: str
+    type: str
+    delta: float
+    confidence: float
+    interaction: str | None
+    matcher: str | None
+    echo: bool
+    in_effect: bool

@@ -1,0 +1,32 @@
+"""The answers about projects and their trusted state."""
+
+from __future__ import annotations
+
+from ledger.core.answer import Answer
+
+
+class StateEntry(Answer, frozen=True, kw_only=True):
+    """A value of a project's trusted state, present or past; ``to_position`` ends it."""
+
+    category: str
+    name: str | None
+    value: str | None
+    source: str | None
+    actor: str | None
+    recorded_at: str
+    from_position: int
+    to_position: int | None = None
+
+
+class ProjectInfo(Answer, frozen=True, kw_only=True):
+    id: str
+    name: str | None
+    description: str | None
+    aliases: tuple[str | None, ...]
+    user: str | None
+    state: tuple[StateEntry, ...]
+    position: int
+    recorded_at: str
+    replayed: bool = False
+    absorbed: bool = False
+    warnings: tuple[str, ...] = ()  # of a write: the redacted secrets, by field and kind

@@ -1,0 +1,109 @@
+"""The answers of undo, redo and distrust."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.core.answer import Answer
+from ledger.domain.ids import shortened
+from ledger.memories.answers import Belief
+
+if TYPE_CHECKING:
+    from ledger.events import AnyEvent
+
+
+class Dependent(Answer, frozen=True, kw_only=True):
+    """A command that depends on a command which an act makes void: its position and subject, and why it cannot stay."""
+
+    position: int
+    command: str
+    subject: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.command} at {self.position}: {shortened(self.subject)} {self.why}"
+
+
+def dependent(event: AnyEvent, why: str) -> Dependent:
+    return Dependent(position=event.position, command=event.envelope.command, subject=event.stream, why=why)
+
+
+class UndoReport(Answer, frozen=True, kw_only=True):
+    """The effect of an undo or redo, or of a ``dry_run``.
+
+    ``commands`` are the undone commands, ``verbs`` their calls with their positions, ``actors`` those who gave them, ``events``
+    the number of their events, ``subjects`` the ids concerned. ``dependents`` are the commands that were not named and depend on
+    the named ones. ``turned_down`` are people's rejections, retractions and invalidations of memories that then no longer
+    exist: they stay in effect. ``memories`` are those concerned, as they are and would be, in a dry run only. ``reversed_by`` is
+    the verb that reverses the act: "redo" with this ``command_id`` after an undo; "undo" with each of the ``commands`` after a
+    redo; "distrust" with the source if the act trusted somebody. In that case ``cascaded`` are the commands that depended on
+    what the source had undone, and became void too.
+    """
+
+    commands: tuple[str, ...]
+    events: int
+    subjects: tuple[str, ...]
+    position: int
+    verbs: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    dependents: tuple[Dependent, ...] = ()
+    cascaded: tuple[str, ...] = ()
+    turned_down: tuple[Dependent, ...] = ()
+    memories: tuple[Belief, ...] = ()
+    reversed_by: str = "redo"
+    dry_run: bool = False
+    command_id: str | None = None
+    replayed: bool = False
+    absorbed: bool = False
+
+
+DECISIONS_STAND = "decisions of others stand as they were made: none is made again"
+
+
+class DistrustReport(Answer, frozen=True, kw_only=True):
+    """The records and effects of an origin that became void, or with ``trust`` are in effect again.
+
+    ``memories`` and ``observations`` are those that changed, also by the loss of a source. ``unsupported`` are the observations
+    without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are the interactions, recalls and windows
+    with a receipt that showed one of those memories or words of the origin. ``cascaded`` are the commands that a ``trust`` made
+    void, because they depended on what the origin had undone: ``dependents`` says how. ``beliefs`` are the memories as they are
+    and would be, in a dry run only.
+    """
+
+    kind: str
+    origin: str
+    since: int
+    until: int | None
+    events: int
+    memories: tuple[str, ...]
+    observations: tuple[str, ...]
+    unsupported: tuple[str, ...]
+    gone: tuple[str, ...]
+    receipts: tuple[str, ...]
+    position: int
+    dependents: tuple[Dependent, ...] = ()
+    cascaded: tuple[str, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
+    note: str = DECISIONS_STAND
+    trusted: bool = False
+    dry_run: bool = False
+    command_id: str | None = None
+    replayed: bool = False
+    absorbed: bool = False
+
+
+class Distrusted(Answer, frozen=True, kw_only=True):
+    """A distrusted origin: its kind, its name or id, and the reason.
+
+    Everything that it wrote from the position ``since`` on is void, and its writes are refused. With ``until`` only its writes
+    before that position are void, and new writes are accepted.
+    """
+
+    kind: str
+    origin: str | None
+    since: int
+    until: int | None
+    reason: str | None
+    command_id: str
+    position: int
+    recorded_at: str

@@ -46,7 +46,7 @@ Scopes = Literal["both", "message", "summary"]
 
 
 class SessionRead(Area):
-    """One conversation for reading, now or as it was at a moment. To request a conversation writes nothing."""
+    """A conversation for reading, now or as it was at a moment. To request a conversation writes nothing."""
 
     __slots__ = ("_inner", "_project")
 
@@ -235,7 +235,7 @@ class SessionRead(Area):
 
 
 class Session(SessionRead):
-    """One conversation: append to it, read it, keep it within a model's window.
+    """A conversation: append to it, read it, keep it within a model's window.
 
     A session begins with its first message and belongs to one user. ``bind`` changes who acts in it.
     """

@@ -269,7 +269,7 @@ def _append(
 
 
 class _Appending:
-    """One append under the lock: messages, and the turns among them."""
+    """An append under the lock: messages, and the turns among them."""
 
     def __init__(
         self,

@@ -34,11 +34,7 @@ def rewrite(
     The old summary stays in the log. Summaries that were written from the old one stand for nothing any more.
 
     Args:
-        conversation: The session.
-        asker: Who acts.
-        id: The id of the summary, or its beginning.
         summarizer: Stands in for the ledger's.
-        timeout: Seconds to wait for one answer.
 
     Raises:
         RejectedError: There is no summarizer, the summary is out of use, no answer was short enough, or a key was given: with a

@@ -116,7 +116,6 @@ def fit(
         summaries: All summaries of the window.
         kept: Tokens that messages leave free for the summaries.
         tail: A turn of at most so many items keeps all its steps.
-        shortest: The least tokens of a shortened tool result.
 
     Raises:
         RejectedError: ``budget`` (rule "budget") or ``tail`` (rule "tail") is below 1.

@@ -133,17 +133,18 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import recalling
+        from ledger.recall.asked import RecallRequest
 
         flags(receipt=receipt)
-        return recalling.recall(
-            self._engine,
-            self._scope.user,
-            query,
+        request = RecallRequest(
+            query=query,
+            user=self._scope.user,
+            now=self._engine.writer.now(),
             project=project,
             kinds=plural("kinds", kinds),
-            status=plural("statuses", statuses, get_args(MemoryStatus)) or "all",
+            statuses=plural("statuses", statuses, get_args(MemoryStatus)),
             among=plural("among", among, get_args(Corpus)),
-            k=limit,
+            limit=limit,
             budget=budget,
             unit=unit,
             packing=packing,
@@ -152,8 +153,8 @@ class LedgerRead(Area):
             metadata=NO_PAIRS if metadata is None else metadata,
             min_match=min_match,
             explain=explain,
-            receipt=self._scope if receipt else None,
         )
+        return recalling.recall(self._engine, request, self._scope if receipt else None)
 
     def context(
         self,
@@ -180,19 +181,20 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
+        from ledger.recall.asked import RecallRequest
 
         flags(receipt=receipt, explain=explain)
-        request = filling.request_of(
-            self._engine,
-            self._scope.user,
-            question,
-            budget=budget,
-            unit=unit,
-            session=session,
+        search = RecallRequest(
+            query=question,
+            user=self._scope.user,
+            now=self._engine.writer.now(),
             project=project,
             among=plural("among", among, get_args(Corpus)),
+            budget=budget,
+            unit=unit,
             explain=explain,
         )
+        request = filling.ContextRequest(search=search, session=session)
         return filling.context(self._engine, request, self._scope if receipt else None)
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:

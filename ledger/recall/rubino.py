@@ -69,4 +69,4 @@ def tail(
 def near_in_graph(connection: Connection, request: RecallRequest, filters: MemoryScope) -> list[tuple[int, int]]:
     """Return the rows of memories near the names of the question, each with its distance."""
     text, at = request.query[:READ_CHARS], filters.at or request.now
-    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.k, projects=filters.projects)
+    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.limit, projects=filters.projects)

@@ -16,7 +16,8 @@ from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
 from ledger.events import LeftOut, Ranges, Shortened, WindowAssembled
 from ledger.log.reading import read_tip
 from ledger.recall import context, reopening
-from ledger.recall.asked import UNITS
+from ledger.recall.asked import UNITS, RecallRequest
+from ledger.recall.context import ContextRequest
 from ledger.recall.packs import Pack
 from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
@@ -146,31 +147,27 @@ def _recalled(
                 item.position for item in measured.fitted(window_request.budget).items if not item.is_summary
             )
     engine = conversation.engine
-    request = context.request_of(
-        engine,
-        conversation.user,
-        query,
+    search = RecallRequest(
+        query=query,
+        user=conversation.user,
+        now=engine.writer.now(),
+        project=project,
+        among=tuple(among),
         budget=max(0, min(int(window_request.budget * window_request.share), leaves)),
         unit=window_request.unit,
-        project=project,
-        session=session,
-        among=among,
-        shown=shown,
-        latest=LATEST * (CHARS if window_request.unit == "chars" else 1),
     )
-    recall_request = request.asked
+    latest = LATEST * (CHARS if window_request.unit == "chars" else 1)
+    request = context.checked(ContextRequest(search=search, session=session, shown=shown, latest=latest))
     while True:
         pack, about = context.packed(engine, request)
-        over = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves
-        if over <= 0 or not recall_request.budget:
+        over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves, request.search.budget
+        if over <= 0 or not budget:
             break
-        recall_request = replace(
-            recall_request, budget=max(0, min(recall_request.budget - over, recall_request.budget * 3 // 4))
-        )
-        request = replace(request, asked=recall_request)
+        smaller = replace(request.search, budget=max(0, min(budget - over, budget * 3 // 4)))
+        request = replace(request, search=smaller)
     if not record:
         return pack
-    return replace(pack, receipt=reopening.recorded(engine, recall_request, about, pack, conversation.who, session))
+    return replace(pack, receipt=reopening.recorded(engine, request.search, about, pack, conversation.who, session))
 
 
 class Measured:

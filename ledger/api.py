@@ -783,28 +783,24 @@ class Ledger(LedgerRead):
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
-        from ledger.memories.commands import capture
+        from ledger.memories import commands
+        from ledger.memories.asked import RememberRequest
 
-        arguments = (
-            content,
-            kind,
-            project,
-            session,
-            confidence,
-            entities,
-            tags,
-            sources,
-            relations,
-            valid_from,
-            valid_to,
-        )
-        return capture(
-            self._engine.writer,
-            self._scope.asker(options),
-            "remember",
-            *arguments,
+        request = RememberRequest(
+            content=content,
+            kind=kind,
+            confidence=confidence,
+            project=project,
+            session=session,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
+            valid_from=valid_from,
+            valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.remember(self._engine.writer, self._scope.asker(options), request)
 
     def add(
         self,
@@ -888,27 +884,23 @@ class Ledger(LedgerRead):
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories import commands
+        from ledger.memories.asked import RememberRequest
 
-        arguments = (
-            content,
-            kind,
-            project,
-            session,
-            confidence,
-            entities,
-            tags,
-            sources,
-            relations,
-            valid_from,
-            valid_to,
-        )
-        return commands.capture(
-            self._engine.writer,
-            self._scope.asker(options),
-            "propose",
-            *arguments,
+        request = RememberRequest(
+            content=content,
+            kind=kind,
+            confidence=confidence,
+            project=project,
+            session=session,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
+            valid_from=valid_from,
+            valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.propose(self._engine.writer, self._scope.asker(options), request)
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -989,23 +981,22 @@ class Ledger(LedgerRead):
             metadata: Keys of the new memory; the old memory's stay with the old one.
         """
         from ledger.memories import commands
+        from ledger.memories.asked import SupersedeRequest
 
-        return commands.supersede(
-            self._engine.writer,
-            self._scope.asker(options),
-            id,
-            content,
-            reason,
+        request = SupersedeRequest(
+            content=content,
+            reason=reason,
             kind=kind,
             confidence=confidence,
-            entities=None if entities is None else plural("entities", entities),
-            tags=None if tags is None else plural("tags", tags),
-            source=plural("sources", sources),
-            edges=relations,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
             valid_from=valid_from,
             valid_to=valid_to,
-            metadata=metadata,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.supersede(self._engine.writer, self._scope.asker(options), id, request)
 
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""

@@ -730,23 +730,23 @@ class Ledger(LedgerRead):
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
-        from ledger.interactions.commands import capture
+        from ledger.interactions import commands
+        from ledger.interactions.asked import CaptureRequest
 
-        return capture(
-            self._engine,
-            self._scope.asker(options),
-            prompt,
-            response,
-            response_summary=summary,
+        request = CaptureRequest(
+            prompt=prompt,
+            response=response,
+            summary=summary,
             project=project,
-            session_id=session,
-            memories_used=plural("memories_used", memories_used),
-            chunks_used=plural("chunks_used", chunks_used),
-            context_pack=context.to_dict() if isinstance(context, Answer) else context,
+            session=session,
+            memories_used=memories_used,
+            chunks_used=chunks_used,
+            context=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.capture(self._engine, self._scope.asker(options), request)
 
     def remember(
         self,
@@ -836,21 +836,19 @@ class Ledger(LedgerRead):
             RejectedError: A message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
+        from ledger.core.stopping import Stopping
         from ledger.extraction import adding
 
-        return adding.add(
-            self._engine,
-            self._scope.asker(options),
-            messages,
+        request = adding.AddRequest(
+            messages=messages,
             session=session,
             project=project,
             extract=extract,
             metadata=NO_PAIRS if metadata is None else metadata,
             dry_run=dry_run,
-            timeout=timeout,
-            cancel=cancel,
-            progress=callback(progress),
         )
+        stopping = Stopping(timeout, cancel)
+        return adding.add(self._engine, self._scope.asker(options), request, stopping, callback(progress))
 
     def propose(
         self,
@@ -1238,12 +1236,12 @@ class Ledger(LedgerRead):
             self._engine,
             self._scope.asker(options),
             interaction,
-            preview=dry_run,
-            using=method,
+            method=method,
             model=model,
-            timeout=timeout,
-            cancelled=cancel,
+            dry_run=dry_run,
             gate=gate,
+            timeout=timeout,
+            cancel=cancel,
         )
 
     def session(self, name: str, *, project: str | None = None) -> Session:

@@ -106,7 +106,7 @@ class Interactions(InteractionsRead):
             self._scope.asker(options),
             id,
             response,
-            response_summary=summary,
+            summary=summary,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
             metadata=NO_PAIRS if metadata is None else metadata,

@@ -218,9 +218,9 @@ class Finder:
         for session, turns in groups.items():
             best = [turn.key for turn in sorted(turns, key=lambda turn: -turn.words)]
             keys = around[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
-            hit = set(best)
+            candidates = set(best)
             for left, right in pairwise(keys):
-                if left in hit or right in hit:
+                if left in candidates or right in candidates:
                     fresh.update({left, right} - known)
         rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
         hits += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]

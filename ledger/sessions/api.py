@@ -32,6 +32,7 @@ from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.diagram import SummaryGraph
 from ledger.sessions.rules.assembly import FRESH_TAIL
 from ledger.sessions.rules.compaction import EXPAND_TOKENS
+from ledger.sessions.rules.message import draft as message_draft
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
@@ -302,13 +303,9 @@ class Session(SessionRead):
         return writing.append(
             self._inner,
             self._scope.asker(options),
-            role,
-            content,
-            parts=parts,  # type: ignore[arg-type]
+            message_draft(role, content, parts, speaker=speaker, extra=extra),
             token_count=token_count,
             model=model,
-            speaker=speaker,
-            extra=extra,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
 
@@ -410,16 +407,16 @@ class Session(SessionRead):
                     "a dry run reads behind the cursor and moves nothing, but since moves the cursor; leave one of them out"
                 )
             return session_extraction.preview(
-                self._inner, using=method, model=model, timeout=timeout, cancelled=cancel, gate=gate
+                self._inner, method=method, model=model, timeout=timeout, cancel=cancel, gate=gate
             )
         return session_extraction.extract(
             self._inner,
             self._scope.asker(options),
-            using=method,
+            method=method,
             model=model,
             since=since,
             timeout=timeout,
-            cancelled=cancel,
+            cancel=cancel,
             gate=gate,
         )
 

@@ -16,6 +16,7 @@ from ledger.recall.asked import RecallRequest
 from ledger.recall.recalling import PROFILE_KINDS
 from projections.core.rows import Connection
 from projections.views import memories, projects
+from projections.views.memories import MemoryFilter
 
 LINES = 20  # user's lines of a piece that are searched for
 FOUND = 12  # facts that the search finds for one of them, at most
@@ -59,12 +60,5 @@ def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[M
 def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
-        yield from memories.listing(
-            connection,
-            user=user,
-            statuses=("active",),
-            kinds=kinds,
-            projects=scope,
-            limit=limit,
-            valid=engine.writer.now(),
-        )
+        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.writer.now())
+        yield from memories.listing(connection, wanted, limit=limit)

@@ -33,6 +33,7 @@ from projections.search import passages
 from projections.search.passages import MESSAGE
 from projections.search.passages import PassageRow as PassageRow
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
+from projections.views.memories import MemoryFilter
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
@@ -196,17 +197,17 @@ def _unasked(
         return []
     connection, matches = snapshot.connection, list[MemoryState]()
     known = {item.id for item in items}
-    filters = {
-        "user": request.user,
-        "statuses": ("active",),
-        "limit": SHARED_ITEMS,
-        "valid": snapshot.valid or request.now,
-    }
-    filters |= {"metadata": request.metadata}
+    wanted = MemoryFilter(
+        user=request.user,
+        statuses=("active",),
+        kinds=request.kinds,
+        metadata=request.metadata,
+        valid=snapshot.valid or request.now,
+    )
     if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
-        matches += memories.listing(connection, kinds=kinds, projects=scope, **filters)  # type: ignore[arg-type]
+        matches += memories.listing(connection, replace(wanted, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
     if scope:
-        matches += memories.listing(connection, kinds=request.kinds, projects=scope[1:], **filters)  # type: ignore[arg-type]
+        matches += memories.listing(connection, replace(wanted, projects=scope[1:]), limit=SHARED_ITEMS)
     states = sorted(
         (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
     )
@@ -259,15 +260,14 @@ def _newest(
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
-        matches = memories.listing(
-            connection,
+        wanted = MemoryFilter(
             user=owner,
             statuses=believed(engine.valid, ("active",)),
             kinds=kinds,
             projects=scope,
-            limit=limit,
             valid=engine.valid or now,
         )
+        matches = memories.listing(connection, wanted, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]

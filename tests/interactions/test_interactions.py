@@ -269,5 +269,5 @@ def test_a_refused_capture_names_the_argument_as_the_caller_does(ledger: Ledger,
 
 def test_a_refused_extraction_names_the_argument_as_the_caller_does(ledger: Ledger) -> None:
     turn = ledger.capture("Which coffee?", "Dark roast.")
-    with pytest.raises(RejectedError, match="^method must be 'model' or 'rules'"):
+    with pytest.raises(RejectedError, match=r"^method must be 'model' or 'rules'"):
         ledger.extract(turn.id, method="both")  # type: ignore[arg-type]

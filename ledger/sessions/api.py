@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
+from msgspec.structs import asdict, replace
+
 from ledger import answers as ledger_answers
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
@@ -30,6 +32,7 @@ from ledger.sessions import (
 from ledger.sessions.assembled import Window
 from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.diagram import SummaryGraph
+from ledger.sessions.grepping import GrepRequest
 from ledger.sessions.rules.assembly import FRESH_TAIL
 from ledger.sessions.rules.compaction import EXPAND_TOKENS
 from ledger.sessions.rules.message import draft as message_draft
@@ -210,8 +213,10 @@ class SessionRead(Area):
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        return _grep(self._inner, request | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
+        request = GrepRequest(
+            pattern=pattern, scope=scope, role=role, since=since, until=until, include_hidden=include_hidden
+        )
+        return _grep(self._inner, request, limit, after, self._filters())
 
     def expand(
         self,
@@ -623,45 +628,43 @@ class SessionsRead(Area):
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        request = GrepRequest(
+            pattern=pattern,
+            scope=scope,
+            role=role,
+            since=since,
+            until=until,
+            include_hidden=include_hidden,
+            everywhere=True,
+        )
         every = EveryConversation(self._engine, self._scope)
         filters = {"user": self._scope.user}
-        return _grep(every, request | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
+        return _grep(every, request, limit, after, filters)
 
 
 class Sessions(SessionsRead):
     """The sessions of a user."""
 
 
-def _grep(
-    inner: Conversation,
-    request: dict[str, Any],
-    limit: int,
-    after: str | None,
-    filters: dict[str, Any],
-    *,
-    everywhere: bool,
-) -> Hits:
-    now = inner.engine.writer.now()
-    since, until = request["since"], request["before"]
-    bounds = {
-        "since": times.since("since", since, now) if since is not None else None,
-        "before": times.since("until", until, now) if until is not None else None,
-    }
+def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | None, filters: dict[str, Any]) -> Hits:
+    now, since, until = inner.engine.writer.now(), request.since, request.until
+    bounded = replace(
+        request,
+        since=times.since("since", since, now) if since is not None else None,
+        until=times.since("until", until, now) if until is not None else None,
+    )
     places: dict[int, int] = {}
     first: GrepResult | None = None
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
         behind: dict[str, Any] = {} if start is None else {"after": start}
-        result: GrepResult = searching.grep_messages(
-            inner, **request | bounds, limit=count, everywhere=everywhere, **behind
-        )
+        result: GrepResult = searching.grep_messages(inner, bounded, limit=count, **behind)
         first = first or result
         places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
         return result.hits
 
-    hits = page("grep", request | filters, limit, after, fetch, lambda hit: places[hit.position])
+    hits = page("grep", asdict(request) | filters, limit, after, fetch, lambda hit: places[hit.position])
     return Hits(hits, first)
 
 

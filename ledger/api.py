@@ -1143,6 +1143,7 @@ class Ledger(LedgerRead):
         """
         from ledger.core.stopping import Stopping
         from ledger.erasure import erasing
+        from ledger.erasure.asked import ErasureChoices
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
             raise RejectedError(f"keep must be a list of ids and positions, as in keep=[…], but {keep!r:.40} was given")
@@ -1151,10 +1152,7 @@ class Ledger(LedgerRead):
             self._scope.asker(options),
             subject,
             reason,
-            derived=derived,
-            sources=sources,
-            quotes=quotes,
-            keep=tuple(keep),
+            ErasureChoices(derived=derived, sources=sources, quotes=quotes, keep=tuple(keep)),
             exclusive=exclusive,
             dry_run=dry_run,
             stopping=Stopping(timeout, cancel),

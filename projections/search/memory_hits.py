@@ -86,7 +86,7 @@ class MemoryScope(Struct, frozen=True):
 
 
 SOURCE = source_of(SEARCH, "bm25(search, 1.0, 0.5)", MEMORIES)
-EARLIER = text_hits.EarlierTexts(
+EARLIER: text_hits.EarlierTexts[MemoryState] = text_hits.EarlierTexts(
     "memory_versions", "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags", _texts
 )
 

@@ -451,20 +451,33 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is not a ledger, is damaged, or cannot be read.
         """
-        from ledger.care.opening import open_engine
+        from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
 
         flags(readonly=readonly, create=create)
         if not readonly:
             check_finished(path)
-        if not isinstance(sessions, SessionPatterns):
-            raise RejectedError("sessions must be a SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
-        arguments: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
-        arguments |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
-        arguments |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
-        arguments |= {name: value for name, value in (("clock", clock), ("random", random)) if value is not None}
-        arguments |= {"model": model, "embedder": embedder, "summarizer": summarizer, "token_counter": token_counter}
-        engine = open_engine(path, after_capture=jobs_after_capture, projections=projections, **arguments)
+        request = OpenRequest(
+            user=user,
+            actor=actor,
+            client=client,
+            channel=channel,
+            agent=agent,
+            readonly=readonly,
+            create=create,
+            model=model,
+            embedder=embedder,
+            summarizer=summarizer,
+            token_counter=token_counter,
+            scanners=scanners,
+            sessions=sessions,
+            jobs_after_capture=jobs_after_capture,
+            projections=projections,
+            settings=settings,
+            clock=clock,
+            random=random,
+        )
+        engine = open_engine(path, request)
         return cls(engine, engine.default)  # the default scope includes the settings
 
     @classmethod
@@ -496,22 +509,20 @@ class Ledger(LedgerRead):
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
         """
-        from ledger.care.opening import open_engine
+        from ledger.care.opening import OpenRequest, open_engine
         from ledger.care.temporary import in_private_folder
-        from ledger.core.work import now, system_random
 
-        begin = partial(
-            open_engine,
+        request = OpenRequest(
             user=user,
             actor=actor,
             model=model,
             embedder=embedder,
             projections=projections,
             settings=settings,
-            clock=now if clock is None else clock,
-            random=system_random if random is None else random,
+            clock=clock,
+            random=random,
         )
-        engine = in_private_folder(begin)
+        engine = in_private_folder(partial(open_engine, request=request))
         return cls(engine, engine.default)
 
     @classmethod

@@ -458,25 +458,11 @@ class Ledger(LedgerRead):
         if not readonly:
             check_finished(path)
         request = OpenRequest(
-            user=user,
-            actor=actor,
-            client=client,
-            channel=channel,
-            agent=agent,
-            readonly=readonly,
-            create=create,
-            model=model,
-            embedder=embedder,
-            summarizer=summarizer,
-            token_counter=token_counter,
-            scanners=scanners,
-            sessions=sessions,
-            jobs_after_capture=jobs_after_capture,
-            projections=projections,
-            settings=settings,
-            clock=clock,
-            random=random,
-        )
+            user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly, create=create,
+            model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter, scanners=scanners,
+            sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections, settings=settings,
+            clock=clock, random=random,
+        )  # fmt: skip
         engine = open_engine(path, request)
         return cls(engine, engine.default)  # the default scope includes the settings
 

@@ -69,17 +69,9 @@ class HistoryRead(Area):
         Raises:
             RejectedError: There is no such type of events or no such channel.
         """
-        columns = {
-            "type": type,
-            "actor": actor,
-            "client": client,
-            "channel": channel,
-            "agent": agent,
-            "command": command,
-            "command_id": command_id,
-            "causation_id": causation_id,
-            "correlation_id": correlation_id,
-        }
+        columns = {"type": type, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        columns |= {"command": command, "command_id": command_id}
+        columns |= {"causation_id": causation_id, "correlation_id": correlation_id}
         names = {"subject": subject, "project": project, "session": session, "text": text}
         texts(**names, **columns)
         if type is not None:

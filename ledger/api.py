@@ -1194,7 +1194,7 @@ class Ledger(LedgerRead):
             over,
             project=project,
             tags=plural("tags", tags),
-            using=method,
+            method=method,
             limit=limit,
             dry_run=dry_run,
             progress=progress,

@@ -190,7 +190,7 @@ class SessionRead(Area):
             summary_share=summary_share,
             among=corpora,
             tail=tail,
-            record=receipt,
+            receipt=receipt,
         )
 
     def grep(

@@ -66,7 +66,7 @@ def assemble(
     summary_share: float = SUMMARY_SHARE,
     among: Iterable[str] = context.AMONG,
     tail: int = FRESH_TAIL,
-    record: bool = False,
+    receipt: bool = False,
     unit: str = "tokens",
 ) -> Window:
     """Return the part of the session that fits a budget: see ``assembly.fit`` for the order in which items are chosen.
@@ -86,7 +86,7 @@ def assemble(
         summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
         among: The corpora of the memories.
         tail: A last user turn of at most so many items loses none of them.
-        record: Record an event, by whose ``receipt`` ``reopen()`` returns the same window.
+        receipt: Record an event, by whose id ``reopen()`` returns the same window.
         unit: "tokens" or "chars".
 
     Raises:
@@ -98,12 +98,12 @@ def assemble(
     for name, part in (("share", share), ("summary_share", summary_share)):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < 1:
             raise RejectedError(f"{name} is a part of the budget, a number from 0 and below 1, and {part!r:.40} is not")
-    if record and conversation.kept_out:
+    if receipt and conversation.kept_out:
         raise RejectedError(
             f"the session {conversation.name!r:.60} is {conversation.kept_out} by a pattern, so no receipt of it can be recorded",
             rule="pattern",
         )
-    pack = _recalled(conversation, query, request, among, record)
+    pack = _recalled(conversation, query, request, among, receipt)
     if conversation.kept_out == "ignored":
         return _of_nothing(conversation, request, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
@@ -112,7 +112,7 @@ def assemble(
             window = replace(_of_nothing(conversation, request, pack), seen=seen)
         else:
             window = _assembled(Measured(conversation, connection, state, request), pack, seen)
-    return _recorded(conversation, window, tail) if record else window
+    return _recorded(conversation, window, tail) if receipt else window
 
 
 def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack | None, skipped: str = "") -> Window:
@@ -132,7 +132,7 @@ def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack |
 
 
 def _recalled(
-    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], record: bool
+    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
 ) -> Pack | None:
     """Return the recalled memories, which together with their fence fit the room that the conversation leaves."""
     if query is None or not query.strip():
@@ -165,7 +165,7 @@ def _recalled(
             break
         smaller = replace(request.search, budget=max(0, min(budget - over, budget * 3 // 4)))
         request = replace(request, search=smaller)
-    if not record:
+    if not receipt:
         return pack
     return replace(pack, receipt=reopening.recorded(engine, request.search, about, pack, conversation.who, session))
 
@@ -417,7 +417,7 @@ def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:
-    """Return the window that an ``assemble(…, record=True)`` of this session gave, as it was delivered.
+    """Return the window that an ``assemble(…, receipt=True)`` of this session gave, as it was delivered.
 
     Texts that were erased since are None. The answer is None if the session has no such receipt.
     """

@@ -133,17 +133,18 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import recalling
+        from ledger.recall.asked import RecallRequest
 
         flags(receipt=receipt)
-        return recalling.recall(
-            self._engine,
-            self._scope.user,
-            query,
+        request = RecallRequest(
+            query=query,
+            user=self._scope.user,
+            now=self._engine.writer.now(),
             project=project,
             kinds=plural("kinds", kinds),
-            status=plural("statuses", statuses, get_args(MemoryStatus)) or "all",
+            statuses=plural("statuses", statuses, get_args(MemoryStatus)),
             among=plural("among", among, get_args(Corpus)),
-            k=limit,
+            limit=limit,
             budget=budget,
             unit=unit,
             packing=packing,
@@ -152,8 +153,8 @@ class LedgerRead(Area):
             metadata=NO_PAIRS if metadata is None else metadata,
             min_match=min_match,
             explain=explain,
-            receipt=self._scope if receipt else None,
         )
+        return recalling.recall(self._engine, request, self._scope if receipt else None)
 
     def context(
         self,
@@ -180,19 +181,20 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
+        from ledger.recall.asked import RecallRequest
 
         flags(receipt=receipt, explain=explain)
-        request = filling.request_of(
-            self._engine,
-            self._scope.user,
-            question,
-            budget=budget,
-            unit=unit,
-            session=session,
+        search = RecallRequest(
+            query=question,
+            user=self._scope.user,
+            now=self._engine.writer.now(),
             project=project,
             among=plural("among", among, get_args(Corpus)),
+            budget=budget,
+            unit=unit,
             explain=explain,
         )
+        request = filling.ContextRequest(search=search, session=session)
         return filling.context(self._engine, request, self._scope if receipt else None)
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
@@ -449,20 +451,19 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is not a ledger, is damaged, or cannot be read.
         """
-        from ledger.care.opening import open_engine
+        from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
 
         flags(readonly=readonly, create=create)
         if not readonly:
             check_finished(path)
-        if not isinstance(sessions, SessionPatterns):
-            raise RejectedError("sessions must be a SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
-        arguments: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
-        arguments |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
-        arguments |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
-        arguments |= {name: value for name, value in (("clock", clock), ("random", random)) if value is not None}
-        arguments |= {"model": model, "embedder": embedder, "summarizer": summarizer, "token_counter": token_counter}
-        engine = open_engine(path, after_capture=jobs_after_capture, projections=projections, **arguments)
+        request = OpenRequest(
+            user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly, create=create,
+            model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter, scanners=scanners,
+            sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections, settings=settings,
+            clock=clock, random=random,
+        )  # fmt: skip
+        engine = open_engine(path, request)
         return cls(engine, engine.default)  # the default scope includes the settings
 
     @classmethod
@@ -494,22 +495,20 @@ class Ledger(LedgerRead):
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
         """
-        from ledger.care.opening import open_engine
+        from ledger.care.opening import OpenRequest, open_engine
         from ledger.care.temporary import in_private_folder
-        from ledger.core.work import now, system_random
 
-        begin = partial(
-            open_engine,
+        request = OpenRequest(
             user=user,
             actor=actor,
             model=model,
             embedder=embedder,
             projections=projections,
             settings=settings,
-            clock=now if clock is None else clock,
-            random=system_random if random is None else random,
+            clock=clock,
+            random=random,
         )
-        engine = in_private_folder(begin)
+        engine = in_private_folder(partial(open_engine, request=request))
         return cls(engine, engine.default)
 
     @classmethod
@@ -728,23 +727,23 @@ class Ledger(LedgerRead):
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
-        from ledger.interactions.commands import capture
+        from ledger.interactions import commands
+        from ledger.interactions.asked import CaptureRequest
 
-        return capture(
-            self._engine,
-            self._scope.asker(options),
-            prompt,
-            response,
-            response_summary=summary,
+        request = CaptureRequest(
+            prompt=prompt,
+            response=response,
+            summary=summary,
             project=project,
-            session_id=session,
-            memories_used=plural("memories_used", memories_used),
-            chunks_used=plural("chunks_used", chunks_used),
-            context_pack=context.to_dict() if isinstance(context, Answer) else context,
+            session=session,
+            memories_used=memories_used,
+            chunks_used=chunks_used,
+            context=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.capture(self._engine, self._scope.asker(options), request)
 
     def remember(
         self,
@@ -781,28 +780,24 @@ class Ledger(LedgerRead):
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
-        from ledger.memories.commands import capture
+        from ledger.memories import commands
+        from ledger.memories.asked import RememberRequest
 
-        arguments = (
-            content,
-            kind,
-            project,
-            session,
-            confidence,
-            entities,
-            tags,
-            sources,
-            relations,
-            valid_from,
-            valid_to,
-        )
-        return capture(
-            self._engine.writer,
-            self._scope.asker(options),
-            "remember",
-            *arguments,
+        request = RememberRequest(
+            content=content,
+            kind=kind,
+            confidence=confidence,
+            project=project,
+            session=session,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
+            valid_from=valid_from,
+            valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.remember(self._engine.writer, self._scope.asker(options), request)
 
     def add(
         self,
@@ -838,21 +833,19 @@ class Ledger(LedgerRead):
             RejectedError: A message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
+        from ledger.core.stopping import Stopping
         from ledger.extraction import adding
 
-        return adding.add(
-            self._engine,
-            self._scope.asker(options),
-            messages,
+        request = adding.AddRequest(
+            messages=messages,
             session=session,
             project=project,
             extract=extract,
             metadata=NO_PAIRS if metadata is None else metadata,
             dry_run=dry_run,
-            timeout=timeout,
-            cancel=cancel,
-            progress=callback(progress),
         )
+        stopping = Stopping(timeout, cancel)
+        return adding.add(self._engine, self._scope.asker(options), request, stopping, callback(progress))
 
     def propose(
         self,
@@ -886,27 +879,23 @@ class Ledger(LedgerRead):
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories import commands
+        from ledger.memories.asked import RememberRequest
 
-        arguments = (
-            content,
-            kind,
-            project,
-            session,
-            confidence,
-            entities,
-            tags,
-            sources,
-            relations,
-            valid_from,
-            valid_to,
-        )
-        return commands.capture(
-            self._engine.writer,
-            self._scope.asker(options),
-            "propose",
-            *arguments,
+        request = RememberRequest(
+            content=content,
+            kind=kind,
+            confidence=confidence,
+            project=project,
+            session=session,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
+            valid_from=valid_from,
+            valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.propose(self._engine.writer, self._scope.asker(options), request)
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -987,23 +976,22 @@ class Ledger(LedgerRead):
             metadata: Keys of the new memory; the old memory's stay with the old one.
         """
         from ledger.memories import commands
+        from ledger.memories.asked import SupersedeRequest
 
-        return commands.supersede(
-            self._engine.writer,
-            self._scope.asker(options),
-            id,
-            content,
-            reason,
+        request = SupersedeRequest(
+            content=content,
+            reason=reason,
             kind=kind,
             confidence=confidence,
-            entities=None if entities is None else plural("entities", entities),
-            tags=None if tags is None else plural("tags", tags),
-            source=plural("sources", sources),
-            edges=relations,
+            entities=entities,
+            tags=tags,
+            sources=sources,
+            relations=relations,
             valid_from=valid_from,
             valid_to=valid_to,
-            metadata=metadata,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
+        return commands.supersede(self._engine.writer, self._scope.asker(options), id, request)
 
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""
@@ -1152,6 +1140,7 @@ class Ledger(LedgerRead):
         """
         from ledger.core.stopping import Stopping
         from ledger.erasure import erasing
+        from ledger.erasure.asked import ErasureChoices
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
             raise RejectedError(f"keep must be a list of ids and positions, as in keep=[…], but {keep!r:.40} was given")
@@ -1160,10 +1149,7 @@ class Ledger(LedgerRead):
             self._scope.asker(options),
             subject,
             reason,
-            derived=derived,
-            sources=sources,
-            quotes=quotes,
-            keep=tuple(keep),
+            ErasureChoices(derived=derived, sources=sources, quotes=quotes, keep=tuple(keep)),
             exclusive=exclusive,
             dry_run=dry_run,
             stopping=Stopping(timeout, cancel),
@@ -1208,7 +1194,7 @@ class Ledger(LedgerRead):
             over,
             project=project,
             tags=plural("tags", tags),
-            using=method,
+            method=method,
             limit=limit,
             dry_run=dry_run,
             progress=progress,
@@ -1245,12 +1231,12 @@ class Ledger(LedgerRead):
             self._engine,
             self._scope.asker(options),
             interaction,
-            preview=dry_run,
-            using=method,
+            method=method,
             model=model,
-            timeout=timeout,
-            cancelled=cancel,
+            dry_run=dry_run,
             gate=gate,
+            timeout=timeout,
+            cancel=cancel,
         )
 
     def session(self, name: str, *, project: str | None = None) -> Session:

@@ -12,7 +12,7 @@ from typing import Any
 from ledger.care import answers, care, rebuilding
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, check_log, copy_log, erased_since
 from ledger.care.fitting import tables_fit
-from ledger.care.opening import check_owner, open_engine
+from ledger.care.opening import OpenRequest, check_owner, open_engine
 from ledger.care.rebuilding import OF_PROJECTIONS, damages
 from ledger.core.engine import Engine
 from ledger.core.log_reading import owner, read_event
@@ -166,7 +166,7 @@ def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
         with source.lent() as connection:
             copy_file(connection, part, None)
         _tidy(part)
-        return open_engine(part, readonly=True)
+        return open_engine(part, OpenRequest(readonly=True))
 
 
 def _recovered(

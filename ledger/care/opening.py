@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from ledger.care.fitting import tables_fit
 from ledger.core.engine import Engine
 from ledger.core.log_reading import (
@@ -45,6 +47,7 @@ from ledger.log.making import remove_unfinished
 from ledger.log.sqlite_files import FOREIGN
 from ledger.sessions.counting import as_counter
 from ledger.sessions.rules.patterns import NamePatterns
+from ledger.types import SessionPatterns
 from projections.core import damage, sql_views
 from projections.core.own import Definition, Projection, definitions
 from projections.core.projector import check_end, create_tables, names, write_checkpoints
@@ -62,38 +65,45 @@ if TYPE_CHECKING:
 REBUILDS = 3
 
 
-def open_engine(
-    path: str | os.PathLike[str],
-    *,
-    readonly: bool = False,
-    create: bool = True,
-    user: str | None = None,
-    actor: str = "",
-    client: str = "",
-    channel: str = "user",
-    agent: str = "",
-    clock: Clock = now,
-    random: Random = system_random,
-    embedder: EmbedderLike | None = None,
-    model: Model | Callable[[ModelRequest], object] | str | None = None,
-    token_counter: Callable[[str], int] | None = None,
-    summarizer: object = None,
-    ignored_sessions: Sequence[str] = (),
-    stateless_sessions: Sequence[str] = (),
-    settings: Settings | None = None,
-    after_capture: Sequence[str] = (),
-    scanners: Sequence[Scanner] = (),
-    projections: Iterable[Projection | type[Projection]] = (),
-) -> Engine:
-    """Open a ledger, or create it if there is no file; ``Ledger.open`` describes the parameters."""
+class OpenRequest(Struct, frozen=True, kw_only=True):
+    """The arguments of ``Ledger.open`` besides the path, described there."""
+
+    user: str | None = None
+    actor: str = ""
+    client: str = ""
+    channel: str = "user"
+    agent: str = ""
+    readonly: bool = False
+    create: bool = True
+    model: Model | Callable[[ModelRequest], object] | str | None = None
+    embedder: EmbedderLike | None = None
+    summarizer: object = None
+    token_counter: Callable[[str], int] | None = None
+    scanners: Sequence[Scanner] = ()
+    sessions: SessionPatterns = SessionPatterns()
+    jobs_after_capture: Sequence[str] = ()
+    projections: Iterable[Projection | type[Projection]] = ()
+    settings: Settings | None = None
+    clock: Clock | None = None
+    random: Random | None = None
+
+
+def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest()) -> Engine:  # noqa: B008 - it is frozen
+    """Open a ledger, or create it if there is no file."""
+    settings, readonly = request.settings, request.readonly
+    clock = now if request.clock is None else request.clock
+    random = system_random if request.random is None else request.random
+    if not isinstance(request.sessions, SessionPatterns):
+        raise RejectedError("sessions must be a SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
     _check_given(settings, clock=clock, random=random)
-    default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
-    embedder = embedder if embedder is not None or settings is None else settings.embedder
-    counter, patterns = as_counter(token_counter), NamePatterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    guard, own_projections = Guard(as_scanners(scanners)), _checked_own(projections)
-    language_model, writer_of = _models(model, summarizer, settings)
+    default = _default(request)
+    embedder = request.embedder if request.embedder is not None or settings is None else settings.embedder
+    counter = as_counter(request.token_counter)
+    patterns = NamePatterns(tuple(request.sessions.ignore), tuple(request.sessions.read_only))
+    guard, own_projections = Guard(as_scanners(request.scanners)), _checked_own(request.projections)
+    language_model, writer_of = _models(request.model, request.summarizer, settings)
     vectors_of = _embedder(embedder)
-    store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
+    store = EventStore.open(path, readonly=readonly, create=request.create, tables=create_tables)
     if settings is not None:
         store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
@@ -106,10 +116,10 @@ def open_engine(
             from ledger.vectors.embedding import VectorSearch
 
             engine.vectors = VectorSearch(store, engine.writer, vectors_of)
-        if after_capture:
+        if request.jobs_after_capture:
             from ledger.jobs import running
 
-            running.run_after_capture(engine, after_capture)
+            running.run_after_capture(engine, request.jobs_after_capture)
         engine.writer.guard = guard
         _fit_projections(engine)
         if own_projections:
@@ -266,17 +276,19 @@ def _check_given(settings: object, **functions: object) -> None:
             raise RejectedError(f"{name} must be a function, not {function!r:.40}")
 
 
-def _default(settings: Settings | None, *, user: str | None, channel: str, **texts: str) -> Who:
-    """Return who calls by default, from the arguments or else from the settings."""
+def _default(request: OpenRequest) -> Who:
+    """Return who calls by default, from the request or else from its settings."""
+    settings, user = request.settings, request.user
+    texts = {"actor": request.actor, "client": request.client, "agent": request.agent}
     names: dict[str, Any] = {
         name: getattr(settings, name) if settings and value == "" else value for name, value in texts.items()
     }
     names["user"] = user if user is not None else settings.user if settings else ""
     for name, value in names.items():
         check_text(name, value, blank_allowed=True)
-    one_of("channel", channel, CHANNELS)
+    one_of("channel", request.channel, CHANNELS)
     names_user = user is not None or (settings is not None and settings.names_user)
-    return Who(channel=channel, names_user=names_user, **names)
+    return Who(channel=request.channel, names_user=names_user, **names)
 
 
 def _created(store: EventStore) -> LedgerCreated | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ledger.care import answers
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, known_end, taking
-from ledger.care.opening import open_engine
+from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.engine import Engine
 from ledger.core.log_reading import FoldReading, owner, read_event
 from ledger.core.past import Instant, committed, position_of
@@ -175,7 +175,9 @@ class _Made:
                 who = replace(asker, user=event.envelope.user or "", client="replay")
                 writer.run("erase", who, self._erased_again(event))
         self.created = own
-        with closing(open_engine(part, clock=clock, random=random)) as engine:  # which also finishes the erasures
+        with closing(
+            open_engine(part, OpenRequest(clock=clock, random=random))
+        ) as engine:  # which also finishes the erasures
             self.go_on()
             if without is not None:
                 self.voided = _made_void(engine, asker, without, reason)

@@ -18,6 +18,7 @@ from projections.core.rows import Connection, Values
 from projections.search import memory_hits, observation_hits, passages
 from projections.views import memories, projects
 from projections.views.duplicates import content_fingerprint
+from projections.views.memories import MemoryFilter
 
 NOWHERE = "nowhere"  # stands for a name that nothing has
 LIST_LIMIT, LIST_CAP = 50, 500
@@ -112,7 +113,7 @@ class FoldedSnapshot(Snapshot):
         """Compare with all active memories once, because the index of duplicates knows only today's."""
         texts: dict[tuple[object, ...], str] = {}
         for owner in {state.user for state in states if state.user is not None}:
-            active = memories.listing(self.connection, user=owner, statuses=("active",), limit=2**31)
+            active = memories.listing(self.connection, MemoryFilter(user=owner, statuses=("active",)), limit=2**31)
             texts |= {(owner, *self._statement_of(memory)): memory.id for memory in active}  # the oldest stays
         duplicates = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
         return {id: duplicate for id, duplicate in duplicates.items() if duplicate is not None}

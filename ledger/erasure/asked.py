@@ -151,12 +151,29 @@ def _checked(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 # --- choices and exceptions ------------------------------------------------------------------------------------------
 
 
-def checked_choices(**choices: str | None) -> dict[str, str | None]:
+class ErasureChoices(Struct, frozen=True, kw_only=True):
+    """The choices for the texts that an erasure also concerns; None for a list that is not expected.
+
+    Attributes:
+        derived: The choice for texts that were derived from the subject: "erase", "cut" or "keep".
+        sources: The choice for texts that the subject was derived from.
+        quotes: The choice for other texts of the user that repeat the subject.
+        keep: Ids and positions that stay, whatever else is chosen.
+    """
+
+    derived: str | None = None
+    sources: str | None = None
+    quotes: str | None = None
+    keep: tuple[str | int, ...] = ()
+
+
+def checked_choices(choices: ErasureChoices) -> dict[str, str | None]:
     """Return the choices for the lists if each is a known choice or None."""
-    for name, choice in choices.items():
+    by_list = {"derived": choices.derived, "sources": choices.sources, "quotes": choices.quotes}
+    for name, choice in by_list.items():
         if choice is not None and choice not in CHOICES:
             raise RejectedError(f"{name} is one of {', '.join(CHOICES)}, not {choice!r:.40}")
-    return choices
+    return by_list
 
 
 def exceptions(connection: Connection, owner: str, keep: Iterable[str | int]) -> frozenset[str | int]:

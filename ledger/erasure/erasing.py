@@ -30,7 +30,7 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.erasure import answers, certificates, remaining
-from ledger.erasure.asked import ErasureRequest, checked_choices, exceptions
+from ledger.erasure.asked import ErasureChoices, ErasureRequest, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
 from ledger.erasure.completing import finish_erasures, finished, remembered
 from ledger.erasure.holding import refuse_held
@@ -56,11 +56,8 @@ def erase(
     asker: Who,
     subject: Subject,
     reason: str,
+    also: ErasureChoices,
     *,
-    derived: str | None,
-    sources: str | None,
-    quotes: str | None,
-    keep: Iterable[str | int],
     exclusive: bool,
     dry_run: bool,
     stopping: Stopping,
@@ -77,12 +74,12 @@ def erase(
     try again. The report is "stopped" if the erasure had to end early; the same call continues.
     """
     reason = check_reason("reason", reason)
-    choices = checked_choices(derived=derived, sources=sources, quotes=quotes)
+    choices = checked_choices(also)
     if engine.writer.batching and not dry_run:
         raise ConflictError("erase() cannot run inside a batch, because it rewrites whole files; leave the batch first")
     with engine.reading() as connection:
         request = subject_of_erasure(connection, subject, asker.user)
-        kept = exceptions(connection, asker.user, keep)
+        kept = exceptions(connection, asker.user, also.keep)
     asker = _hiding(asker, request)
     if dry_run:
         return _dry(engine, _plan(engine, request, asker.user, choices, kept), asker)

@@ -55,7 +55,7 @@ from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.rules import continuing
 from ledger.sessions.transcripts import Outside
-from ledger.types import Cancel, Metadata
+from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import audit, control, interactions, memories, projects
 
@@ -84,35 +84,43 @@ class _Steps(Struct):
             self.progress(self.done, max(self.done, self.total))
 
 
-def add(
-    engine: Engine,
-    asker: Who,
-    messages: object,
-    *,
-    session: str | None = None,
-    project: str | None = None,
-    extract: str | bool = "auto",
-    metadata: Metadata = NO_PAIRS,
-    dry_run: bool = False,
-    timeout: float | None = None,
-    cancel: Cancel | None = None,
-    progress: Progress | None = None,
-) -> Added:
+class AddRequest(Struct, frozen=True, kw_only=True):
+    """Messages to add, and what may follow from them.
+
+    Attributes:
+        messages: A text, a message, or a list of messages as OpenAI or Anthropic has them.
+        session: The conversation's name; None for the idempotency key as its name, or without a key for a new session.
+        project: The project of the session.
+        extract: "auto", "model", "rules" or "off"; True for "auto" and False for "off".
+        metadata: Keys of the caller for the captured turns.
+        dry_run: True to only return what would become of the messages.
+    """
+
+    messages: object
+    session: str | None = None
+    project: str | None = None
+    extract: str | bool = "auto"
+    metadata: Metadata = NO_PAIRS
+    dry_run: bool = False
+
+
+def add(engine: Engine, asker: Who, request: AddRequest, stopping: Stopping, progress: Progress | None = None) -> Added:
     """Append messages and run everything that follows from them, as documented at ``Ledger.add``."""
-    stopping, how, pairs = Stopping(timeout, cancel), _how(extract), checked(metadata)
+    extract, metadata = _extract_checked(request.extract), checked(request.metadata)
+    messages, session, dry_run = request.messages, request.session, request.dry_run
     if not isinstance(dry_run, bool):
         raise RejectedError(f"dry_run must be True or False, and {dry_run!r:.40} is neither")
     if engine.writer.batching:
         raise RejectedError(
             "add runs several commands, which a batch cannot hold; call add outside of the batch", rule="batch"
         )
-    model = meant_model(engine, "rules" if how == "rules" else "model" if how == "model" else None, None)
+    model = meant_model(engine, extract if extract in ("rules", "model") else None, None)
     lines, left_out = going_on.messages_of(messages)
     name = session_name(session) if session is not None else asker.key or ("" if dry_run else _new_name(engine))
     if not lines:
         why = "there are no messages" if not left_out else f"none of the {left_out} messages says anything to remember"
         return Added(session=session or asker.key or "", left_out=left_out, reasons=(why,), dry_run=dry_run)
-    conversation = Conversation(engine, asker, name or "a new session", project)
+    conversation = Conversation(engine, asker, name or "a new session", request.project)
     if why := conversation.kept_out:
         return Added(
             session=name,
@@ -122,16 +130,16 @@ def add(
         )
     with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
-    call = _Call(conversation, asker, policy, how, model, stopping, pairs)
+    call = _Call(conversation, asker, policy, extract, model, stopping, metadata)
     answer = call.preview(lines, new=not name) if dry_run else call.run(lines, progress)
     hints = (_CHAT,) if going_on.reads_as_chat(messages) else ()
     return replace(answer, session=name, left_out=left_out, reasons=(*answer.reasons, *hints))
 
 
-def _how(extract: str | bool) -> str:
-    how = "auto" if extract is True else "off" if extract is False else extract
-    one_of("extract", how, EXTRACTING)
-    return how
+def _extract_checked(extract: str | bool) -> str:
+    name = "auto" if extract is True else "off" if extract is False else extract
+    one_of("extract", name, EXTRACTING)
+    return name
 
 
 def _new_name(engine: Engine) -> str:
@@ -146,20 +154,20 @@ class _Call:
         session: Conversation,
         asker: Who,
         policy: PolicyState,
-        how: str,
+        extract: str,
         model: Model | None,
         stopping: Stopping,
         metadata: Pairs,
     ) -> None:
         self.session, self.engine, self.policy = session, session.engine, policy
-        self.how, self.model, self.stopping, self.stopped = how, model, stopping, ""
+        self.extract, self.model, self.stopping, self.stopped = extract, model, stopping, ""
         self.metadata = metadata
         correlation = asker.correlation_id or uuid7(time.time_ns(), self.engine.writer.random(8))
         self.asker = replace(asker, correlation_id=correlation)
 
     @property
     def extracts(self) -> bool:
-        return self.how != "off" and (self.how != "auto" or self.policy.extract)
+        return self.extract != "off" and (self.extract != "auto" or self.policy.extract)
 
     def run(self, lines: list[Outside], progress: Progress | None) -> Added:
         before = self.engine.position
@@ -202,7 +210,7 @@ class _Call:
         if not self.extracts or self.session.id is None or self._is_over():
             return ExtractionRun()
         return session_extraction.run_extraction(
-            self.session, self.asker, self.model, cancelled=self._is_over, by_itself=True
+            self.session, self.asker, self.model, cancel=self._is_over, by_itself=True
         )
 
     def _is_over(self) -> bool:
@@ -287,7 +295,7 @@ class _Call:
                 yield f"the session began {where} and stays there: the given project was not used"
 
     def _off(self) -> Iterator[str]:
-        if self.how == "off":
+        if self.extract == "off":
             yield "extract is off: nothing was extracted; jobs.run() or session.extract() extracts later"
         elif not self.extracts:
             yield "the policy extracts nothing; policy.set(extract=True) changes it"

@@ -51,7 +51,7 @@ class Asker(Struct, frozen=True):
     user: str
     project: str | None
     timeout: float | None = None  # in seconds; None for that of the settings
-    cancelled: Cancel | None = None
+    cancel: Cancel | None = None
 
     def ask(self, lines: Sequence[ConversationLine]) -> ModelProposals:
         """Ask the model which memories are in some lines.
@@ -68,7 +68,7 @@ class Asker(Struct, frozen=True):
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
-            completion = ask(self.model, asked_for, cancelled=self.cancelled)
+            completion = ask(self.model, asked_for, cancelled=self.cancel)
             parsed = answered(completion, extracting.kinds(), limit=extracting.READ)
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
@@ -145,18 +145,18 @@ def places(lines: Sequence[ConversationLine]) -> list[tuple[int, int]]:
     return [(at, at) for at in positions]
 
 
-def meant_model(engine: Engine, using: str | None, model: object) -> Model | None:
+def meant_model(engine: Engine, method: str | None, model: object) -> Model | None:
     """Return the model to ask, or None for the rules.
 
     Raises:
-        RejectedError: ``using`` is neither "model" nor "rules", or "model" without a model.
+        RejectedError: ``method`` is neither "model" nor "rules", or "model" without a model.
     """
-    if using not in (None, "model", "rules"):
-        raise RejectedError(f"using must be 'model' or 'rules', and {using!r:.40} is neither")
-    if using == "rules":
+    if method not in (None, "model", "rules"):
+        raise RejectedError(f"method must be 'model' or 'rules', and {method!r:.40} is neither")
+    if method == "rules":
         return None
     default: Model | None = models.meant_model(engine, model)
-    if using == "model" and default is None:
+    if method == "model" and default is None:
         raise RejectedError(
             "extraction by a model needs a model: open the ledger with one, or give one here", rule="model"
         )

@@ -35,18 +35,17 @@ def extract(
     asker: Who,
     id: str,
     *,
-    preview: bool = False,
-    using: str | None = None,
+    method: str | None = None,
     model: object = None,
-    since: int | None = None,
-    timeout: float | None = None,
-    cancelled: Cancel | None = None,
+    dry_run: bool = False,
     gate: bool = True,
+    timeout: float | None = None,
+    cancel: Cancel | None = None,
 ) -> answers.ExtractionReport:
     """Extract memories from an interaction, or from the messages of a session since the last extraction.
 
-    The model ``model`` is asked, or the ledger's; without a model, and with ``using="rules"``, the extraction rules search. For a
-    session see ``Session.extract``. ``preview`` only shows the findings in an interaction. An interaction that was already
+    The model ``model`` is asked, or the ledger's; without a model, and with ``method="rules"``, the extraction rules search. For
+    a session see ``Session.extract``. ``dry_run`` only shows the findings in an interaction. An interaction that was already
     extracted returns its earlier results, unless only the ``gate`` closed it and this call is without the gate.
 
     Raises:
@@ -55,7 +54,7 @@ def extract(
         RejectedError: An argument does not fit an interaction or a session.
     """
     if isinstance(id, str) and id.startswith("s_"):
-        if preview:
+        if dry_run:
             raise RejectedError(
                 "a dry run is allowed for an interaction only; for a session, extract() reports the memories it kept, "
                 "and undo() voids them"
@@ -64,20 +63,18 @@ def extract(
         if conversation.id is None:
             raise NotFoundError(f"no session of this user has the id {id!r:.40}")
         return session_extraction.extract(
-            conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled, gate=gate
+            conversation, asker, method=method, model=model, timeout=timeout, cancel=cancel, gate=gate
         )
-    if since is not None:
-        raise RejectedError("since is allowed for a session only; an interaction is extracted as a whole")
-    meant = meant_model(engine, using, model)
-    check_call(timeout, cancelled)
+    meant = meant_model(engine, method, model)
+    check_call(timeout, cancel)
     with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-        lines = all_lines(connection, subject) if preview and meant is None else []
+        lines = all_lines(connection, subject) if dry_run and meant is None else []
         open_to_model = meant is not None and is_open(connection, subject, gate=gate)
-    if preview and meant is not None:
-        done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancelled), gate=gate)
+    if dry_run and meant is not None:
+        done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancel), gate=gate)
         return answers.ExtractionReport(
             interaction=subject.id,
             extractor=MODEL_EXTRACTOR,
@@ -86,7 +83,7 @@ def extract(
             calls=done.calls,
             dry_run=True,
         )
-    if preview:
+    if dry_run:
         rows = tuple(session_extraction.found_by_rules(lines))
         return answers.ExtractionReport(
             interaction=subject.id, extractor=first_person.EXTRACTOR, dropped=rows, dry_run=True
@@ -96,16 +93,16 @@ def extract(
     asker = reacting(engine, subject, asker)
     if open_to_model and subject.extraction not in ("waiting", ERASED):
         check_outside(engine.writer)
-        ask = model_asker(engine, meant, subject, timeout, cancelled)
+        ask = model_asker(engine, meant, subject, timeout, cancel)
         done, outcome = extract_turn(engine, subject, asker, ask, gate=gate)
         return _extraction_report(engine, subject, asker.user, done, replayed=outcome.replayed)
     return _extraction_report(engine, subject, asker.user, replayed=extract_by_rules(engine, subject, asker).replayed)
 
 
 def model_asker(
-    engine: Engine, model: Any, subject: InteractionState, timeout: float | None = None, cancelled: Cancel | None = None
+    engine: Engine, model: Any, subject: InteractionState, timeout: float | None = None, cancel: Cancel | None = None
 ) -> Asker:
-    return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
+    return Asker(engine, model, subject.user or "", subject.project, timeout, cancel)
 
 
 def extract_by_rules(engine: Engine, subject: InteractionState, asker: Who) -> Outcome:

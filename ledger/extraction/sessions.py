@@ -61,17 +61,17 @@ def extract(
     conversation: Conversation,
     asker: Who,
     *,
-    using: str | None = None,
+    method: str | None = None,
     model: object = None,
     since: int | None = None,
     timeout: float | None = None,
-    cancelled: Cancel | None = None,
+    cancel: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
     """Extract memories from the messages since the last extraction, in the order in which they were recorded.
 
     A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user lines
-    hold nothing to remember; without the ``gate`` it is asked then too. Without a model, and with ``using="rules"``, the
+    hold nothing to remember; without the ``gate`` it is asked then too. Without a model, and with ``method="rules"``, the
     extraction rules search. The table of admission gives a finding its status; with ``admit="review"`` each is a candidate. A
     statement of the assistant alone, or through another channel than the user's, always is a candidate. Each piece is one append
     with the cursor behind it. If the model fails, the cursor stays, and the report has the reason in ``failure``. ``since`` moves
@@ -82,12 +82,12 @@ def extract(
         RejectedError: The call was made inside a batch with a model, with an idempotency key (a second call continues anyway), or
             with a ``since`` ahead of the cursor.
     """
-    meant = meant_model(conversation.engine, using, model)
+    meant = meant_model(conversation.engine, method, model)
     if asker.key is not None:
         raise RejectedError(
             "the extraction of a session takes no idempotency_key: a second call continues from the cursor anyway"
         )
-    check_call(timeout, cancelled)
+    check_call(timeout, cancel)
     if meant is not None:
         check_outside(conversation.writer)
     if conversation.kept_out:
@@ -98,22 +98,22 @@ def extract(
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
     return _extraction_report(
-        conversation, run_extraction(conversation, asker, meant, timeout, cancelled, gate=gate), meant
+        conversation, run_extraction(conversation, asker, meant, timeout, cancel, gate=gate), meant
     )
 
 
 def preview(
     conversation: Conversation,
     *,
-    using: str | None = None,
+    method: str | None = None,
     model: object = None,
     timeout: float | None = None,
-    cancelled: Cancel | None = None,
+    cancel: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
     """Return the findings of a model or the rules behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
-    meant = meant_model(conversation.engine, using, model)
-    check_call(timeout, cancelled)
+    meant = meant_model(conversation.engine, method, model)
+    check_call(timeout, cancel)
     with conversation.reading() as (_, state):
         start = state.cursor if state is not None else None
     done, failure = ExtractionRun(dropped=[]), ""
@@ -127,7 +127,7 @@ def preview(
             done.skipped += len(read.rows)
         else:
             done.calls += 1
-            asker = Asker(conversation.engine, meant, conversation.user, read.state.project, timeout, cancelled)
+            asker = Asker(conversation.engine, meant, conversation.user, read.state.project, timeout, cancel)
             try:
                 done.dropped += proposed(asker.ask(read.piece.lines))
             except Unanswered as failed:
@@ -151,7 +151,7 @@ def run_extraction(
     asker: Who,
     model: Model | None,
     timeout: float | None = None,
-    cancelled: Cancel | None = None,
+    cancel: Cancel | None = None,
     *,
     by_itself: bool = False,
     pieces: int = PIECES,
@@ -164,7 +164,7 @@ def run_extraction(
     with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
         if lease is None:
             return ExtractionRun(stopped="under_way")
-        extractor = Extractor(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself, gate=gate)
+        extractor = Extractor(conversation, asker, model, lease, timeout, cancel, by_itself=by_itself, gate=gate)
         return extractor.run(pieces)
 
 
@@ -214,13 +214,13 @@ class Extractor:
         model: Model | None = None,
         lease: Lease | None = None,
         timeout: float | None = None,
-        cancelled: Cancel | None = None,
+        cancel: Cancel | None = None,
         *,
         by_itself: bool,
         gate: bool = True,
     ) -> None:
         self.session, self.engine, self.asker = session, session.engine, asker
-        self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
+        self.model, self.lease, self.timeout, self.cancel = model, lease, timeout, cancel
         self.by_itself, self.gate = by_itself, gate
         self.done = ExtractionRun(kept=[], superseded=[], dropped=[])
 
@@ -230,7 +230,7 @@ class Extractor:
             read = read_piece(self.session, model=self.model is not None, gate=self.gate, by_itself=self.by_itself)
             if read is None:
                 return self.done
-            if is_called_off(self.cancelled):
+            if is_called_off(self.cancel):
                 self.done.stopped = "cancelled"
                 return self.done
             if self._piece(read):
@@ -307,7 +307,7 @@ class Extractor:
             return True
         check_trusted(self.engine, self.asker, read.state.id)
         self.done.calls += 1
-        asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancelled)
+        asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancel)
         try:
             answer = asker.ask(lines)
         except Unanswered as failed:

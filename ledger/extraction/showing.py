@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ledger.core.engine import Engine
 from ledger.core.snapshot import load
 from ledger.extraction.applying import SHOWN
 from ledger.extraction.lines import ConversationLine
 from ledger.memories.rules import MemoryState
 from ledger.recall import recalling
+from ledger.recall.asked import RecallRequest
 from ledger.recall.recalling import PROFILE_KINDS
 from projections.core.rows import Connection
 from projections.views import memories, projects
+from projections.views.memories import MemoryFilter
 
 LINES = 20  # user's lines of a piece that are searched for
 FOUND = 12  # facts that the search finds for one of them, at most
@@ -38,7 +42,10 @@ def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[Co
 def _found(engine: Engine, user: str, lines: Sequence[ConversationLine]) -> list[str]:
     """Return the ids of the facts that the user's messages are about, the best of every message first."""
     searched = [line.text[:SEARCHED_CHARS] for line in lines if line.role == "user"][-LINES:]
-    packs = [recalling.recall(engine, user, text, among=("memories",), k=FOUND, observations=0) for text in searched]
+    about = RecallRequest(
+        query="", user=user, now=engine.writer.now(), among=("memories",), limit=FOUND, unit="chars", observations=0
+    )
+    packs = [recalling.recall(engine, replace(about, query=text)) for text in searched]
     ranked = sorted((item.rank, number, item.id) for number, pack in enumerate(packs) for item in pack.items)
     return [id for _, _, id in ranked]
 
@@ -53,12 +60,5 @@ def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[M
 def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
-        yield from memories.listing(
-            connection,
-            user=user,
-            statuses=("active",),
-            kinds=kinds,
-            projects=scope,
-            limit=limit,
-            valid=engine.writer.now(),
-        )
+        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.writer.now())
+        yield from memories.listing(connection, wanted, limit=limit)

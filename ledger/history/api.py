@@ -70,33 +70,27 @@ class HistoryRead(Area):
         Raises:
             RejectedError: There is no such type of events or no such channel.
         """
-        filters = {
-            "subject": subject,
-            "project": project,
-            "session": session,
-            "text": text,
-            "type": type,
-            "actor": actor,
-            "client": client,
-            "channel": channel,
-            "agent": agent,
-            "command": command,
-            "command_id": command_id,
-            "causation_id": causation_id,
-            "correlation_id": correlation_id,
-        }
-        texts(**filters)
+        columns = {"type": type, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        columns |= {"command": command, "command_id": command_id}
+        columns |= {"causation_id": causation_id, "correlation_id": correlation_id}
+        names = {"subject": subject, "project": project, "session": session, "text": text}
+        texts(**names, **columns)
         if type is not None:
             one_of("type", type, sorted(TYPES))
         if channel is not None:
             one_of("channel", channel, get_args(Channel))
-        span = {"since": self._moment("since", since), "until": self._moment("until", until)}
+        wanted = audit.AuditFilter(
+            user=self._scope.user,
+            since=self._moment("since", since),
+            until=self._moment("until", until),
+            columns=columns,
+            **names,
+        )
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
-            bounds: dict[str, Any] = {**filters, **span}
-            return audit.audit_page(self._engine, self._scope.user, before=start, limit=count, **bounds)
+            return audit.audit_page(self._engine, wanted, before=start, limit=count)
 
-        marks = {**filters, "since": since, "until": until, "user": self._scope.user}
+        marks = {**names, **columns, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
 
     def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
@@ -331,13 +325,18 @@ class History(HistoryRead, Generic[PastLedger]):
             DependentsError: Later commands were built on these; ``cascade`` voids them too.
         """
         now = self._engine.writer.now()
-        group = {
+        columns = {
             "correlation_id": correlation_id,
             "actor": by,
             "since": times.since("since", since, now) if since is not None else None,
             "until": times.since("until", until, now) if until is not None else None,
         }
-        if session is None and command is None and all(value is None for value in group.values()):
+        group = undoing.CommandGroup(
+            session=session,
+            command=command,
+            columns={name: value for name, value in columns.items() if value is not None},
+        )
+        if session is None and command is None and not group.columns:
             raise RejectedError(
                 "undo_all needs at least one filter: session, command, correlation_id, by, since or until"
             )
@@ -345,11 +344,8 @@ class History(HistoryRead, Generic[PastLedger]):
         return undoing.undo(
             self._engine,
             self._scope.asker(cast("WriteOptions", options)),
-            None,
+            group,
             reason,
-            session=session,
-            command=command,
-            group=group,
             cascade=cascade,
             exclusive=exclusive,
             dry_run=dry_run,

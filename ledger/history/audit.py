@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
@@ -214,34 +216,44 @@ def _chain(connection: Connection, state: MemoryState | None, link: str, owner: 
 # --- audit ---------------------------------------------------------------------------------------------------
 
 
-def audit_page(
-    engine: Engine,
-    user: str,
-    *,
-    subject: str | None = None,
-    project: str | None = None,
-    session: str | None = None,
-    text: str | None = None,
-    since: int | Time | None = None,
-    until: int | Time | None = None,
-    before: int | None = None,
-    limit: int,
-    **exact: str | None,
-) -> list[answers.AuditEntry]:
-    """Return entries of one user's trail, newest first, at most 500 a call.
+class AuditFilter(Struct, frozen=True, kw_only=True):
+    """A filter of one user's trail.
 
-    ``before`` is the position to continue from. ``since`` and ``until`` are positions or recorded times. ``exact`` are
-    columns of the trail. ``text`` reads every event that passes the other filters, because there is no index of all
-    texts that were ever written.
+    Attributes:
+        user: The user.
+        subject: Only events of this id.
+        project: Only events of this project, by name.
+        session: Only events of this session, by name.
+        text: Only events that wrote all of these words. Every event that passes the other filters is read for that, because there
+            is no index of all texts that were ever written.
+        since: The first position, or the earliest recorded time.
+        until: The position or the recorded time before which the events are.
+        columns: Columns of the trail with their values; None for any value.
     """
+
+    user: str
+    subject: str | None = None
+    project: str | None = None
+    session: str | None = None
+    text: str | None = None
+    since: int | Time | None = None
+    until: int | Time | None = None
+    columns: Mapping[str, str | None] = MappingProxyType({})
+
+
+def audit_page(
+    engine: Engine, wanted: AuditFilter, *, limit: int, before: int | None = None
+) -> list[answers.AuditEntry]:
+    """Return entries of one user's trail, newest first, at most 500 a call, from the position ``before`` on."""
+    user, subject, text = wanted.user, wanted.subject, wanted.text
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
         raise RejectedError(
             f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
             "those of its session"
         )
-    filters = {**exact, **_bound("since", "first", since), **_bound("until", "last", until)}
+    filters = {**wanted.columns, **_bound("since", "first", wanted.since), **_bound("until", "last", wanted.until)}
     with engine.reading() as connection:
-        places, place = scope_of(connection, user, project), named(connection, user, "s", session)
+        places, place = scope_of(connection, user, wanted.project), named(connection, user, "s", wanted.session)
         stream = (
             owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES

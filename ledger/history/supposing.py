@@ -69,7 +69,7 @@ def _left_out(
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
         assert not isinstance(without, Mapping)
-        entries = undoing.commands_named(connection, owner, target_of(without), None, None)
+        entries = undoing.commands_named(connection, owner, target_of(without))
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.out, (), plan.streams
     distrust = source_plan(connection, owner, source, reader)

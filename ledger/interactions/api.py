@@ -17,6 +17,7 @@ from ledger.domain.text import plural, texts
 from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
+from projections.views.interactions import InteractionFilter
 
 
 class InteractionsRead(Area):
@@ -46,12 +47,13 @@ class InteractionsRead(Area):
         filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
         filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata))}
         texts(client=client)
-        bounds = self._bounds(since, until)
+        wanted = InteractionFilter(
+            user=self._scope.user, client=client or None, metadata=pairs, **self._bounds(since, until)
+        )
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
-            query = {"project": project, "session": session, "client": client, "after": start} | bounds
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, self._scope.user, limit=count, metadata=pairs, **query)
+                return queries.listing(snapshot, wanted, project=project, session=session, limit=count, after=start)
 
         return page(
             "interactions",
@@ -105,7 +107,7 @@ class Interactions(InteractionsRead):
             self._scope.asker(options),
             id,
             response,
-            response_summary=summary,
+            summary=summary,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
             metadata=NO_PAIRS if metadata is None else metadata,

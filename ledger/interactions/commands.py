@@ -18,7 +18,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError, SuspendedError
 from ledger.domain.ids import LENGTH
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import check_json, check_text, text_list
+from ledger.domain.text import check_json, check_text, plural, text_list
 from ledger.events import (
     NOTHING,
     AnyEvent,
@@ -30,6 +30,7 @@ from ledger.events import (
 from ledger.interactions import answers, queries
 from ledger.interactions import policy as reinforcement
 from ledger.interactions import rules as domain
+from ledger.interactions.asked import CaptureRequest
 from ledger.interactions.lines import ImportedLine
 from ledger.interactions.rules import TEXT_BYTES, InteractionState
 from ledger.interactions.tying import TiedTurn, is_tied
@@ -43,55 +44,42 @@ from projections.views import audit, confidence, control, quarantine
 Progress = Callable[[int, int], None]
 
 
-def capture(
-    engine: Engine,
-    asker: Who,
-    prompt: str,
-    response: str = "",
-    *,
-    response_summary: str = "",
-    project: str | None = None,
-    session_id: str | None = None,
-    memories_used: Iterable[str] = (),
-    chunks_used: Iterable[str] = (),
-    context_pack: object = None,
-    reinforce: bool = True,
-    append: bool = False,
-    metadata: Metadata = NO_PAIRS,
-) -> answers.Interaction:
+def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Interaction:
     """Record a turn in one append, then reinforce the memories it restates in a second one, which may fail without harm.
 
-    The response may be missing; ``attach_response`` adds it later. ``memories_used`` are the memories that the model had been
-    shown, so that repeating them counts as an echo and never as evidence. ``chunks_used`` are the chunks of documents that it had
-    been shown, stored as given. With ``append`` the prompt and the response are also messages of the session, in the same
-    append; their texts are stored once, with the interaction.
+    The response may be missing; ``attach_response`` adds it later. With ``append`` the prompt and the response are also messages
+    of the session, in the same append; their texts are stored once, with the interaction.
     """
-    check_text("prompt", prompt, max_bytes=TEXT_BYTES)
+    prompt = check_text("prompt", request.prompt, max_bytes=TEXT_BYTES)
+    response, summary = request.response, request.summary
+    project, session, reinforce, append = request.project, request.session, request.reinforce, request.append
+    memories_used = plural("memories_used", request.memories_used)
+    chunks_used = plural("chunks_used", request.chunks_used)
     if not isinstance(reinforce, bool):
         raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
-    if append and not (session_id or "").strip():
+    if append and not (session or "").strip():
         raise RejectedError("append=True needs a session, to which the messages are appended")
-    pack = _json({} if context_pack is None else check_json("context_pack", context_pack))
-    texts_and_settings = (prompt, response, response_summary, project, session_id, pack, reinforce)
+    pack = _json({} if request.context is None else check_json("context", request.context))
+    texts_and_settings = (prompt, response, summary, project, session, pack, reinforce)
     captured = InteractionCaptured(
         prompt=prompt,
         response=_text("response", response),
-        summary=_text("response_summary", response_summary),
+        summary=_text("summary", summary),
         memories_used=text_list("memories_used", memories_used) if memories_used else (),
         chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
         context=pack,
         reinforce=reinforce,
-        metadata=pairs_of.event_form(pairs_of.checked(metadata)),
+        metadata=pairs_of.event_form(pairs_of.checked(request.metadata)),
     )
-    skipped = engine.keeps_out(session_id or "") if append else ""
+    skipped = engine.keeps_out(session or "") if append else ""
     turn = TiedTurn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
-    about = (project, session_id)
+    about = (project, session)
     arguments = (texts_and_settings, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
     arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
     outcome, unknown = _record(engine, asker, captured, about, arguments, turn)
     if engine.writer.batching and not outcome.replayed:  # nothing else was written since, so no read is needed
-        answer = {"response": response, "summary": response_summary}
+        answer = {"response": response, "summary": summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
         if outcome.warnings:
             texts_of = engine.writer.guard.cleaned(texts_of, {})
@@ -140,9 +128,9 @@ def _record(
     unknown: list[str] = []
 
     def body(work: Work) -> str:
-        project, session_id = about
+        project, session = about
         work.project = work.project_named(project)
-        work.session = work.session_named(session_id)
+        work.session = work.session_named(session)
         work.need("interactions", "quarantine")
         data = captured
         if captured.memories_used:
@@ -163,7 +151,7 @@ def attach_response(
     id: str,
     response: str = "",
     *,
-    response_summary: str = "",
+    summary: str = "",
     memories_used: Iterable[str] = (),
     chunks_used: Iterable[str] = (),
     metadata: Metadata = NO_PAIRS,
@@ -171,7 +159,7 @@ def attach_response(
     """Add the response to a prompt that was captured before; an interaction has one response, which stays."""
     attached = ResponseAttached(
         response=_text("response", response),
-        summary=_text("response_summary", response_summary),
+        summary=_text("summary", summary),
         memories_used=text_list("memories_used", memories_used),
         chunks_used=text_list("chunks_used", chunks_used),
         metadata=pairs_of.event_form(pairs_of.checked(metadata)),

@@ -8,11 +8,11 @@ import msgspec
 
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
-from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
+from projections.views.interactions import InteractionFilter
 
 
 def get(snapshot: Snapshot, user: str, id: str) -> answers.Interaction | None:
@@ -22,37 +22,27 @@ def get(snapshot: Snapshot, user: str, id: str) -> answers.Interaction | None:
 
 def listing(
     snapshot: Snapshot,
-    user: str,
+    filters: InteractionFilter,
     *,
-    project: str | None = None,
-    session: str | None = None,
-    client: str | None = None,
-    metadata: Pairs = NO_PAIRS,
-    since: str | None = None,
-    until: str | None = None,
+    project: str | None,
+    session: str | None,
     limit: int,
     after: str | None = None,
 ) -> list[answers.Interaction]:
-    """Return interactions, newest first.
+    """Return interactions that pass the filters, newest first, of a project and a session by name.
 
-    ``project=""`` means interactions without a project. ``since`` and ``until`` are stored times, the latter exclusive.
+    ``project=""`` means interactions without a project.
     """
     connection = snapshot.connection
-    projects_meant = scope_of(connection, user, project)
-    session_meant = named(connection, user, "s", session)
-    if limit == 0 or projects_meant == [NOWHERE] or session_meant == NOWHERE:
+    projects_meant = scope_of(connection, filters.user, project)
+    session_id = named(connection, filters.user, "s", session)
+    if limit == 0 or projects_meant == [NOWHERE] or session_id == NOWHERE:
         return []
-    bounds = {name: time for name, time in (("since", since), ("until", until)) if time is not None}
     states = interactions.listing(
         connection,
-        user=user,
-        projects=projects_meant,
-        session=session_meant,
-        client=client or None,
-        metadata=metadata,
-        before=first_position(connection, after) if after is not None else None,
+        msgspec.structs.replace(filters, projects=projects_meant, session=session_id),
         limit=limit,
-        **bounds,
+        before=first_position(connection, after) if after is not None else None,
     )
     return interactions_shown(connection, states)
 

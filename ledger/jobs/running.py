@@ -202,7 +202,7 @@ def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> 
     try:
         if model is not None:
             done, outcome = extract_turn(
-                engine, subject, asker, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
+                engine, subject, asker, extraction_commands.model_asker(engine, model, subject, cancel=run.stop)
             )
             run.add(calls=done.calls)
         else:
@@ -236,9 +236,7 @@ def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
         return
     try:
         session = Conversation(engine, asker, id)
-        report = session_extraction.run_extraction(
-            session, asker, model, cancelled=run.stop, by_itself=True, pieces=left
-        )
+        report = session_extraction.run_extraction(session, asker, model, cancel=run.stop, by_itself=True, pieces=left)
     except LedgerError:
         run.add(failures=1)
         return

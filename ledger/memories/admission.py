@@ -105,7 +105,7 @@ _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
 _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 
 
-def capture(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
+def add(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
     """Record a new memory, or absorb the attempt into an existing one; return the memory's id.
 
     ``replaces`` is an active memory that ends in the same append, and so makes room for the new memory.

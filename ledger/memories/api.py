@@ -12,6 +12,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
 from ledger.memories import answers, commands, confidence, queries
 from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
+from projections.views.memories import MemoryFilter
 
 
 class MemoriesRead(Area):
@@ -55,21 +56,18 @@ class MemoriesRead(Area):
         least = rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
+        wanted = MemoryFilter(
+            user=self._scope.user,
+            statuses=accepted_statuses,
+            kinds=kinds,
+            tags=tags,
+            metadata=pairs,
+            min_confidence=least,
+        )
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
-                return queries.listing(
-                    snapshot,
-                    self._scope.user,
-                    statuses=accepted_statuses,
-                    kinds=kinds,
-                    project=project,
-                    tags=tags,
-                    metadata=pairs,
-                    least=least,
-                    limit=count,
-                    after=start,
-                )
+                return queries.listing(snapshot, wanted, project=project, limit=count, after=start)
 
         return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda memory: memory.id)
 

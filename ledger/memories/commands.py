@@ -21,67 +21,62 @@ from ledger.interactions import policy as reinforcement
 from ledger.log.event_base import NOTHING
 from ledger.memories import admission, answers
 from ledger.memories import rules as domain
+from ledger.memories.asked import RememberRequest, SupersedeRequest
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
 from ledger.memories.sources import own, session_of, source_list, with_sources
 from ledger.observations import evidence
-from ledger.types import Metadata, Triple
+from ledger.types import Metadata
 from projections.views import confidence as timeline
 
 # --- new memories --------------------------------------------------------------------------------------------
 
 
-def capture(
-    writer: Writer,
-    asker: Who,
-    verb: Literal["remember", "propose"],
-    content: str,
-    kind: str,
-    project: str | None,
-    session: str | None,
-    confidence: float,
-    entities: Iterable[str],
-    tags: Iterable[str],
-    sources: Iterable[str],
-    relations: Iterable[Triple],
-    valid_from: Time | None,
-    valid_to: Time | None,
-    metadata: Metadata,
-) -> answers.Memory:
-    """Record an active memory ("remember") or a candidate ("propose").
+def remember(writer: Writer, asker: Who, request: RememberRequest) -> answers.Memory:
+    """Record an active memory, without review."""
+    return _record(writer, asker, "remember", request)
 
-    A candidate and its relations count only after ``promote``.
-    """
-    about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
-    start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
+
+def propose(writer: Writer, asker: Who, request: RememberRequest) -> answers.Memory:
+    """Record a candidate. The candidate and its relations count only after ``promote``."""
+    return _record(writer, asker, "propose", request)
+
+
+def _record(
+    writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest
+) -> answers.Memory:
+    entities, tags = plural("entities", request.entities), plural("tags", request.tags)
+    sources, metadata, confidence = plural("sources", request.sources), request.metadata, request.confidence
+    is_bounded = request.valid_from is not None or request.valid_to is not None
+    start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
     attempt = MemoryCaptured(
-        content=check_text("content", content, max_bytes=CONTENT_BYTES),
-        kind=check_word("a kind", kind, domain.KINDS, domain.SYNONYMS),
+        content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
+        kind=check_word("a kind", request.kind, domain.KINDS, domain.SYNONYMS),
         status="active" if verb == "remember" else "candidate",
         confidence=rules.ONE
         if confidence == 1.0 and confidence is not True
         else rules.millionths("confidence", confidence),
-        entities=text_list("entities", about) if about else (),
-        tags=tag_list(labels) if labels else (),
-        sources=source_list(cited) if cited else (),
+        entities=text_list("entities", entities) if entities else (),
+        tags=tag_list(tags) if tags else (),
+        sources=source_list(sources) if sources else (),
         valid_from=start,
         valid_to=end,
         metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
     )
-    edges = graph_rules.edge_list(relations) if relations != () else ()
+    edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
 
     def body(work: Work) -> str:
-        work.project = work.project_named(project)
-        work.session = work.session_named(session)
+        work.project = work.project_named(request.project)
+        work.session = work.session_named(request.session)
         draft = admission.by_channel(work, _in_time(work, attempt), verb)
         if draft.sources:
             draft = with_sources(work, draft)
-        id = admission.capture(work, draft)
+        id = admission.add(work, draft)
         if edges:
             graph_rules.say(work, id, draft, edges)
         return id
 
     # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
-    arguments = (attempt, project, session, *((edges,) if edges else ()))
+    arguments = (attempt, request.project, request.session, *((edges,) if edges else ()))
     return _with_kind(answered(writer.run(verb, asker, body, arguments)))
 
 
@@ -224,37 +219,22 @@ def adjust(
     )
 
 
-def supersede(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    content: str,
-    reason: str = "",
-    *,
-    kind: str | None = None,
-    confidence: float = 1.0,
-    entities: Iterable[str] | None = None,
-    tags: Iterable[str] | None = None,
-    source: str | Iterable[str] = (),
-    valid_from: Time | None = None,
-    valid_to: Time | None = None,
-    edges: Iterable[Triple] = (),
-    metadata: Metadata | None = None,
-) -> answers.Memory:
+def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) -> answers.Memory:
     """Replace a memory by a new fact in one append, and return the successor.
 
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
-    becomes the successor and no memory is created. The edges of the old memory end; ``edges`` are the edges of the successor.
+    becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
     """
-    check_text("content", content, max_bytes=CONTENT_BYTES)
-    reason = check_reason("reason", reason)
-    start, end = validity(valid_from, valid_to)
-    about = None if entities is None else text_list("entities", entities)
-    labels, sources = None if tags is None else tag_list(tags), source_list(source)
-    relations = graph_rules.edge_list(edges)
-    pairs = pairs_of.checked(metadata)
-    arguments = (id, content, reason, kind, confidence, about, labels, sources, start, end)
-    arguments += (relations,) if relations else ()  # type: ignore[assignment]  # as older versions, whose keys must match
+    content = check_text("content", request.content, max_bytes=CONTENT_BYTES)
+    kind, confidence, reason = request.kind, request.confidence, check_reason("reason", request.reason)
+    start, end = validity(request.valid_from, request.valid_to)
+    entities = None if request.entities is None else text_list("entities", plural("entities", request.entities))
+    tags = None if request.tags is None else tag_list(plural("tags", request.tags))
+    sources = source_list(plural("sources", request.sources))
+    edges = graph_rules.edge_list(request.relations)
+    pairs = pairs_of.checked(request.metadata)
+    arguments = (id, content, reason, kind, confidence, entities, tags, sources, start, end)
+    arguments += (edges,) if edges else ()  # type: ignore[assignment]  # as older versions, whose keys must match
     arguments += (pairs,) if pairs else ()  # type: ignore[assignment]
 
     def body(work: Work) -> str:
@@ -265,8 +245,8 @@ def supersede(
             kind=old.kind if kind is None else check_word("a kind", kind, domain.KINDS, domain.SYNONYMS),
             status="active",
             confidence=rules.millionths("confidence", confidence),
-            entities=old.entities if about is None else about,
-            tags=old.tags if labels is None else labels,
+            entities=old.entities if entities is None else entities,
+            tags=old.tags if tags is None else tags,
             sources=sources,
             valid_from=start or _happened(work),
             valid_to=end,
@@ -278,7 +258,7 @@ def supersede(
             attempt = with_sources(work, attempt)
         if old.status != "active":
             raise domain.refusal(domain.Supersede(None, ""), old)
-        return _succeed(work, old, attempt, reason, relations)
+        return _succeed(work, old, attempt, reason, edges)
 
     return _with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
@@ -487,7 +467,7 @@ def _succeed(work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, ed
     if admission.is_stated_by(old, attempt):
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
-    successor = admission.capture(work, attempt, replaces=old)
+    successor = admission.add(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)

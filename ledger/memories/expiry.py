@@ -21,6 +21,7 @@ from ledger.memories import rules as memory_domain
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from projections.views import control, memories
+from projections.views.memories import MemoryFilter
 
 ACTOR = "confidence-decay"
 RULE = "decay/1"
@@ -74,7 +75,8 @@ def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryStat
     """Yield the candidates of every user that were idle for as long as the user's policy lets them wait."""
     for user in memories.users(connection, "candidate", quarantined=True):
         days = control.policy(connection, user).candidate_days
-        waiting = memories.listing(connection, user=user, statuses=("candidate",), limit=-1) if days else ()
+        candidates = MemoryFilter(user=user, statuses=("candidate",))
+        waiting = memories.listing(connection, candidates, limit=-1) if days else ()
         yield from (memory for memory in waiting if _has_waited(connection, memory, as_of, days))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
-from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.extraction import lines as turns
 from ledger.interactions import policy as reinforcement
 from ledger.interactions.rules import InteractionState
@@ -18,6 +18,7 @@ from ledger.memories.rules import SYNONYMS, MemoryState
 from ledger.sessions.rules import message as messages
 from projections.core.rows import Connection
 from projections.views import control, memories, projects, sessions
+from projections.views.memories import MemoryFilter
 
 QUOTED_CHARS = 500  # of a message in which a model found a memory, for it names no span
 
@@ -34,40 +35,26 @@ def get(snapshot: Snapshot, user: str, id: str) -> answers.Memory | None:
 
 
 def listing(
-    snapshot: Snapshot,
-    user: str,
-    *,
-    statuses: tuple[str, ...],
-    kinds: tuple[str, ...] = (),
-    project: str | None = None,
-    tags: Sequence[str] = (),
-    metadata: Pairs = NO_PAIRS,
-    least: int = 0,
-    limit: int,
-    after: str | None = None,
+    snapshot: Snapshot, filters: MemoryFilter, *, project: str | None, limit: int, after: str | None = None
 ) -> list[answers.Memory]:
-    """Return memories, newest first.
+    """Return memories that pass the filters, newest first, of a project by name.
 
-    Empty ``statuses`` mean every status, and ``project=""`` means memories without a project. ``least`` is in millionths.
+    ``project=""`` means memories without a project. Kinds may be synonyms, and tags in any case.
     """
     connection = snapshot.connection
-    projects_meant = scope_of(connection, user, project)
+    projects_meant = scope_of(connection, filters.user, project)
     if projects_meant == [NOWHERE]:
         return []
-    states = memories.listing(
-        connection,
-        user=user,
-        statuses=believed(snapshot.valid, statuses),
-        kinds=[SYNONYMS.get(kind, kind) for kind in kinds],
+    stored = replace(
+        filters,
+        statuses=believed(snapshot.valid, tuple(filters.statuses)),
+        kinds=[SYNONYMS.get(kind, kind) for kind in filters.kinds],
         projects=projects_meant,
-        tags=[tag.strip().lower() for tag in tags],
-        metadata=metadata,
-        min_confidence=least,
-        limit=limit,
-        before=first_position(connection, after) if after is not None else None,
+        tags=[tag.strip().lower() for tag in filters.tags],
         valid=snapshot.valid,
     )
-    return memories_shown(connection, states)
+    before = first_position(connection, after) if after is not None else None
+    return memories_shown(connection, memories.listing(connection, stored, limit=limit, before=before))
 
 
 def memories_shown(connection: Connection, states: Sequence[MemoryState]) -> list[answers.Memory]:
@@ -98,9 +85,8 @@ def review(
     if projects_meant == [NOWHERE]:
         return []
     behind = first_position(connection, after) or 0 if after is not None else 0
-    states = memories.listing(
-        connection, user=user, statuses=("candidate",), projects=projects_meant, behind=behind, limit=limit
-    )
+    candidates = MemoryFilter(user=user, statuses=("candidate",), projects=projects_meant)
+    states = memories.listing(connection, candidates, behind=behind, limit=limit)
     denied = reinforcement.contradicted(connection, user)
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
     states += [state for state in contradicted if projects_meant is None or state.project in projects_meant]
@@ -126,15 +112,9 @@ def admitted(
     projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
-    states = memories.listing(
-        connection,
-        user=user,
-        statuses=("active",),
-        projects=projects_meant,
-        limit=limit,
-        before=first_position(connection, after) if after is not None else None,
-        admitted=True,
-    )
+    unconfirmed = MemoryFilter(user=user, statuses=("active",), projects=projects_meant, admitted=True)
+    before = first_position(connection, after) if after is not None else None
+    states = memories.listing(connection, unconfirmed, limit=limit, before=before)
     denied = reinforcement.contradicted(connection, user)
     return [
         answers.Candidate(

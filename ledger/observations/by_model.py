@@ -50,10 +50,10 @@ class _NothingWritten(Exception):
     """The signal that ends the command of a dry run once its results are known."""
 
 
-def consolidator_of(engine: Engine, using: str | None) -> str:
-    if using == "model" and engine.model is None:
+def consolidator_of(engine: Engine, method: str | None) -> str:
+    if method == "model" and engine.model is None:
         raise RejectedError("consolidation by a model needs a model: open the ledger with model=…", rule="model")
-    return CONSOLIDATOR if using != "grouping" and engine.model is not None else GROUPING
+    return CONSOLIDATOR if method != "grouping" and engine.model is not None else GROUPING
 
 
 def by_model(engine: Engine, run: ConsolidationRun) -> None:

@@ -42,7 +42,7 @@ def consolidate(
     *,
     project: str | None = None,
     tags: Iterable[str] = (),
-    using: str | None = None,
+    method: str | None = None,
     limit: int | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -51,7 +51,7 @@ def consolidate(
 
     ``over`` is "memories", "interactions" or "messages" (of sessions; new since the last completed run of this scope), or
     the ids of the sources to read. The scope is a user's memories in one ``project``, or without a project, that have all of the
-    ``tags``; observations of another scope are neither read nor changed. ``using`` is "grouping" (rules: sources that say nearly
+    ``tags``; observations of another scope are neither read nor changed. ``method`` is "grouping" (rules: sources that say nearly
     the same; no wording changes) or "model"; by default the model that the ledger was opened with, if there is one. At
     most ``limit`` sources are read. Each 200 sources are one append, and without new sources nothing is appended. ``dry_run``
     appends nothing, not even the calls of a model. ``progress`` is called with (sources done, sources).
@@ -59,7 +59,7 @@ def consolidate(
     Raises:
         ModelError: The model failed, which is recorded; the sources stay new.
     """
-    run = _consolidation(engine, over, project, tags, using, limit, asker)
+    run = _consolidation(engine, over, project, tags, method, limit, asker)
     run.dry_run, run.progress = dry_run, progress
     if run.consolidator == GROUPING:
         rounds.by_rules(engine, run)
@@ -120,13 +120,13 @@ def consolidate_by_policy(
 ) -> dict[str, int]:
     """Consolidate a scope by its policy; a model is asked only if at least ``least`` sources are new or changed."""
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
-    using = by_model.consolidator_of(engine, None)
-    most = AT_ONCE if using == GROUPING else BY_A_MODEL
+    consolidator = by_model.consolidator_of(engine, None)
+    most = AT_ONCE if consolidator == GROUPING else BY_A_MODEL
     run = ConsolidationRun(
-        pending.over, pending.scope, asker, consolidator=using, limit=most, least=least, looks=True, stop=stop
+        pending.over, pending.scope, asker, consolidator=consolidator, limit=most, least=least, looks=True, stop=stop
     )
     try:
-        look = rounds.by_rules if using == GROUPING else by_model.by_model
+        look = rounds.by_rules if consolidator == GROUPING else by_model.by_model
         look(engine, run)
     except Exception as error:
         if isinstance(error, ModelError) and error.kind == "Cancelled":
@@ -153,7 +153,7 @@ def _consolidation(
     over: Any,
     project: str | None,
     tags: Iterable[str],
-    using: str | None,
+    method: str | None,
     limit: int | None,
     asker: Who,
 ) -> ConsolidationRun:
@@ -163,8 +163,8 @@ def _consolidation(
         )
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
-    if using not in (None, "grouping", "model"):
-        raise RejectedError(f'method must be "grouping" or "model", or None for either; not {using!r:.40}')
+    if method not in (None, "grouping", "model"):
+        raise RejectedError(f'method must be "grouping" or "model", or None for either; not {method!r:.40}')
     labels = tuple(sorted(tag_list(tags))) if tags else ()
     source_ids = () if over in (MEMORIES, INTERACTIONS, MESSAGES) else _named_sources(over)
     if labels and over in (INTERACTIONS, MESSAGES):
@@ -182,7 +182,7 @@ def _consolidation(
         asker,
         project,
         source_ids,
-        by_model.consolidator_of(engine, using),
+        by_model.consolidator_of(engine, method),
         limit,
     )
 

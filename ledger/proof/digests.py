@@ -9,6 +9,7 @@ import msgspec
 from ledger.core.engine import Engine
 from projections.core import digests
 from projections.views import memories, projects
+from projections.views.memories import MemoryFilter
 
 
 def of_rows(engine: Engine) -> str:
@@ -24,7 +25,7 @@ def of_beliefs(engine: Engine, user: str) -> str:
     them.
     """
     with engine.reading() as connection:
-        listed = memories.listing(connection, user=user, limit=-1)
+        listed = memories.listing(connection, MemoryFilter(user=user), limit=-1)
         names = projects.names(connection, {memory.project for memory in listed})
     beliefs = [(names.get(memory.project or ""), memory.kind, memory.content, memory.status) for memory in listed]
     counted = [(memory.confidence, memory.reference_count) for memory in listed]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.core.snapshot import LIST_CAP
 from ledger.domain import tokens
@@ -24,26 +25,47 @@ UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimat
 PACKINGS = get_args(Packing)
 CONTEXT = "context"  # the packing of ledger.context(), which callers cannot name
 NEVER = "candidate"
-MOST_OBSERVATIONS = 50
+OBSERVATIONS, MOST_OBSERVATIONS = 3, 50  # the default number of observations beside the items, and the most
 
 
 class RecallRequest(Struct, frozen=True, kw_only=True):
+    """A request to recall, with the defaults of the public call. ``checked`` refuses a request that is not valid.
+
+    Attributes:
+        query: The question, or the topic of the next prompt.
+        user: The user whose texts are searched.
+        now: The time for confidences and validity.
+        project: Search texts of this project and of no project; None or "" for all texts.
+        kinds: Search only memories of these kinds.
+        statuses: Search memories with these statuses, () for all; candidates are never found.
+        among: The texts to search: "memories", "chunks", "turns".
+        limit: The most items, 0 to 500.
+        budget: The largest size of the pack, counted in ``unit``; None for no bound.
+        unit: "tokens" or "chars".
+        packing: "greedy", "prefix" or "shares"; a context has a packing of its own.
+        ranking: "score/3" or "rubino/1".
+        metadata: Search only texts that have each of these keys with this value.
+        min_match: The least ``match`` of an item or observation, 0 to 1; None for the ranking's own floor.
+        observations: The most observations beside the items, 0 to 50.
+        explain: True to list the ranked candidates with their signals.
+    """
+
     query: str
     user: str
-    project: str | None
-    kinds: tuple[str, ...]
-    among: tuple[str, ...]
-    statuses: tuple[str, ...]
-    k: int
-    budget: int | None
-    unit: str
-    packing: str
-    ranking: str
-    explain: bool
-    now: str  # the time for confidences and validity
-    observations: int = 0
+    now: str
+    project: str | None = None
+    kinds: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ("active",)
+    among: tuple[str, ...] = ("memories", "chunks")
+    limit: int = 20
+    budget: int | None = None
+    unit: str = "tokens"
+    packing: str = "greedy"
+    ranking: str = SCORE
     metadata: Pairs = NO_PAIRS
     min_match: float | None = None
+    observations: int = OBSERVATIONS
+    explain: bool = False
 
     @property
     def scored(self) -> bool:
@@ -66,85 +88,67 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
         return (*(("m",) if "memories" in self.among else ()), *(("p",) if self.corpora else ()))
 
 
-def checked(
-    *,
-    query: object,
-    user: str,
-    project: str | None,
-    among: str | Iterable[str],
-    k: int,
-    budget: int | None,
-    unit: str,
-    now: str,
-    observations: int,
-    kinds: str | Iterable[str] = (),
-    status: str | Iterable[str] = "active",
-    packing: str = "greedy",
-    ranking: str = SCORE,
-    explain: bool = False,
-    metadata: Pairs = NO_PAIRS,
-    min_match: float | None = None,
-) -> RecallRequest:
-    text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
-    places, bound = text_list("among", among), size("budget", budget)
-    only = tuple(
-        check_word("a kind", kind, memory_domain.KINDS, memory_domain.SYNONYMS) for kind in text_list("kinds", kinds)
+def checked(request: RecallRequest) -> RecallRequest:
+    """Return the request with its texts in the form that is searched and recorded.
+
+    With kinds only memories are searched. An observation is active and has neither kind nor metadata, so a request for such a
+    property gets none.
+
+    Raises:
+        RejectedError: A value is not valid.
+    """
+    query = check_text("query", request.query, max_bytes=QUERY_BYTES, blank_allowed=True)
+    among, budget = text_list("among", request.among), size("budget", request.budget)
+    kinds = tuple(
+        check_word("a kind", kind, memory_domain.KINDS, memory_domain.SYNONYMS)
+        for kind in text_list("kinds", request.kinds)
     )
-    if not places:
+    if not among:
         raise RejectedError(f"among must name at least one of {', '.join(AMONG)}")
     # A receipt stores these names, and no erasure reaches them: so only known names pass.
-    for place in places:
-        one_of("among", place, (*AMONG, "all"))
-    name = "" if project is None else check_text("project", project, blank_allowed=True)
-    one_of("unit", unit, tuple(UNITS))
-    if packing != CONTEXT:
-        one_of("packing", packing, PACKINGS)
-    one_of("ranking", ranking, RANKINGS)
-    if packing == "shares" and bound is None:
+    for corpus in among:
+        one_of("among", corpus, AMONG)
+    project = "" if request.project is None else check_text("project", request.project, blank_allowed=True)
+    one_of("unit", request.unit, tuple(UNITS))
+    if request.packing != CONTEXT:
+        one_of("packing", request.packing, PACKINGS)
+    one_of("ranking", request.ranking, RANKINGS)
+    if request.packing == "shares" and budget is None:
         raise RejectedError('packing="shares" divides a budget, so it needs one: pass budget=')
-    for argument, number, most in (("limit", k, LIST_CAP), ("observations", observations, MOST_OBSERVATIONS)):
+    for argument, number, most in (
+        ("limit", request.limit, LIST_CAP),
+        ("observations", request.observations, MOST_OBSERVATIONS),
+    ):
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
             raise RejectedError(
                 f"{argument} must be a whole number from 0 to {most}, but {number!r:.40} was given", rule="limit"
             )
-    flags(explain=explain)
-    if min_match is not None and (
-        isinstance(min_match, bool) or not isinstance(min_match, int | float) or not 0 <= min_match <= 1
-    ):
-        raise RejectedError(f"min_match must be a number from 0 to 1, but {min_match!r:.40} was given")
-    statuses, pairs = _statuses(status), checked_pairs(metadata)
-    bare = bool(only or pairs or "active" not in statuses)  # an observation is active, without a kind and metadata
-    return RecallRequest(
-        query=text,
-        user=user,
-        project=name if name.strip() else None,
-        kinds=only,
-        among=("memories",) if only else AMONG if "all" in places else places,
+    flags(explain=request.explain)
+    least = request.min_match
+    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
+        raise RejectedError(f"min_match must be a number from 0 to 1, but {least!r:.40} was given")
+    statuses, metadata = _statuses(request.statuses), checked_pairs(request.metadata)
+    without_observations = bool(kinds or metadata or "active" not in statuses)
+    return replace(
+        request,
+        query=query,
+        project=project if project.strip() else None,
+        kinds=kinds,
         statuses=statuses,
-        k=k,
-        budget=bound,
-        unit=unit,
-        packing=packing,
-        ranking=ranking,
-        explain=explain,
-        now=now,
-        observations=0 if bare else observations,
-        metadata=pairs,
-        min_match=min_match,
+        among=("memories",) if kinds else among,
+        metadata=metadata,
+        observations=0 if without_observations else request.observations,
     )
 
 
-def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    names = text_list("status", status)
-    if names == ("all",):
-        return tuple(name for name in memory_domain.STATUSES if name not in (NEVER, memory_domain.ERASED))
+def _statuses(statuses: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the statuses that are searched; () stands for all in which a memory was believed."""
+    names = text_list("statuses", statuses)
     for name in names:
         if name == NEVER:
             raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
-        one_of("status", name, (*memory_domain.STATUSES, "all"))
-    if not names:
-        raise RejectedError('statuses must name at least one status, such as "active", or "all"')
-    return names
+        one_of("statuses", name, memory_domain.STATUSES)
+    return names or tuple(name for name in memory_domain.STATUSES if name not in (NEVER, memory_domain.ERASED))
 
 
 def size(argument: str, number: object) -> int | None:

@@ -32,7 +32,8 @@ from ledger.english.salience import stated_spans
 from ledger.log.reading import read_tip
 from ledger.memories.rules import MemoryState, since
 from ledger.recall import ordering, packing, recalling, reopening
-from ledger.recall.asked import CONTEXT, RecallRequest, checked
+from ledger.recall.asked import CONTEXT, RecallRequest
+from ledger.recall.asked import checked as checked_search
 from ledger.recall.finding import Finder, RecallHit, of_memory, of_passage
 from ledger.recall.observing import Observing
 from ledger.recall.packs import Item, Pack
@@ -65,76 +66,64 @@ BATCH = 25
 class ContextRequest(Struct, frozen=True, kw_only=True):
     """A request for a context: the search, and the session whose window already shows a part of the answer.
 
-    ``shown`` are the positions of the messages that the prompt contains; None stands for all messages of the session's
-    window. ``latest`` is the part of the budget up to which the latest statements fill the pack.
+    Attributes:
+        search: The question, the texts to search and the budget, which a context needs. Limit and packing are the context's own.
+        session: A session whose window is left out.
+        shown: The positions of the messages that the prompt contains; None for all messages of the session's window.
+        latest: The part of the budget up to which the latest statements fill the pack; None for the whole.
     """
 
-    asked: RecallRequest
+    search: RecallRequest
     session: str | None = None
     shown: frozenset[int] | None = None
     latest: int | None = None
 
 
-def request_of(
-    engine: Engine, user: str, question: object, *, budget: int, unit: str, project: str | None,
-    session: str | None = None, among: Iterable[str] = AMONG, explain: bool = False,
-    shown: frozenset[int] | None = None, latest: int | None = None,
-) -> ContextRequest:  # fmt: skip
-    """Return a checked request."""
-    if budget is None:
+def checked(request: ContextRequest) -> ContextRequest:
+    """Return the request with a checked search of the context's limit and packing.
+
+    Raises:
+        RejectedError: A value is not valid, or there is no budget.
+    """
+    if request.search.budget is None:
         raise RejectedError("context needs a budget, a whole number; recall() works without a budget")
-    recall_request = checked(
-        query=question,
-        user=user,
-        project=project,
-        among=among,
-        k=RANKED,
-        budget=budget,
-        unit=unit,
-        now=engine.writer.now(),
-        observations=recalling.OBSERVATIONS,
-        packing=CONTEXT,
-        explain=explain,
-    )
-    name = None if session is None else check_text("session", session)
-    return ContextRequest(asked=recall_request, session=name, shown=shown, latest=latest)
+    search = checked_search(replace(request.search, limit=RANKED, packing=CONTEXT))
+    session = None if request.session is None else check_text("session", request.session)
+    return replace(request, search=search, session=session)
 
 
 def context(engine: Engine, request: ContextRequest, receipt: Who | None = None) -> Pack:
     """Return the pack for the next prompt. With a ``receipt`` the pack is recorded."""
+    request = checked(request)
     pack, about = packed(engine, request)
     if receipt is None:
         return pack
-    return replace(pack, receipt=reopening.recorded(engine, request.asked, about, pack, receipt))
+    return replace(pack, receipt=reopening.recorded(engine, request.search, about, pack, receipt))
 
 
 def packed(engine: Engine, request: ContextRequest) -> tuple[Pack, str | None]:
     """Return the pack, and the id of the project that the request is about."""
-    recall_request = request.asked
-    asking = questions.read(recall_request.query, numeric=True)
-    sought = recalling.sought_of(engine, recall_request, asking)
+    search = request.search
+    asking = questions.read(search.query, numeric=True)
+    sought = recalling.sought_of(engine, search, asking)
     with recalling.searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
-        about = named(connection, recall_request.user, "p", recall_request.project)
-        scope = None if recall_request.project is None else [None, *projects.together(connection, about)]
-        finder = Finder(engine, snapshot, recall_request, scope, asking, sought)
-        ranked, weak = ordering.ordered(finder, recall_request, asking)
+        about = named(connection, search.user, "p", search.project)
+        scope = None if search.project is None else [None, *projects.together(connection, about)]
+        finder = Finder(engine, snapshot, search, scope, asking, sought)
+        ranked, weak = ordering.ordered(finder, search, asking)
         chosen = _Choosing(snapshot, finder, request)
         chosen.answer(ranked[:RANKED])
-        warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, recall_request.project), *finder.warnings)
-        searched = recalling.searched_among(engine, connection, finder, recall_request, tip)
-        pack = packing.finished(
-            chosen.items, [""] * len(chosen.items), searched, recall_request.budget, recall_request.unit, warnings
-        )
-        pack = recalling.with_observations(
-            recall_request, Observing(engine, snapshot, recall_request, scope, asking), pack
-        )
+        warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, search.project), *finder.warnings)
+        searched = recalling.searched_among(engine, connection, finder, search, tip)
+        pack = packing.finished(chosen.items, [""] * len(chosen.items), searched, search.budget, search.unit, warnings)
+        pack = recalling.with_observations(search, Observing(engine, snapshot, search, scope, asking), pack)
         chosen.not_repeated(pack.observations)
         chosen.fill_up(pack.used)
-        cut = (*chosen.left_out(), *pack.cut) if recall_request.explain else pack.cut
+        cut = (*chosen.left_out(), *pack.cut) if search.explain else pack.cut
         pack = packing.measured(replace(pack, items=tuple(chosen.items), cut=cut))
-        if recall_request.explain:
+        if search.explain:
             pack = packing.with_weak(pack, recalling.items_of(connection, weak[: recalling.RANKED - len(cut)]))
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
@@ -144,8 +133,8 @@ class _Choosing:
 
     def __init__(self, snapshot: Snapshot, finder: Finder, request: ContextRequest) -> None:
         self._snapshot, self._connection, self._finder = snapshot, snapshot.connection, finder
-        self._recall_request, self._request = request.asked, request
-        self._budget = packing.inside(request.asked.budget, request.asked.unit) or 0
+        self._search, self._request = request.search, request
+        self._budget = packing.inside(request.search.budget, request.search.unit) or 0
         self._room = self._budget
         self._profile: list[RecallHit] = []
         self._contents = set[str]()
@@ -167,7 +156,7 @@ class _Choosing:
     def answer(self, ranked: Sequence[RecallHit]) -> None:
         """Choose the pinned memories, the user's profile, and the answers to the question."""
         texts, turns = [hit for hit in ranked if not _is_turn(hit)], [hit for hit in ranked if _is_turn(hit)]
-        if "memories" in self._recall_request.among:
+        if "memories" in self._search.among:
             self._take(self._pinned(), PINNED)
             matching = [hit for hit in texts if hit.candidate.kind in recalling.PROFILE_KINDS]
             condition, values = self._finder.memories.condition()
@@ -182,18 +171,18 @@ class _Choosing:
 
     def fill_up(self, used: int) -> None:
         """Fill the rest of the budget with the user's latest statements about himself."""
-        recall_request = self._recall_request
-        budget = recall_request.budget or 0
+        search = self._search
+        budget = search.budget or 0
         if self._request.latest is not None:
             budget = min(budget, self._request.latest)
-        self._room = packing.inside(budget, recall_request.unit) or 0 if not used else max(0, budget - used)
+        self._room = packing.inside(budget, search.unit) or 0 if not used else max(0, budget - used)
         self._take(self._profile, LATEST)
-        if "turns" not in recall_request.among or not (self._fits or recall_request.explain):
+        if "turns" not in search.among or not (self._fits or search.explain):
             return
         before = 2**62
         for _ in range(LATEST_TURNS // BATCH):
             newest = passages.newest(self._connection, self._finder.passages, BATCH, before)
-            if not newest or not (self._fits or recall_request.explain):
+            if not newest or not (self._fits or search.explain):
                 break
             before = newest[-1].row
             messages = [row.position for row in newest if row.corpus == passages.MESSAGE]
@@ -216,8 +205,7 @@ class _Choosing:
 
     def _of_states(self, states: Iterable[MemoryState]) -> list[RecallHit]:
         return [
-            of_memory(state, self._finder.policy, self._recall_request.now)
-            for state in sorted(states, key=since, reverse=True)
+            of_memory(state, self._finder.policy, self._search.now) for state in sorted(states, key=since, reverse=True)
         ]
 
     # --- filling a section ---------------------------------------------------------------------------------------
@@ -225,24 +213,24 @@ class _Choosing:
     @property
     def _most(self) -> int:
         """Return the largest number of lines that the budget has room for."""
-        return min(LIST_CAP, self._budget // LEAST[self._recall_request.unit] + 1)
+        return min(LIST_CAP, self._budget // LEAST[self._search.unit] + 1)
 
     @property
     def _fits(self) -> bool:
         """Return True if there is room for a line."""
-        return self._room >= LEAST[self._recall_request.unit]
+        return self._room >= LEAST[self._search.unit]
 
     def _take(self, hits: Sequence[RecallHit], section: str) -> None:
         """Put the hits that fit into a section, in their order."""
         left, misses = self._budget // SHARES.get(section, 1), 0
         for start in range(0, len(hits), BATCH):
-            if misses >= MISSES and not self._recall_request.explain:
+            if misses >= MISSES and not self._search.explain:
                 return
             batch = [self._shortened(hit) for hit in hits[start : start + BATCH] if _key(hit) not in self._chosen]
             for hit, item in zip(batch, recalling.items_of(self._connection, batch), strict=True):
                 size = self._offer(hit, replace(item, section=section), left if misses < MISSES else 0)
                 left, misses = left - size, 0 if size else misses + 1
-                if misses >= MISSES and not self._recall_request.explain:
+                if misses >= MISSES and not self._search.explain:
                     return
 
     def _offer(self, hit: RecallHit, item: Item, left: int) -> int:
@@ -250,7 +238,7 @@ class _Choosing:
         key, words = _key(hit), normalise(item.content or "")
         if key in self._chosen:
             return 0
-        size = packing.sizes([item], self._recall_request.unit)[0]
+        size = packing.sizes([item], self._search.unit)[0]
         why = "repeated" if words in self._contents else ""
         stems = content_stems(item.content or "") if item.section == LATEST and _is_turn(hit) else frozenset()
         if not why and any(share_stems(stems, newer) for newer in self._latest):
@@ -300,13 +288,13 @@ class _Choosing:
                 reasons.append((turn, "window"))
             else:
                 uncited.append(turn)
-        if self._recall_request.explain:
+        if self._search.explain:
             items = recalling.items_of(self._connection, [turn for turn, _ in reasons])
             for (turn, why), item in zip(reasons, items, strict=True):
                 self._cut.setdefault(_key(turn), replace(item, cut=why))
         states = {state.row: state for state in self._finder.memories_at(believed)}
         return [
-            of_memory(states[row], self._finder.policy, self._recall_request.now) for row in believed if row in states
+            of_memory(states[row], self._finder.policy, self._search.now) for row in believed if row in states
         ], uncited
 
     def _citing(self, turns: Sequence[RecallHit]) -> dict[Key, list[MemoryState]]:
@@ -373,7 +361,7 @@ class _Window(Struct, frozen=True):
 
 
 def _window_of(connection: Connection, request: ContextRequest) -> _Window | None:
-    id = named(connection, request.asked.user, "s", request.session)
+    id = named(connection, request.search.user, "s", request.session)
     row = first_position(connection, id) if id is not None and id != NOWHERE else None
     if id is None or row is None:
         return None

@@ -75,7 +75,7 @@ class Finder:
     def ranked(self) -> list[RecallHit]:
         """Return the candidates, best first. ``warnings`` then has the obstacles of the search."""
         request = self._request
-        if not request.k:
+        if not request.limit:
             return []
         hits = self._by_words()
         if request.scored and (widened := self._widened()) is not None:
@@ -140,11 +140,11 @@ class Finder:
         request, words, matches = self._request, self._words(index), list[RecallHit]()
         if not words.texts and not self._snapshot.forgets:
             return matches
-        pool = most = max(POOL, request.k)
+        pool = most = max(POOL, request.limit)
         alone = request.scored and (index is search.SEARCH or not request.lends)
         if alone:  # turns lend each other scores, and rubino's ranking fuses ranks: both need the whole pool
-            most = min(pool, max(SCORED, TIMES * request.k))
-        enough = request.k if words.indexed <= MATCHED else min(most, ENOUGH)
+            most = min(pool, max(SCORED, TIMES * request.limit))
+        enough = request.limit if words.indexed <= MATCHED else min(most, ENOUGH)
         for expression in words.narrowed(self._question):
             hits_of = islice(hits(expression, limit=pool), most)
             # Dates, and words of scripts without spaces, are weighed differently in the index.
@@ -158,14 +158,14 @@ class Finder:
         self, hits: Iterator[tuple[T, float]], index: TextIndex, make: Callable[..., RecallHit], *, ends: bool
     ) -> list[RecallHit]:
         """Return the scored hits. With ``ends`` the search stops after a block in which no hit can be within the limit."""
-        k, scored, least = self._request.k, list[RecallHit](), 0.0
+        limit, scored, least = self._request.limit, list[RecallHit](), 0.0
         while block := [make(row, bm25=score) for row, score in islice(hits, BLOCK)]:
             self._score(block, index)
             scored += block
             if ends and max(hit.candidate.words for hit in block) < least:
                 break
-            if ends and len(scored) >= k:
-                least = FAR * nlargest(k, (hit.candidate.words for hit in scored))[-1]
+            if ends and len(scored) >= limit:
+                least = FAR * nlargest(limit, (hit.candidate.words for hit in scored))[-1]
         return scored
 
     def _words(self, index: TextIndex) -> Words:
@@ -218,9 +218,9 @@ class Finder:
         for session, turns in groups.items():
             best = [turn.key for turn in sorted(turns, key=lambda turn: -turn.words)]
             keys = around[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
-            found_turns = set(best)
+            candidates = set(best)
             for left, right in pairwise(keys):
-                if left in found_turns or right in found_turns:
+                if left in candidates or right in candidates:
                     fresh.update({left, right} - known)
         rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
         hits += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
@@ -302,7 +302,7 @@ class Finder:
     # --- rubino's tail -------------------------------------------------------------------------------------------
 
     def _filled_up(self, ranked: list[RecallHit]) -> list[RecallHit]:
-        request, filters, missing = self._request, self.memories, self._request.k - len(ranked)
+        request, filters, missing = self._request, self.memories, self._request.limit - len(ranked)
         if "memories" not in request.among or missing <= 0:
             return ranked
         near = rubino.near_in_graph(self._connection, request, filters)

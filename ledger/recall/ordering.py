@@ -32,12 +32,12 @@ def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple
     """Return the candidates in the order in which they are packed, and the candidates that match too little."""
     ranked, of_best = finder.ranked(), 0.0
     if request.scored:
-        rows = [memory.row for _, memory in _statements(ranked, request.k)]
-        ranked = newer_first(ranked, request.k, finder.cosines_among(rows))
+        rows = [memory.row for _, memory in _statements(ranked, request.limit)]
+        ranked = newer_first(ranked, request.limit, finder.cosines_among(rows))
         if any(hit.candidate.cosine is not None for hit in ranked):
             of_best = FLOOR  # rubino's ranking fills up with candidates that do not match: no floor there
     if not request.min_match and (request.min_match is not None or not of_best):
-        set_named(ranked if request.explain else ranked[: request.k], finder, question)
+        set_named(ranked if request.explain else ranked[: request.limit], finder, question)
         return ranked, []
     set_named(ranked, finder, question)
     return floored(ranked, request.min_match, of_best)

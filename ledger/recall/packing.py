@@ -33,7 +33,7 @@ def band(item: Item, *, in_project: bool) -> str:
 
 def packed(request: RecallRequest, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """Return the pack of ranked items: up to ``k`` within the budget. With ``explain`` all others are listed as cut."""
-    within, beyond = items[: request.k], items[request.k :] if request.explain else ()
+    within, beyond = items[: request.limit], items[request.limit :] if request.explain else ()
     fit = fitting.prefix if request.packing == "prefix" else fitting.greedy
     lengths = sizes(within, request.unit) if request.budget is not None else [0] * len(within)
     reasons = [*fit(lengths, inside(request.budget, request.unit)), *["rank"] * len(beyond)]
@@ -45,14 +45,14 @@ def shared(
     warnings: tuple[str, ...],
 ) -> Pack:  # fmt: skip
     """Return the pack by shares: trusted state, then the answers, then memories of general interest."""
-    together = [_short(item) for item in (*trusted, *items[: request.k], *unasked)]
+    together = [_short(item) for item in (*trusted, *items[: request.limit], *unasked)]
     bands = [band(item, in_project=request.project is not None) for item in together]
     order = fitting.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
     room = inside(request.budget, request.unit) or 0
     reasons = fitting.by_shares([bands[at] for at in order], sizes(shown, request.unit), room)
     if request.explain:
-        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[request.k :], len(shown) + 1)]
+        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[request.limit :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
     return finished(shown, reasons, searched, request.budget, request.unit, warnings)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
@@ -12,7 +12,6 @@ from ledger.core.engine import Engine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
-from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import check_text, one_of
 from ledger.english import question
 from ledger.english.question import Question
@@ -33,73 +32,32 @@ from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import MESSAGE
 from projections.search.passages import PassageRow as PassageRow
-from projections.search.ranking import SCORE
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
+from projections.views.memories import MemoryFilter
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
 _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # without such a character a model still returns neighbors, of nothing
 SHARED_ITEMS = 50  # memories of general interest in a pack by shares
 STATE_ITEMS = 500  # entries of a project's trusted state in a pack by shares
-OBSERVATIONS = 3  # the default number of observations beside the items
 _TEXT_INDEXES = [index for _, index in text_indexes()]
 RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay below the 2,000 entries of a receipt
 
 
-def recall(
-    engine: Engine,
-    user: str,
-    query: str,
-    *,
-    project: str | None = None,
-    kinds: str | Iterable[str] = (),
-    among: str | Iterable[str] = ("memories", "chunks"),
-    status: str | Iterable[str] = "active",
-    k: int = 20,
-    budget: int | None = None,
-    unit: str = "chars",
-    packing: str = "greedy",
-    ranking: str = SCORE,
-    explain: bool = False,
-    receipt: Who | None = None,
-    observations: int = OBSERVATIONS,
-    metadata: Pairs = NO_PAIRS,
-    min_match: float | None = None,
-) -> Pack:
-    """Return the answers to a question, best first: at most ``k`` items (up to 500) within ``budget``.
+def recall(engine: Engine, request: RecallRequest, receipt: Who | None = None) -> Pack:
+    """Return the answers to a question, best first: at most ``limit`` items within ``budget``.
 
-    The memories that are active and hold now and the chunks of documents are searched. ``among`` may name "turns" too (captured
-    turns, and messages of sessions that are not hidden), or "all". ``kinds`` restricts the search to memories of these kinds.
-    ``status`` includes memories of other statuses; candidates are never found. With ``project``, texts of that project and of no
-    project are searched; without, or with "", all of the user's. ``unit`` is "chars" or "tokens". ``packing`` is "greedy" (an
-    item that does not fit is passed over), "prefix" (up to the first that does not fit) or "shares" (ATOCore's: trusted state,
-    identity and preference, project, the rest). ``ranking`` is "score/3" (words and, with an embedder, vectors in one score) or
-    "rubino/1" (reciprocal ranks). ``explain`` lists the ranked candidates (up to 1,000) with their signals. Nothing is written,
-    except a ``receipt`` of the pack for ``reopen()``.
+    Candidates are never found. With ``project``, texts of that project and of no project are searched; without, or with "",
+    all of the user's. ``packing`` is "greedy" (an item that does not fit is passed over), "prefix" (up to the first that
+    does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest). ``ranking`` is
+    "score/3" (words and, with an embedder, vectors in one score) or "rubino/1" (reciprocal ranks). ``explain`` lists up to
+    1,000 ranked candidates. Nothing is written, except a ``receipt`` of the pack for ``reopen()``.
 
-    ``observations`` (up to 50, 0 for none) stand beside the items in their own list: fresh ones of the same user and project,
-    worded from live sources only, by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at
-    most a fifth of the budget, of the room that the items leave, and never repeat an item. With ``kinds``, ``metadata`` or a
-    ``status`` without "active" there are none.
+    Observations stand beside the items in their own list: fresh ones of the same user and project, worded from live sources only,
+    by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at most a fifth of the budget, of the
+    room that the items leave, and never repeat an item.
     """
-    request = checked(
-        query=query,
-        user=user,
-        project=project,
-        kinds=kinds,
-        among=among,
-        status=status,
-        k=k,
-        budget=budget,
-        unit=unit,
-        packing=packing,
-        ranking=ranking,
-        explain=explain,
-        now=engine.writer.now(),
-        observations=observations,
-        metadata=metadata,
-        min_match=min_match,
-    )
+    request = checked(request)
     pack, about = packed(engine, request)
     return replace(pack, receipt=reopening.recorded(engine, request, about, pack, receipt)) if receipt else pack
 
@@ -115,7 +73,7 @@ def packed(engine: Engine, request: RecallRequest) -> tuple[Pack, str | None]:
         scope = None if request.project is None else [None, *projects.together(connection, about)]
         finder = Finder(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)
-        items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.k])
+        items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.limit])
         searched = searched_among(engine, connection, finder, request, tip)
         warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
         if request.packing == "shares":
@@ -149,7 +107,7 @@ def with_observations(request: RecallRequest, observing: Observing, pack: Pack) 
 
 def sought_of(engine: Engine, request: RecallRequest, asked_question: Question) -> Sought | None:
     """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
-    if engine.vectors is None or not request.k or not _VISIBLE.search(request.query):
+    if engine.vectors is None or not request.limit or not _VISIBLE.search(request.query):
         return None
     whole = request.query[: question.READ_CHARS]
     if "turns" not in request.among:
@@ -239,17 +197,17 @@ def _unasked(
         return []
     connection, matches = snapshot.connection, list[MemoryState]()
     known = {item.id for item in items}
-    filters = {
-        "user": request.user,
-        "statuses": ("active",),
-        "limit": SHARED_ITEMS,
-        "valid": snapshot.valid or request.now,
-    }
-    filters |= {"metadata": request.metadata}
+    wanted = MemoryFilter(
+        user=request.user,
+        statuses=("active",),
+        kinds=request.kinds,
+        metadata=request.metadata,
+        valid=snapshot.valid or request.now,
+    )
     if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
-        matches += memories.listing(connection, kinds=kinds, projects=scope, **filters)  # type: ignore[arg-type]
+        matches += memories.listing(connection, replace(wanted, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
     if scope:
-        matches += memories.listing(connection, kinds=request.kinds, projects=scope[1:], **filters)  # type: ignore[arg-type]
+        matches += memories.listing(connection, replace(wanted, projects=scope[1:]), limit=SHARED_ITEMS)
     states = sorted(
         (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
     )
@@ -302,15 +260,14 @@ def _newest(
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
-        matches = memories.listing(
-            connection,
+        wanted = MemoryFilter(
             user=owner,
             statuses=believed(engine.valid, ("active",)),
             kinds=kinds,
             projects=scope,
-            limit=limit,
             valid=engine.valid or now,
         )
+        matches = memories.listing(connection, wanted, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]

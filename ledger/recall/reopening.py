@@ -56,7 +56,7 @@ def recorded(
             rule="readonly",
         )
     settings: dict[str, int | str | tuple[str, ...] | None] = {
-        "limit": request.k,
+        "limit": request.limit,
         "budget": request.budget,
         "unit": request.unit,
         "packing": request.packing,

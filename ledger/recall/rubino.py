@@ -15,6 +15,7 @@ from projections.core.rows import Connection
 from projections.search.memory_hits import MemoryScope
 from projections.search.ranking import RankingCandidate, best_first
 from projections.views import graph, memories
+from projections.views.memories import MemoryFilter
 
 RANK_OFFSET = 60
 WEIGHT = 3.0
@@ -52,16 +53,15 @@ def tail(
     """Return the memories that fill up the page, with their signals."""
     fillers = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
     known = known | {state.row for state, _ in fillers}
-    newest = memories.listing(
-        connection,
+    wanted = MemoryFilter(
         user=request.user,
         statuses=filters.statuses,
         kinds=request.kinds,
         projects=filters.projects,
-        limit=len(known) + missing,
         valid=filters.at,
         metadata=request.metadata,
     )
+    newest = memories.listing(connection, wanted, limit=len(known) + missing)
     fillers += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
     return fillers[:missing]
 
@@ -69,4 +69,4 @@ def tail(
 def near_in_graph(connection: Connection, request: RecallRequest, filters: MemoryScope) -> list[tuple[int, int]]:
     """Return the rows of memories near the names of the question, each with its distance."""
     text, at = request.query[:READ_CHARS], filters.at or request.now
-    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.k, projects=filters.projects)
+    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.limit, projects=filters.projects)

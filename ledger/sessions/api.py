@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
+from msgspec.structs import asdict, replace
+
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.core.who import Who
@@ -30,8 +32,10 @@ from ledger.sessions import (
 from ledger.sessions.assembled import Window
 from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.diagram import SummaryGraph
+from ledger.sessions.grepping import GrepRequest
 from ledger.sessions.rules.assembly import FRESH_TAIL
 from ledger.sessions.rules.compaction import EXPAND_TOKENS
+from ledger.sessions.rules.message import draft as message_draft
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
@@ -186,7 +190,7 @@ class SessionRead(Area):
             summary_share=summary_share,
             among=corpora,
             tail=tail,
-            record=receipt,
+            receipt=receipt,
         )
 
     def grep(
@@ -209,8 +213,10 @@ class SessionRead(Area):
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        return _grep(self._inner, request | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
+        request = GrepRequest(
+            pattern=pattern, scope=scope, role=role, since=since, until=until, include_hidden=include_hidden
+        )
+        return _grep(self._inner, request, limit, after, self._filters())
 
     def expand(
         self,
@@ -302,13 +308,9 @@ class Session(SessionRead):
         return writing.append(
             self._inner,
             self._scope.asker(options),
-            role,
-            content,
-            parts=parts,  # type: ignore[arg-type]
+            message_draft(role, content, parts, speaker=speaker, extra=extra),
             token_count=token_count,
             model=model,
-            speaker=speaker,
-            extra=extra,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
 
@@ -410,16 +412,16 @@ class Session(SessionRead):
                     "a dry run reads behind the cursor and moves nothing, but since moves the cursor; leave one of them out"
                 )
             return session_extraction.preview(
-                self._inner, using=method, model=model, timeout=timeout, cancelled=cancel, gate=gate
+                self._inner, method=method, model=model, timeout=timeout, cancel=cancel, gate=gate
             )
         return session_extraction.extract(
             self._inner,
             self._scope.asker(options),
-            using=method,
+            method=method,
             model=model,
             since=since,
             timeout=timeout,
-            cancelled=cancel,
+            cancel=cancel,
             gate=gate,
         )
 
@@ -626,45 +628,43 @@ class SessionsRead(Area):
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        request = GrepRequest(
+            pattern=pattern,
+            scope=scope,
+            role=role,
+            since=since,
+            until=until,
+            include_hidden=include_hidden,
+            everywhere=True,
+        )
         every = EveryConversation(self._engine, self._scope)
         filters = {"user": self._scope.user}
-        return _grep(every, request | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
+        return _grep(every, request, limit, after, filters)
 
 
 class Sessions(SessionsRead):
     """The sessions of a user."""
 
 
-def _grep(
-    inner: Conversation,
-    request: dict[str, Any],
-    limit: int,
-    after: str | None,
-    filters: dict[str, Any],
-    *,
-    everywhere: bool,
-) -> Hits:
-    now = inner.engine.writer.now()
-    since, until = request["since"], request["before"]
-    bounds = {
-        "since": times.since("since", since, now) if since is not None else None,
-        "before": times.since("until", until, now) if until is not None else None,
-    }
+def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | None, filters: dict[str, Any]) -> Hits:
+    now, since, until = inner.engine.writer.now(), request.since, request.until
+    bounded = replace(
+        request,
+        since=times.since("since", since, now) if since is not None else None,
+        until=times.since("until", until, now) if until is not None else None,
+    )
     places: dict[int, int] = {}
     first: GrepResult | None = None
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
         behind: dict[str, Any] = {} if start is None else {"after": start}
-        result: GrepResult = searching.grep_messages(
-            inner, **request | bounds, limit=count, everywhere=everywhere, **behind
-        )
+        result: GrepResult = searching.grep_messages(inner, bounded, limit=count, **behind)
         first = first or result
         places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
         return result.hits
 
-    hits = page("grep", request | filters, limit, after, fetch, lambda hit: places[hit.position])
+    hits = page("grep", asdict(request) | filters, limit, after, fetch, lambda hit: places[hit.position])
     return Hits(hits, first)
 
 

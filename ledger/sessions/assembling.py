@@ -16,7 +16,8 @@ from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
 from ledger.events import LeftOut, Ranges, Shortened, WindowAssembled
 from ledger.log.reading import read_tip
 from ledger.recall import context, reopening
-from ledger.recall.asked import UNITS
+from ledger.recall.asked import UNITS, RecallRequest
+from ledger.recall.context import ContextRequest
 from ledger.recall.packs import Pack
 from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
@@ -65,7 +66,7 @@ def assemble(
     summary_share: float = SUMMARY_SHARE,
     among: Iterable[str] = context.AMONG,
     tail: int = FRESH_TAIL,
-    record: bool = False,
+    receipt: bool = False,
     unit: str = "tokens",
 ) -> Window:
     """Return the part of the session that fits a budget: see ``assembly.fit`` for the order in which items are chosen.
@@ -85,7 +86,7 @@ def assemble(
         summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
         among: The corpora of the memories.
         tail: A last user turn of at most so many items loses none of them.
-        record: Record an event, by whose ``receipt`` ``reopen()`` returns the same window.
+        receipt: Record an event, by whose id ``reopen()`` returns the same window.
         unit: "tokens" or "chars".
 
     Raises:
@@ -97,12 +98,12 @@ def assemble(
     for name, part in (("share", share), ("summary_share", summary_share)):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < 1:
             raise RejectedError(f"{name} is a part of the budget, a number from 0 and below 1, and {part!r:.40} is not")
-    if record and conversation.kept_out:
+    if receipt and conversation.kept_out:
         raise RejectedError(
             f"the session {conversation.name!r:.60} is {conversation.kept_out} by a pattern, so no receipt of it can be recorded",
             rule="pattern",
         )
-    pack = _recalled(conversation, query, request, among, record)
+    pack = _recalled(conversation, query, request, among, receipt)
     if conversation.kept_out == "ignored":
         return _of_nothing(conversation, request, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
@@ -111,7 +112,7 @@ def assemble(
             window = replace(_of_nothing(conversation, request, pack), seen=seen)
         else:
             window = _assembled(Measured(conversation, connection, state, request), pack, seen)
-    return _recorded(conversation, window, tail) if record else window
+    return _recorded(conversation, window, tail) if receipt else window
 
 
 def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack | None, skipped: str = "") -> Window:
@@ -131,7 +132,7 @@ def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack |
 
 
 def _recalled(
-    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], record: bool
+    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
 ) -> Pack | None:
     """Return the recalled memories, which together with their fence fit the room that the conversation leaves."""
     if query is None or not query.strip():
@@ -146,31 +147,27 @@ def _recalled(
                 item.position for item in measured.fitted(window_request.budget).items if not item.is_summary
             )
     engine = conversation.engine
-    request = context.request_of(
-        engine,
-        conversation.user,
-        query,
+    search = RecallRequest(
+        query=query,
+        user=conversation.user,
+        now=engine.writer.now(),
+        project=project,
+        among=tuple(among),
         budget=max(0, min(int(window_request.budget * window_request.share), leaves)),
         unit=window_request.unit,
-        project=project,
-        session=session,
-        among=among,
-        shown=shown,
-        latest=LATEST * (CHARS if window_request.unit == "chars" else 1),
     )
-    recall_request = request.asked
+    latest = LATEST * (CHARS if window_request.unit == "chars" else 1)
+    request = context.checked(ContextRequest(search=search, session=session, shown=shown, latest=latest))
     while True:
         pack, about = context.packed(engine, request)
-        over = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves
-        if over <= 0 or not recall_request.budget:
+        over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves, request.search.budget
+        if over <= 0 or not budget:
             break
-        recall_request = replace(
-            recall_request, budget=max(0, min(recall_request.budget - over, recall_request.budget * 3 // 4))
-        )
-        request = replace(request, asked=recall_request)
-    if not record:
+        smaller = replace(request.search, budget=max(0, min(budget - over, budget * 3 // 4)))
+        request = replace(request, search=smaller)
+    if not receipt:
         return pack
-    return replace(pack, receipt=reopening.recorded(engine, recall_request, about, pack, conversation.who, session))
+    return replace(pack, receipt=reopening.recorded(engine, request.search, about, pack, conversation.who, session))
 
 
 class Measured:
@@ -420,7 +417,7 @@ def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:
-    """Return the window that an ``assemble(…, record=True)`` of this session gave, as it was delivered.
+    """Return the window that an ``assemble(…, receipt=True)`` of this session gave, as it was delivered.
 
     Texts that were erased since are None. The answer is None if the session has no such receipt.
     """

@@ -9,6 +9,7 @@ from itertools import islice
 from msgspec import Struct
 
 from ledger.core.snapshot import Snapshot
+from ledger.core.who import Time
 from ledger.sessions.reading import HiddenReason, is_held
 from ledger.sessions.rules.grep import GrepPattern, Span
 from ledger.sessions.rules.snippet import snippet
@@ -37,16 +38,38 @@ Row = SearchedRow | SummaryRow
 
 
 class GrepRequest(Struct, frozen=True, kw_only=True):
-    """A grep request, checked. Times are half-open, as text; "" for no bound."""
+    """A request to grep messages and summaries, not checked yet.
+
+    Attributes:
+        pattern: See ``ledger.sessions.rules.grep``.
+        scope: "both", "message" or "summary".
+        role: Only messages of this role.
+        since: The earliest time, inclusive. A summary counts if its time reaches into the range.
+        until: The latest time, exclusive.
+        include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
+        everywhere: Search all sessions of the user.
+    """
+
+    pattern: str
+    scope: str = "both"
+    role: str | None = None
+    since: Time | None = None
+    until: Time | None = None
+    include_hidden: bool = False
+    everywhere: bool = False
+
+
+class GrepQuery(Struct, frozen=True, kw_only=True):
+    """A checked grep request for one page. Times are half-open, as text; "" for no bound."""
 
     pattern: GrepPattern
     corpora: tuple[str, ...]  # "message" and "summary"
     role: str | None
     since: str
-    before: str
+    until: str
     limit: int
-    hidden: bool
-    after: int = 2**62  # the place of the last hit of the page before; only hits behind that place are returned
+    include_hidden: bool
+    after: int  # the place of the last hit of the page before; only hits behind that place are returned
 
 
 class Where(Struct, frozen=True):
@@ -71,13 +94,13 @@ class GrepSearch:
     """A search for a pattern; ``of_turn`` gives the text of a captured turn, by interaction and field."""
 
     def __init__(
-        self, snapshot: Snapshot, request: GrepRequest, where: Where, of_turn: Callable[[str, str], str | None]
+        self, snapshot: Snapshot, query: GrepQuery, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
         self._snapshot, self._connection = snapshot, snapshot.connection
-        self._request, self._where, self._of_turn = request, where, of_turn
+        self._query, self._where, self._of_turn = query, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, HiddenReason] = {}
-        self._pattern = request.pattern
+        self._pattern = query.pattern
         self._doubts: set[int] = set()  # rows that the index alone cannot tell about
 
     def is_somewhere(self) -> bool:
@@ -87,7 +110,7 @@ class GrepSearch:
     def run(self, counted: int = COUNTED, looked_at: int | None = None) -> GrepMatches:
         result = GrepMatches([])
         for place, row, is_sure in self._candidates(looked_at):
-            enough = READ_ON if len(result.rows) == self._request.limit else READ
+            enough = READ_ON if len(result.rows) == self._query.limit else READ
             if result.total >= counted or result.read >= enough:
                 result.left_off = True
                 break
@@ -96,7 +119,7 @@ class GrepSearch:
                 if not self._matches(self.text(row)):
                     continue
             result.total += 1
-            if len(result.rows) < self._request.limit:
+            if len(result.rows) < self._query.limit:
                 result.rows.append(row)
                 result.places.append(place)
         return result
@@ -112,9 +135,9 @@ class GrepSearch:
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
             rows_by_index: dict[int, Row] = {}
-            if SUMMARY in self._request.corpora:
-                rows_by_index |= session_texts.summaries(self._connection, batch, others=self._request.hidden)
-            if MESSAGE in self._request.corpora:
+            if SUMMARY in self._query.corpora:
+                rows_by_index |= session_texts.summaries(self._connection, batch, others=self._query.include_hidden)
+            if MESSAGE in self._query.corpora:
                 rows_by_index |= session_texts.messages(
                     self._connection, [row for row in batch if row not in rows_by_index]
                 )
@@ -129,13 +152,13 @@ class GrepSearch:
         first = self._first_visible()
         if self._pattern.infix:
             only = next(iter(self._where.names)) if self._where.only is not None else None
-            return self._doubted(session_texts.every(self._connection, only, first, self._request.after))
+            return self._doubted(session_texts.every(self._connection, only, first, self._query.after))
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
             streams += self._newest((TURN,), 0)  # a turn's text comes before its message, which may be visible
         late = session_texts.waiting(self._connection, self._snapshot.schema)
         then = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
-        aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._request.after), reverse=True)
+        aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._query.after), reverse=True)
         return heapq.merge(*streams, self._doubted(aside), reverse=True)
 
     def _newest(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
@@ -147,7 +170,7 @@ class GrepSearch:
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
             query = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.newest(self._connection, self._snapshot.schema, query, first, self._request.after)
+            return session_texts.newest(self._connection, self._snapshot.schema, query, first, self._query.after)
 
         if self._pattern.expression == self._pattern.any_row:
             return [stream(self._pattern.expression, None)]
@@ -160,7 +183,7 @@ class GrepSearch:
 
     def _first_visible(self) -> int:
         """Return the position before which all messages of the searched session are hidden."""
-        if self._where.only is None or self._request.hidden:
+        if self._where.only is None or self._query.include_hidden:
             return 0
         (row,) = self._where.names
         left = sessions.besides([(hidden.first, hidden.last) for hidden in self._hidden(row)])
@@ -169,14 +192,14 @@ class GrepSearch:
     # --- filters -------------------------------------------------------------------------------------------------
 
     def _is_wanted(self, row: Row) -> bool:
-        request = self._request
+        query = self._query
         if row.session not in self._where.names:
             return False
         if isinstance(row, SummaryRow):
-            return (not request.before or row.earliest < request.before) and row.latest >= request.since
-        if row.time < request.since or (request.before and row.time >= request.before):
+            return (not query.until or row.earliest < query.until) and row.latest >= query.since
+        if row.time < query.since or (query.until and row.time >= query.until):
             return False
-        return request.role in (None, row.role) and (request.hidden or not self._why_hidden(row))
+        return query.role in (None, row.role) and (query.include_hidden or not self._why_hidden(row))
 
     def _hidden(self, session: int) -> list[sessions.Hidden]:
         if session not in self._gone:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from datetime import timedelta
 
 from msgspec.structs import replace
 
 from ledger.core.snapshot import listed
-from ledger.core.who import Time
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of
@@ -18,7 +15,7 @@ from ledger.recall.asked import UNITS
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
-from ledger.sessions.grepping import READ, GrepMatches, GrepRequest, GrepSearch, Where
+from ledger.sessions.grepping import READ, GrepMatches, GrepQuery, GrepRequest, GrepSearch, Where
 from ledger.sessions.rules import grep
 from ledger.sessions.rules.compaction import EXPAND_TOKENS
 from ledger.sessions.rules.message import ROLES, readable
@@ -32,43 +29,23 @@ from projections.views.sessions import MessageRow as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
 HITS = 1_001  # a page of 1,000, and one hit more to see if there is another page
-_LAST = re.compile(r"\s*([1-9]\d{0,4})\s*([hdwm])\s*")
-_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24}
 
 
 def grep_messages(
-    conversation: Conversation,
-    pattern: str,
-    *,
-    scope: str = "both",
-    role: str | None = None,
-    since: Time | None = None,
-    before: Time | None = None,
-    last: str | None = None,
-    limit: int = 20,
-    everywhere: bool = False,
-    hidden: bool = False,
-    after: int = 2**62,
+    conversation: Conversation, request: GrepRequest, *, limit: int = HITS, after: int = 2**62
 ) -> GrepResult:
-    """Return the messages and summaries that a pattern (``ledger.sessions.rules.grep``) matches, newest first.
+    """Return the messages and summaries that a request's pattern matches, newest first.
 
     A message is searched with its tool calls and results, as one text. The total is counted up to 10,000. If the index alone
     cannot tell, up to 20,000 texts are read for the hits and 1,000 for the total.
 
     Args:
-        conversation: The session; the user's other sessions are searched only with ``everywhere``.
-        pattern: See ``ledger.sessions.rules.grep``.
-        scope: "both", "message" or "summary".
-        role: Only messages of this role.
-        since: The earliest time, inclusive. A summary counts if its time reaches into the range.
-        before: The latest time, exclusive.
-        last: The time up to now, such as "12h", "7d", "2w" or "3m" (months of 30 days); in the place of ``since``.
+        conversation: The session; the user's other sessions are searched only if the request is for everywhere.
+        request: The pattern and the filters.
         limit: The most hits, up to 500.
-        everywhere: Search all sessions of the user.
-        hidden: Include hidden messages, and summaries that were replaced or invalidated.
         after: The place behind which the hits begin.
     """
-    request = replace(_request(conversation, pattern, scope, role, since, before, last, limit, hidden), after=after)
+    query, everywhere = _checked(request, limit, after), request.everywhere
     if conversation.kept_out == "ignored":
         return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
     recalling.index_texts(conversation.engine)
@@ -77,13 +54,13 @@ def grep_messages(
         if state is None and not everywhere:
             return GrepResult(hits=(), total=0, searched=0, hint="nothing was said in this session yet")
         where = _where(conversation, connection, state, everywhere=everywhere)
-        search = _search(conversation, connection, request, where)
+        search = _search(conversation, connection, query, where)
         result = search.run()
-        searched = _searched(connection, request, where)
+        searched = _searched(connection, query, where)
         hint = (
             ""
-            if result.rows or not request.limit
-            else _hint(conversation, connection, request, state, result, everywhere=everywhere)
+            if result.rows or not query.limit
+            else _hint(conversation, connection, query, state, result, everywhere=everywhere)
         )
         hits = tuple(map(search.hit, result.rows))
     return GrepResult(
@@ -96,37 +73,22 @@ def grep_messages(
     )
 
 
-def _request(
-    conversation: Conversation,
-    pattern: str,
-    scope: str,
-    role: str | None,
-    since: object,
-    before: object,
-    last: object,
-    limit: int,
-    hidden: bool,
-) -> GrepRequest:
-    parsed = _pattern(pattern)
-    one_of("scope", scope, tuple(SCOPES))
+def _checked(request: GrepRequest, limit: int, after: int) -> GrepQuery:
+    pattern, role = _pattern(request.pattern), request.role
+    one_of("scope", request.scope, tuple(SCOPES))
     if role is not None:
         one_of("role", role, ROLES)
-    if role is not None and scope == "summary":
+    if role is not None and request.scope == "summary":
         raise RejectedError("a summary has no role: leave the role out, or look among messages")
-    if last is not None and since is not None:
-        raise RejectedError("since and last both set the earliest time; give one of them")
-    return GrepRequest(
-        pattern=parsed,
-        corpora=SCOPES[scope] if role is None else (MESSAGE,),
+    return GrepQuery(
+        pattern=pattern,
+        corpora=SCOPES[request.scope] if role is None else (MESSAGE,),
         role=role,
-        since=_ago(conversation, last)
-        if last is not None
-        else times.moment("since", since)
-        if since is not None
-        else "",
-        before=times.moment("before", before) if before is not None else "",
+        since=times.moment("since", request.since) if request.since is not None else "",
+        until=times.moment("until", request.until) if request.until is not None else "",
         limit=listed(limit, HITS),
-        hidden=hidden,
+        include_hidden=request.include_hidden,
+        after=after,
     )
 
 
@@ -142,17 +104,6 @@ def _pattern(pattern: str) -> grep.GrepPattern:
     return parsed
 
 
-def _ago(conversation: Conversation, last: object) -> str:
-    match = _LAST.fullmatch(last) if isinstance(last, str) else None
-    if match is None:
-        raise RejectedError(f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not")
-    now = times.parse("now", conversation.engine.writer.now())
-    try:
-        return times.fixed(now - timedelta(hours=int(match[1]) * _HOURS[match[2]]))
-    except OverflowError:
-        return ""
-
-
 def _where(conversation: Conversation, connection: Connection, state: State | None, *, everywhere: bool) -> Where:
     if everywhere or state is None:
         names_by_row = session_texts.of_user(connection, conversation.user)
@@ -163,24 +114,24 @@ def _where(conversation: Conversation, connection: Connection, state: State | No
     return Where(conversation.user, {state.row: conversation.name}, state.id)
 
 
-def _search(conversation: Conversation, connection: Connection, request: GrepRequest, where: Where) -> GrepSearch:
+def _search(conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> GrepSearch:
     return GrepSearch(
         conversation.engine.seen(connection),
-        request,
+        query,
         where,
         lambda id, field: reading.of_interaction(conversation, connection, id, field),
     )
 
 
-def _searched(connection: Connection, request: GrepRequest, where: Where) -> int:
-    messages, summaries = session_texts.count(connection, list(where.names), hidden=request.hidden)
-    return messages * (MESSAGE in request.corpora) + summaries * (SUMMARY in request.corpora)
+def _searched(connection: Connection, query: GrepQuery, where: Where) -> int:
+    messages, summaries = session_texts.count(connection, list(where.names), hidden=query.include_hidden)
+    return messages * (MESSAGE in query.corpora) + summaries * (SUMMARY in query.corpora)
 
 
 def _hint(
     conversation: Conversation,
     connection: Connection,
-    request: GrepRequest,
+    query: GrepQuery,
     state: State | None,
     result: GrepMatches,
     *,
@@ -189,14 +140,14 @@ def _hint(
     """Return a hint where something matches, since nothing was found here."""
     here = _where(conversation, connection, state, everywhere=everywhere)
 
-    def matches(request: GrepRequest, where: Where) -> bool:
-        return _search(conversation, connection, request, where).is_somewhere()
+    def matches(query: GrepQuery, where: Where) -> bool:
+        return _search(conversation, connection, query, where).is_somewhere()
 
     hints = [f"only the newest {READ:,} texts were read: bound the time"] if result.left_off else []
-    free = replace(request, corpora=SCOPES["both"], role=None, since="", before="")
-    if free != request and matches(free, here):
+    free = replace(query, corpora=SCOPES["both"], role=None, since="", until="")
+    if free != query and matches(free, here):
         hints.append("something matches outside of this scope, role and time")
-    elif not request.hidden and matches(replace(free, hidden=True), here):
+    elif not query.include_hidden and matches(replace(free, include_hidden=True), here):
         hints.append("all matches are hidden or out of use: ask with include_hidden=True")
     other_sessions = _where(conversation, connection, None, everywhere=True)
     if state is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from ledger.core.who import Time, Who
+from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -25,7 +25,6 @@ from ledger.events import (
 from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
-from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import session as domain
 from ledger.sessions.rules.message import Draft
 from ledger.sessions.rules.session import SessionState as State
@@ -42,18 +41,13 @@ SUMMARY_BYTES = 1024 * 1024
 def append(
     conversation: Conversation,
     asker: Who,
-    role: str,
-    content: str = "",
+    draft: Draft,
     *,
-    parts: Iterable[messages.Part] = (),
-    created_at: Time | None = None,
     token_count: int | None = None,
     model: str = "",
-    speaker: str = "",
-    extra: Mapping[str, object] | None = None,
     metadata: Pairs = NO_PAIRS,
 ) -> answers.Message:
-    """Add a message to the session.
+    """Add a checked message to the session.
 
     Nothing is stored if a pattern keeps the session out, or for an assistant's message of reasoning alone; then ``skipped`` of
     the answer has the reason.
@@ -61,27 +55,18 @@ def append(
     Args:
         conversation: The session.
         asker: Who acts.
-        role: "system", "developer", "user", "assistant" or "tool".
-        content: The text.
-        parts: Objects with a type: text, tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning
-            (text).
-        created_at: The time of the message, if it is not now.
+        draft: The message.
         token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
         model: The model that wrote the message.
-        speaker: The name of the author, if several share a role.
-        extra: The other fields of the message, by provider.
         metadata: Keys of the caller.
     """
-    draft = messages.draft(role, content, parts, speaker=speaker, extra=extra)
     check_text("model", model, blank_allowed=True)
     pairs = checked(metadata)
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
         texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
         texts |= {"metadata": pairs}
-        return answers.skipped(role, conversation.name, why, texts)
+        return answers.skipped(draft.role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
-    if created_at is not None:
-        asker = replace(asker, occurred_at=times.with_offset("created_at", created_at))
     data = appended(draft, tokens, counter, model, pairs)
 
     def body(work: Work) -> str:
@@ -112,7 +97,7 @@ def append(
         model=model,
         speaker=draft.speaker,
         interaction=None,
-        occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
+        occurred_at=times.moment("occurred_at", at) if at else envelope.recorded_at,
         recorded_at=envelope.recorded_at,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, count, zip_longest
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -71,38 +72,42 @@ class Refused(Struct, frozen=True):
     error: LedgerError
 
 
+class CommandGroup(Struct, frozen=True, kw_only=True):
+    """A group of commands: all that pass every filter.
+
+    Attributes:
+        session: The session of the commands, by name.
+        command: The verb, such as "extract".
+        columns: Columns of the trail with their values, such as a correlation id (an import, a run).
+    """
+
+    session: str | None = None
+    command: str | None = None
+    columns: Mapping[str, str] = MappingProxyType({})
+
+
 def undo(
     engine: Engine,
     asker: Who,
-    target: str | int | None = None,
+    target: str | int | CommandGroup,
     reason: str = "",
     *,
-    session: str | None = None,
-    command: str | None = None,
-    group: Mapping[str, str | None] | None = None,
     cascade: bool = False,
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.UndoReport:
-    """Make commands void: one command, or a group; ``target`` is a command's id, or an event's id or position.
+    """Make commands void: one command, named by its id or by an event's id or position, or a group.
 
-    A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
-    extracted in a session is ``undo(session="s1", command="extract")``. If later commands were built on it, the call is
-    a ``DependentsError`` that lists them, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo
-    is a redo, and undoing a distrust trusts. The idempotency keys of undone commands can be used again. All of it is
-    one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``: then nobody else can write
-    until it is done.
+    If later commands were built on them, the call is a ``DependentsError`` that lists these, unless ``cascade`` takes them
+    along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing a distrust trusts. The idempotency keys of undone
+    commands can be used again. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is
+    ``exclusive``: then nobody else can write until it is done.
     """
     reason = check_reason("reason", reason)
-    checked_target = target_of(target) if target is not None else None
-    bounds = {name: value for name, value in (group or {}).items() if value is not None}
-    if (target is None) == (session is None and command is None and not bounds):
-        raise RejectedError(
-            "an undo names either a command, or a group by session= and command=: give exactly one of the two"
-        )
+    checked_target = target if isinstance(target, CommandGroup) else target_of(target)
 
     def make(connection: Connection, head: int) -> ActPlan:
-        entries = commands_named(connection, asker.user, checked_target, session, command, bounds)
+        entries = commands_named(connection, asker.user, checked_target)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
             return _shown(connection, back(connection, head, acts, cascade or dry_run), dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
@@ -131,8 +136,19 @@ def undo(
         elif plan.positions:
             _emit_undone(work, plan.commands, plan.positions, reason)
 
-    verb = "undo" if target is not None else "history.undo_all"
-    arguments = (target, reason, cascade, session, command, *sorted(bounds.items()))
+    # An idempotency key stands for these arguments, in the form of older versions.
+    if isinstance(target, CommandGroup):
+        verb = "history.undo_all"
+        arguments: tuple[object, ...] = (
+            None,
+            reason,
+            cascade,
+            target.session,
+            target.command,
+            *sorted(target.columns.items()),
+        )
+    else:
+        verb, arguments = "undo", (target, reason, cascade, None, None)
     return _report(act(engine, verb, asker, make, emit, arguments, dry_run))
 
 
@@ -143,7 +159,7 @@ def redo(
     reason = check_reason("reason", reason)
 
     def make(connection: Connection, head: int) -> ActPlan:
-        entries = commands_named(connection, asker.user, target_of(target), None, None)
+        entries = commands_named(connection, asker.user, target_of(target))
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
             reader = Reader(connection)
@@ -303,10 +319,7 @@ def _done_before(engine: Engine, position: int) -> ActPlan:
 def commands_named(
     connection: Connection,
     user: str,
-    target: str | int | None,
-    session: str | None,
-    command: str | None,
-    bounds: Mapping[str, str] = {},
+    target: str | int | CommandGroup,
 ) -> list[audit.AuditRow]:
     """Return the entries of the commands named by a target or a group.
 
@@ -314,9 +327,9 @@ def commands_named(
         NotFoundError: There is no such command of this user.
         RejectedError: Such a command cannot be undone.
     """
-    entries = _grouped(connection, user, session, command, bounds) if target is None else _named(connection, target)
+    entries = _grouped(connection, user, target) if isinstance(target, CommandGroup) else _named(connection, target)
     if not entries or any(entry.user != user for entry in entries):
-        if target is None:
+        if isinstance(target, CommandGroup):
             raise NotFoundError("no command of this user is in that group")
         hint = "give a command's or event's id, a position, or a correlation id"
         if isinstance(target, str) and ids.is_prefix(target, target[:1]):
@@ -335,13 +348,12 @@ def commands_named(
     return entries
 
 
-def _grouped(
-    connection: Connection, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
-) -> list[audit.AuditRow]:
-    where = named(connection, user, "s", session) if session is not None else None
-    if where == NOWHERE or (session is not None and where is None):
+def _grouped(connection: Connection, user: str, group: CommandGroup) -> list[audit.AuditRow]:
+    session = named(connection, user, "s", group.session) if group.session is not None else None
+    if session == NOWHERE or (group.session is not None and session is None):
         return []
-    entries = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
+    bounds: dict[str, str] = dict(group.columns)
+    entries = audit.trail(connection, user=user, session=session, command=group.command, limit=2**31, **bounds)
     hidden = (*LASTING, *_VOIDING)
     return [entry for entry in reversed(entries) if entry.user == user and entry.type not in hidden]
 

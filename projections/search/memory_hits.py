@@ -86,6 +86,9 @@ class MemoryScope(Struct, frozen=True):
 
 
 SOURCE = source_of(SEARCH, "bm25(search, 1.0, 0.5)", MEMORIES)
+EARLIER: text_hits.EarlierTexts[MemoryState] = text_hits.EarlierTexts(
+    "memory_versions", "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags", _texts
+)
 
 
 def matching(
@@ -100,8 +103,7 @@ def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: MemoryScope, position: int, *, limit: int
 ) -> Iterator[tuple[MemoryState, float]]:
     """Yield the memories that ``matching`` would have found at a position, on a connection whose views hide the tables."""
-    same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
-    query = (expression, wanted.condition(), from_row, position, "memory_versions", same, _texts)
+    query = (expression, wanted.condition(), from_row, position, EARLIER)
     return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
 
 

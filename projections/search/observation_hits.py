@@ -57,12 +57,15 @@ def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: ObservationScope, position: int, *, limit: int
 ) -> Hits:
     """Return the observations that ``matching`` would have found at a position, on a connection whose views hide the tables."""
-    query = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
+    query = (expression, wanted.condition(), from_row, position, EARLIER)
     return list(text_hits.matching_then(connection, SOURCE, *query, limit=limit))
 
 
 def _texts(state: ObservationState) -> tuple[str]:
     return ((state.text or "").replace("\0", " "),)
+
+
+EARLIER = text_hits.EarlierTexts("observation_versions", "n.text IS m.text", _texts)
 
 
 def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> set[str]:

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -35,6 +35,20 @@ class IndexSource(Struct, frozen=True, eq=False):
 
 def source_of(index: TextIndex, rank: str, table: Table) -> IndexSource:
     return IndexSource(index, rank, table.name, ", ".join(f"m.{name}" for name in table.names))
+
+
+class EarlierTexts(Struct, Generic[T], frozen=True, eq=False):
+    """The earlier texts of a source, which the index no longer has.
+
+    Attributes:
+        versions: The table of the closed versions.
+        same: The condition, in SQL, that a version m and the row n of today have the same text.
+        texts: A function that returns the texts of a row for the index, or None.
+    """
+
+    versions: str
+    same: str
+    texts: Callable[[T], Values | None]
 
 
 BLOCK = 8  # hits whose rows are looked up together
@@ -105,17 +119,16 @@ def matching_then(
     wanted_rows: tuple[str, Sequence[object]],
     make: Callable[[Values], T],
     position: int,
-    versions: str,
-    same: str,
-    waits: Callable[[T], Values | None],
+    earlier: EarlierTexts[T],
     *,
     limit: int,
 ) -> Iterator[tuple[T, float]]:
     """Yield the rows that ``matching`` would have found at a position, on a connection whose views hide the tables.
 
-    The index has only today's texts. A row with the ``same`` text today has today's score. A row with another text then, or
-    that is not in the index, is scored apart, by its row as it ``waits``.
+    The index has only today's texts. A row with the same text today has today's score. A row with another text then, or that is
+    not in the index, is scored apart.
     """
+    versions, same = earlier.versions, earlier.same
     (condition, values), index, table, names = wanted_rows, source.index.name, source.table, source.columns
     indexed = (  # CROSS JOIN: the index comes first, against the planner's choice
         f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} m ON m.row = {index}.rowid"
@@ -138,7 +151,7 @@ def matching_then(
     )
     others = {row[0]: tuple(row) for row in connection.execute(late, values)}
     others |= {row[0]: tuple(row) for row in connection.execute(changed, (position, position, *values))}
-    texts = [(row, *text) for row, stored in others.items() if (text := waits(make(stored))) is not None]
+    texts = [(row, *text) for row, stored in others.items() if (text := earlier.texts(make(stored))) is not None]
     scored = [(others[row], score) for row, score in aside(source, texts, expression).items()]
     scored += [(tuple(row[:-1]), more(row[-1])) for row in scored_now if row[0] not in others]
     return ((make(row), score) for row, score in best_first(scored)[:limit])

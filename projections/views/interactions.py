@@ -8,6 +8,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.events import AnyEvent
 from ledger.interactions import rules as interaction
@@ -48,31 +50,40 @@ class InteractionsProjection:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(
-    connection: sqlite3.Connection,
-    *,
-    user: str,
-    projects: Sequence[str | None] | None = None,
-    session: str | None = None,
-    client: str | None = None,
-    metadata: Pairs = NO_PAIRS,
-    since: str | None = None,
-    until: str | None = None,
-    before: int | None = None,
-    limit: int,
-) -> list[InteractionState]:
-    """Return interactions of one user, newest first, before the row ``before``.
+class InteractionFilter(Struct, frozen=True, kw_only=True):
+    """A filter of the interactions of one user.
 
-    ``since`` is inclusive, ``until`` is exclusive. None in ``projects`` means no project.
+    Attributes:
+        user: The user.
+        projects: The projects, in which None means no project; None for all.
+        session: The id of the session; None for all.
+        client: The program that captured the interaction; None for all.
+        metadata: Pairs of metadata that the interactions must have.
+        since: The earliest time, inclusive.
+        until: The latest time, exclusive.
     """
-    where = Conditions("user = ?", user)
-    where.given("session = ?", session)
-    where.given("client = ?", client)
-    where.given("time >= ?", since)
-    where.given("time < ?", until)
+
+    user: str
+    projects: Sequence[str | None] | None = None
+    session: str | None = None
+    client: str | None = None
+    metadata: Pairs = NO_PAIRS
+    since: str | None = None
+    until: str | None = None
+
+
+def listing(
+    connection: sqlite3.Connection, filters: InteractionFilter, *, limit: int, before: int | None = None
+) -> list[InteractionState]:
+    """Return at most ``limit`` interactions, newest first, before the row ``before``."""
+    where = Conditions("user = ?", filters.user)
+    where.given("session = ?", filters.session)
+    where.given("client = ?", filters.client)
+    where.given("time >= ?", filters.since)
+    where.given("time < ?", filters.until)
     where.given("row < ?", before)
-    where.of_projects(projects)
-    where.has_pairs(metadata)
+    where.of_projects(filters.projects)
+    where.has_pairs(filters.metadata)
     return FAMILY.listed(connection, where, limit)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
 from ledger.events import AnyEvent
@@ -62,26 +64,10 @@ def get_at(connection: sqlite3.Connection, row: int, position: int) -> MemorySta
     return from_row(values) if values else None
 
 
-def listing(
-    connection: sqlite3.Connection,
-    *,
-    user: str,
-    statuses: Sequence[str] = (),
-    kinds: Sequence[str] = (),
-    projects: Sequence[str | None] | None = None,
-    tags: Sequence[str] = (),
-    metadata: Pairs = NO_PAIRS,
-    min_confidence: int = 0,
-    limit: int,
-    before: int | None = None,
-    behind: int | None = None,
-    valid: str | None = None,
-    admitted: bool = False,
-) -> list[MemoryState]:
-    """Return current memories of one user, newest first.
+class MemoryFilter(Struct, frozen=True, kw_only=True):
+    """A filter of the current memories of one user.
 
-    Args:
-        connection: The connection.
+    Attributes:
         user: The user.
         statuses: The statuses; none for all.
         kinds: The kinds; none for all.
@@ -89,24 +75,45 @@ def listing(
         tags: Tags that the memories must have.
         metadata: Pairs of metadata that the memories must have.
         min_confidence: The least confidence, in millionths.
-        limit: The largest number of memories.
-        before: Only memories with a smaller row.
-        behind: Only memories with a larger row, oldest first; 0 for all of them.
         valid: A time at which the memories must hold; quarantined memories are then left out.
         admitted: True for only the memories that no person admitted.
     """
-    where = Conditions("user = ?", user)
-    if valid is not None:
-        where.add(f"quarantined = 0 AND {HOLDS}", valid, valid)
-    where.among("status", statuses)
-    where.among("kind", kinds)
-    where.of_projects(projects)
-    where.has_tags(tags)
-    where.has_pairs(metadata)
-    where.given("confidence >= ?", min_confidence or None)
+
+    user: str
+    statuses: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    projects: Sequence[str | None] | None = None
+    tags: Sequence[str] = ()
+    metadata: Pairs = NO_PAIRS
+    min_confidence: int = 0
+    valid: str | None = None
+    admitted: bool = False
+
+
+def listing(
+    connection: sqlite3.Connection,
+    filters: MemoryFilter,
+    *,
+    limit: int,
+    before: int | None = None,
+    behind: int | None = None,
+) -> list[MemoryState]:
+    """Return at most ``limit`` memories, newest first.
+
+    With ``before`` only memories with a smaller row are returned; with ``behind`` those with a larger row, oldest first.
+    """
+    where = Conditions("user = ?", filters.user)
+    if filters.valid is not None:
+        where.add(f"quarantined = 0 AND {HOLDS}", filters.valid, filters.valid)
+    where.among("status", filters.statuses)
+    where.among("kind", filters.kinds)
+    where.of_projects(filters.projects)
+    where.has_tags(filters.tags)
+    where.has_pairs(filters.metadata)
+    where.given("confidence >= ?", filters.min_confidence or None)
     where.given("row < ?", before)
     where.given("row > ?", behind)
-    if admitted:
+    if filters.admitted:
         where.add("admission <> ''")
     return FAMILY.listed(connection, where, limit, oldest_first=behind is not None)
 

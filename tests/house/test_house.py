@@ -197,6 +197,19 @@ def test_no_function_is_over_seventy_lines(product: Modules) -> None:
     assert not found
 
 
+def test_a_function_inside_takes_a_request_in_the_place_of_ten_parameters(product: Modules) -> None:
+    """The public methods list their parameters; so does the command ``erase``, whose options are made of its signature."""
+    wide = {
+        f"{name}.{node.name}"
+        for name, module in product.items()
+        if not name.endswith("api")
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs) > 9
+    }
+    assert wide == {"ledger.cli.by_hand.erase"}
+
+
 def test_few_things_are_of_any_type() -> None:
     assert sum(len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8"))) for path in PRODUCT) <= ANYS
 

@@ -255,3 +255,19 @@ def test_a_time_for_lines_without_one_says_its_offset(ledger: Ledger, tmp_path: 
     with pytest.raises(RejectedError, match="occurred_at says no offset"):
         ledger.interactions.import_file(file, occurred_at="2026-01-01T10:00:00")
     assert len(ledger.interactions.list()) == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("summary", 7), ("context", {"at": object()}), ("memories_used", "m_1"), ("chunks_used", "c_1")],
+)
+def test_a_refused_capture_names_the_argument_as_the_caller_does(ledger: Ledger, argument: str, value: object) -> None:
+    with pytest.raises(RejectedError, match=rf"^{argument}\b"):
+        ledger.capture("Which coffee?", **{argument: value})  # type: ignore[arg-type]
+    assert ledger.interactions.list() == []
+
+
+def test_a_refused_extraction_names_the_argument_as_the_caller_does(ledger: Ledger) -> None:
+    turn = ledger.capture("Which coffee?", "Dark roast.")
+    with pytest.raises(RejectedError, match=r"^method must be 'model' or 'rules'"):
+        ledger.extract(turn.id, method="both")  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from ledger import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.types import Page
 from projections.views import memories
+from projections.views.memories import MemoryFilter
 
 
 @pytest.fixture
@@ -147,6 +148,6 @@ def test_a_page_of_a_listing_is_read_in_order_and_nothing_is_sorted(ledger: Ledg
     with closing(sqlite3.connect(ledger.path)) as connection:
         asked = list[str]()
         connection.set_trace_callback(asked.append)
-        assert memories.listing(connection, user="ada", statuses=("active",), limit=50)
+        assert memories.listing(connection, MemoryFilter(user="ada", statuses=("active",)), limit=50)
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
     assert plan and not any("TEMP B-TREE" in step for step in plan), plan

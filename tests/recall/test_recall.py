@@ -17,13 +17,14 @@ from full import full
 from hostile import HOSTILE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from places import QUICK
 
 from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall import finding, ordering
-from ledger.recall.asked import AMONG, PACKINGS, UNITS, checked
+from ledger.recall.asked import AMONG, PACKINGS, UNITS, RecallRequest, checked
 from ledger.recall.packing import packed, shared, with_observations
 from ledger.recall.packs import Item, Pack
 from projections.search import text_hits
@@ -261,8 +262,11 @@ TEXTS = st.lists(ANY_TEXT | st.text(alphabet="`~\n\r -a1"), max_size=8)
 def test_the_text_of_a_pack_with_its_fences_is_within_the_budget(
     texts: list[str], observations: list[str], budget: int, unit: str, packing: str
 ) -> None:
-    question = {"query": "?", "user": "", "project": None, "among": "memories", "k": 20, "now": "", "observations": 9}
-    asked = checked(**question, budget=budget, unit=unit, packing=packing)  # type: ignore[arg-type]
+    asked = checked(
+        RecallRequest(
+            query="?", user="", now="", among=("memories",), observations=9, budget=budget, unit=unit, packing=packing
+        )
+    )
     found, noted = (
         [Item(rank=rank, score=0.0, source=source, id=f"x_{rank}", content=text) for rank, text in enumerate(some, 1)]
         for source, some in (("memory", texts), ("observation", observations))
@@ -271,7 +275,7 @@ def test_the_text_of_a_pack_with_its_fences_is_within_the_budget(
     for each in (pack, with_observations(asked, pack, noted)):
         assert UNITS[unit](each.as_text()) == each.used <= budget
         assert each.items == pack.items
-    whole = packed(checked(**question, budget=pack.used, unit=unit), pack.items, 0, ())  # type: ignore[arg-type]
+    whole = packed(replace(asked, budget=pack.used, packing="greedy"), pack.items, 0, ())
     assert whole.items == pack.items or sum("```" in text for text in texts) > 1, "exactly full"
 
 

@@ -1,0 +1,73 @@
+"""The requests of the commands that state a new memory. The commands check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ledger.core.who import Time
+from ledger.domain.metadata import NO_PAIRS
+from ledger.types import Metadata, Triple
+
+
+class RememberRequest(Struct, frozen=True, kw_only=True):
+    """A statement to remember or propose.
+
+    Attributes:
+        content: The statement.
+        kind: The kind of statement.
+        confidence: The confidence, from 0 to 1.
+        project: The memory's project, if any.
+        session: The session in which the statement was made, if any.
+        entities: Names that the statement is about.
+        tags: At most 10 tags.
+        sources: Ids of the evidence.
+        relations: Statements about two names, as (subject, relation, object).
+        valid_from: The time from which the statement is true in the world; None for when it happened, or now.
+        valid_to: The time until which the statement is true, exclusive.
+        metadata: Keys of the caller.
+    """
+
+    content: str
+    kind: str
+    confidence: float
+    project: str | None = None
+    session: str | None = None
+    entities: Iterable[str] = ()
+    tags: Iterable[str] = ()
+    sources: Iterable[str] = ()
+    relations: Iterable[Triple] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    metadata: Metadata = NO_PAIRS
+
+
+class SupersedeRequest(Struct, frozen=True, kw_only=True):
+    """The fact that takes the place of a memory; kind, entities and tags are the old memory's if they are None.
+
+    Attributes:
+        content: The new statement.
+        reason: Why the old memory ends.
+        kind: The kind of the new memory.
+        confidence: The confidence of the new memory, from 0 to 1.
+        entities: Names that the statement is about.
+        tags: At most 10 tags.
+        sources: Ids of the evidence.
+        relations: Statements about two names, as (subject, relation, object).
+        valid_from: The time from which the new memory is true and the old one is not; None for when it happened, or now.
+        valid_to: The time until which the new memory is true, exclusive.
+        metadata: Keys of the new memory.
+    """
+
+    content: str
+    reason: str = ""
+    kind: str | None = None
+    confidence: float = 1.0
+    entities: Iterable[str] | None = None
+    tags: Iterable[str] | None = None
+    sources: Iterable[str] = ()
+    relations: Iterable[Triple] = ()
+    valid_from: Time | None = None
+    valid_to: Time | None = None
+    metadata: Metadata = NO_PAIRS

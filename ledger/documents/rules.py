@@ -127,7 +127,7 @@ def decide(command: Command, document: DocumentState | None) -> list[EventData]:
         case _:
             subject = document.id if document is not None else None
             raise RejectedError(
-                f"cannot {type(command).__name__.lower()} {subject}: it was erased, which allows no command any more",
+                f"cannot {type(command).__name__.removesuffix('Document').lower()} {subject}: it was erased, which allows no command any more",
                 rule="transition",
                 subject=subject,
             )

@@ -303,7 +303,7 @@ def _verb(command: Struct) -> str:
         DescribeMemory: "set_metadata",
         SetValidity: "set_validity",
     }
-    return calls.get(type(command), type(command).__name__.lower())
+    return calls.get(type(command), type(command).__name__.removesuffix("Memory").lower())
 
 
 def _reinforcement(command: Reinforce, memory: MemoryState) -> EventData:

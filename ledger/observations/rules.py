@@ -170,7 +170,8 @@ def decide(command: Command, observation: ObservationState, evidence: Sequence[S
 
 
 def refusal(command: Struct, observation: ObservationState) -> RejectedError:
-    verb = {"MarkStale": "mark stale", "Retire": "retract"}.get(type(command).__name__, type(command).__name__.lower())
+    name = type(command).__name__.removesuffix("Observation")
+    verb = {"MarkStale": "mark stale", "Retire": "retract"}.get(name, name.lower())
     allowed = ", ".join(ALLOWED[observation.status]) or "nothing any more"
     message = f"cannot {verb} {observation.id}: it is {observation.status}, which allows: {allowed}"
     return RejectedError(message, rule="transition", subject=observation.id)

@@ -126,8 +126,9 @@ def decide(command: Command, document: DocumentState | None) -> list[EventData]:
             return []
         case _:
             subject = document.id if document is not None else None
+            verb = type(command).__name__.removesuffix("Document").lower()
             raise RejectedError(
-                f"cannot {type(command).__name__.removesuffix('Document').lower()} {subject}: it was erased, which allows no command any more",
+                f"cannot {verb} {subject}: it was erased, which allows no command any more",
                 rule="transition",
                 subject=subject,
             )

@@ -27,6 +27,7 @@ _LABELS = {"key": "secret"} | dict.fromkeys(FIGURES, "pin")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
 _MARKS = "\"'`.,;:()*“”«»"
 
+_SPACE = re.compile(r"\s")
 _part = partial(part, "secrets")
 Place = tuple[int, int]
 
@@ -310,8 +311,9 @@ def _has_figures(noun: re.Match[str]) -> bool:
 def _sentence(text: str, noun: re.Match[str]) -> Place:
     """Return the start and end of the stretch of a noun's sentence that is read."""
     start = max(0, noun.start() - BEHIND)
-    while 0 < start < noun.start() and not text[start - 1].isspace():  # do not begin in the middle of a word
-        start += 1
+    if start and not text[start - 1].isspace():  # do not begin in the middle of a word
+        space = _SPACE.search(text, start, noun.start())
+        start = space.end() if space else noun.start()
     for hit in _part("sentence_end").finditer(text, start, noun.start()):
         start = hit.end()
     limit = min(len(text), noun.end() + AHEAD)

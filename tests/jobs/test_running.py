@@ -47,12 +47,12 @@ def test_only_the_jobs_that_are_named_run(ledger: Ledger) -> None:
     assert ledger.jobs.run(jobs=("extraction",)).extracted_interactions == 2
 
 
-@pytest.mark.parametrize("only", ["gardening", ("extraction", "gardening"), [""]])
+@pytest.mark.parametrize("only", [("gardening",), ("extraction", "gardening"), [""]])
 def test_a_job_that_is_none_is_refused_and_the_others_are_named(ledger: Ledger, only: Any) -> None:
     with pytest.raises(RejectedError, match=f"there are: {', '.join(JOBS)}"):
-        ledger.jobs.run(jobs=(only,))
+        ledger.jobs.run(jobs=only)
     with pytest.raises(RejectedError, match="there are"):
-        ledger.jobs.work(jobs=(only,))
+        ledger.jobs.work(jobs=only)
 
 
 def test_what_is_asked_for_follows_each_capture(tmp_path: Path) -> None:

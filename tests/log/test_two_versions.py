@@ -32,7 +32,7 @@ OTHER = """
 import json, sys
 from msgspec.structs import replace
 from projections.views import memories
-kind, number = memories.Memories, int(sys.argv[1])
+kind, number = memories.MemoriesProjection, int(sys.argv[1])
 kind.version += number
 if number > 0:
     told = replace(memories.MEMORIES, name="memories_told", then=None)

@@ -25,7 +25,7 @@ def with_model(ledger: Ledger, model: Any) -> Any:
     return model
 
 
-@pytest.mark.parametrize("only", ["extraction", "consolidation", ()])
+@pytest.mark.parametrize("only", [("extraction",), ("consolidation",), ()])
 def test_policies_ask_no_model_inside_a_batch(ledger: Ledger, only: Any) -> None:
     model = with_model(ledger, Scripted(adds(TEA)))
     say(ledger, SAID)
@@ -33,7 +33,7 @@ def test_policies_ask_no_model_inside_a_batch(ledger: Ledger, only: Any) -> None
     ledger.remember("The user likes trains.")
     before = ledger.position
     with pytest.raises(RejectedError, match="batch"), ledger.batch():
-        ledger.jobs.run(jobs=(only,))
+        ledger.jobs.run(jobs=only)
     assert (model.calls, ledger.position) == (0, before)
     with ledger.batch():
         ledger.jobs.run(jobs=("reinforcement", "expiry"))  # these ask nobody

@@ -12,8 +12,7 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
-from ledger.documents import answers, chunking, queries
-from ledger.documents import rules as domain
+from ledger.documents import answers, chunking, queries, rules
 from ledger.documents.files import SUFFIXES, read_document
 from ledger.documents.rules import DocumentState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
@@ -67,9 +66,9 @@ def add(
     text, taken = _without_secrets(engine, text, asker.user)
     labels = tag_list(tags) if tags is not None else None
     if title:
-        check_text("title", title, max_bytes=domain.TITLE_BYTES)
+        check_text("title", title, max_bytes=rules.TITLE_BYTES)
     cut_text = _cut(engine, text, name, doc_type, asker.user)
-    command = domain.TextAdded(
+    command = rules.TextAdded(
         digest=cut_text.digest,
         size=len(text),
         pieces=(),
@@ -119,21 +118,21 @@ def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Doc
 
     ``restore`` brings the document back, and so does adding it again.
     """
-    return _on_document(engine, asker, "documents.remove", id, domain.Remove(check_reason("reason", reason)))
+    return _on_document(engine, asker, "documents.remove", id, rules.Remove(check_reason("reason", reason)))
 
 
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
     """Bring a removed document back."""
-    return _on_document(engine, asker, "documents.restore", id, domain.RestoreDocument(check_reason("reason", reason)))
+    return _on_document(engine, asker, "documents.restore", id, rules.RestoreDocument(check_reason("reason", reason)))
 
 
 def _on_document(
-    engine: Engine, asker: Who, verb: str, id: str, command: domain.Remove | domain.RestoreDocument
+    engine: Engine, asker: Who, verb: str, id: str, command: rules.Remove | rules.RestoreDocument
 ) -> answers.Document:
     def body(work: Work) -> str:
         state: DocumentState = work.load(id, "d")
         work.project = state.project
-        for event in domain.decide(command, state):
+        for event in rules.decide(command, state):
             work.emit(state.id, event, first=state.row)
         return state.id
 
@@ -159,7 +158,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
 
 
 def _add_text(
-    work: Work, cut_text: _DocumentText, command: domain.TextAdded, project: str | None, doc_type: str | None
+    work: Work, cut_text: _DocumentText, command: rules.TextAdded, project: str | None, doc_type: str | None
 ) -> str:
     """Decide about a text under the lock; its pieces are cut again only if another command changed the type."""
     connection, user = work.connection(), work.who.user
@@ -176,19 +175,19 @@ def _add_text(
         )
     work.project = work.project_named(project) or (state.project if state is not None else None)
     command = replace(command, project=work.project, doc_type=kind)
-    if state is not None and domain.is_known(command, state):
+    if state is not None and rules.is_known(command, state):
         work.absorbed = state.status == "active"
     if state is None or state.digest != command.digest:
         command = _with_pieces(work, connection, command, cut_text, state)
     stream = work.new_id("d") if state is None else state.id
-    for event in domain.decide(command, state):
+    for event in rules.decide(command, state):
         work.emit(stream, event, first=state.row if state is not None else 0)
     return stream
 
 
 def _with_pieces(
-    work: Work, connection: Connection, command: domain.TextAdded, cut_text: _DocumentText, state: DocumentState | None
-) -> domain.TextAdded:
+    work: Work, connection: Connection, command: rules.TextAdded, cut_text: _DocumentText, state: DocumentState | None
+) -> rules.TextAdded:
     cut = cut_text.pieces if cut_text.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(cut_text.text, command.doc_type))
     known: list[int | None] = []
@@ -210,7 +209,7 @@ def _title(cut_text: _DocumentText, kind: str) -> str:
     title = (
         chunking.title(cut_text.text, kind) or os.path.basename(cut_text.path) or chunking.first_words(cut_text.text)
     )
-    return title.encode()[: domain.TITLE_BYTES].decode("utf-8", "ignore")
+    return title.encode()[: rules.TITLE_BYTES].decode("utf-8", "ignore")
 
 
 def _refuse_distrusted(work: Work, connection: Connection, cut_text: _DocumentText) -> None:
@@ -235,11 +234,11 @@ def _refuse_distrusted(work: Work, connection: Connection, cut_text: _DocumentTe
 def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
     """Return the text, and the path that identifies the document ("" for none)."""
     if path is not None:
-        check_text("path", path, max_bytes=domain.PATH_BYTES)
+        check_text("path", path, max_bytes=rules.PATH_BYTES)
     if isinstance(source, os.PathLike):
         text, name = read_document(source)
-        if len(name.encode()) > domain.PATH_BYTES and path is None:
-            raise RejectedError(f"the path has more than {domain.PATH_BYTES:,} bytes: give a shorter path with path=")
+        if len(name.encode()) > rules.PATH_BYTES and path is None:
+            raise RejectedError(f"the path has more than {rules.PATH_BYTES:,} bytes: give a shorter path with path=")
         what = f"the file {name!r:.200}"
     elif isinstance(source, str):
         text, name, what = source, "", "the text"
@@ -248,7 +247,7 @@ def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
             f"a document is a text (str) or a file (pathlib.Path), not a {type(source).__name__}; "
             "decode the bytes of a file first"
         )
-    check_text(what, text, max_bytes=domain.TEXT_BYTES)
+    check_text(what, text, max_bytes=rules.TEXT_BYTES)
     if "\0" in text:
         raise RejectedError(f"{what} holds a NUL character, which no text has")
     return text, path if path is not None else name

@@ -29,7 +29,7 @@ from ledger.events import (
 )
 from ledger.interactions import answers, queries
 from ledger.interactions import policy as reinforcement
-from ledger.interactions import rules as domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.asked import CaptureRequest
 from ledger.interactions.lines import ImportedLine
 from ledger.interactions.rules import TEXT_BYTES, InteractionState
@@ -174,7 +174,7 @@ def attach_response(
         work.project, work.session = subject.project, subject.session
         used, _ = _used(work, attached.memories_used)
         data = msgspec.structs.replace(attached, memories_used=used)
-        for event in domain.decide(domain.Attach(_with_bodies(work, data)), subject):
+        for event in interaction_rules.decide(interaction_rules.Attach(_with_bodies(work, data)), subject):
             work.emit(subject.id, event, first=subject.row)
         if turn is not None and is_tied(work, subject):
             turn.emit(work, subject.id)
@@ -264,7 +264,7 @@ def try_reinforcement(
     except Exception as error:
         if has_to_wait(error):
             return None
-        record_failure(engine, subject, asker, domain.RecordFailure("reinforcement", type(error).__name__))
+        record_failure(engine, subject, asker, interaction_rules.RecordFailure("reinforcement", type(error).__name__))
         return None
 
 
@@ -328,12 +328,14 @@ def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEven
     return read_all(connection, audit.command_at(connection, outcome.position)) if outcome.replayed else []
 
 
-def record_failure(engine: Engine, subject: InteractionState, asker: Who, command: domain.RecordFailure) -> None:
+def record_failure(
+    engine: Engine, subject: InteractionState, asker: Who, command: interaction_rules.RecordFailure
+) -> None:
     def body(work: Work) -> str:
         current: InteractionState | None = work.at_row(subject.row, "i")
         if current is not None:
             work.project, work.session = current.project, current.session
-            for event in domain.decide(command, current):
+            for event in interaction_rules.decide(command, current):
                 work.emit(current.id, event, first=current.row)
         return subject.id
 

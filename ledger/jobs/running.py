@@ -33,7 +33,7 @@ from ledger.extraction.pieces import is_left_to_session
 from ledger.extraction.sessions import FAILURES, PIECES
 from ledger.extraction.turns import extract_turn
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions import rules as domain
+from ledger.interactions import rules
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.interactions.rules import InteractionState
 from ledger.jobs import answers
@@ -213,7 +213,7 @@ def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> 
         called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
         run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
         if not has_to_wait(error) and not isinstance(error, ModelError):  # a model's failure is recorded already
-            failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
+            failure = rules.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
             interaction_commands.record_failure(engine, subject, asker, failure)
 
 

@@ -20,7 +20,7 @@ from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
 from ledger.log.event_base import NOTHING
 from ledger.memories import admission, answers
-from ledger.memories import rules as domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.asked import RememberRequest, SupersedeRequest
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
 from ledger.memories.sources import own, session_of, source_list, with_sources
@@ -50,7 +50,7 @@ def _record(
     start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
     attempt = MemoryCaptured(
         content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
-        kind=check_word("a kind", request.kind, domain.KINDS, domain.SYNONYMS),
+        kind=check_word("a kind", request.kind, memory_rules.KINDS, memory_rules.SYNONYMS),
         status="active" if verb == "remember" else "candidate",
         confidence=rules.ONE
         if confidence == 1.0 and confidence is not True
@@ -105,12 +105,12 @@ def promote(
             _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
             admission.admit(work, memory, "active", "promote", cleaned, frees=replaced)
-        _emit(work, memory, domain.Promote(note))
+        _emit(work, memory, memory_rules.Promote(note))
         if memory.status == "active" and reinforcement.is_contradicted(work, memory):
-            _emit(work, memory, domain.Reinforce(delta=0))
+            _emit(work, memory, memory_rules.Reinforce(delta=0))
         if replaced is not None:
             project, work.project = work.project, replaced.project
-            _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))
+            _emit(work, replaced, memory_rules.Supersede(memory.id, memory.valid_from, note))
             work.project = project
         if memory.status == "candidate":
             besides = (replaced.row,) if replaced is not None else ()
@@ -127,7 +127,7 @@ def reject(
     reason: str = "",
 ) -> answers.Memory:
     """Reject a candidate, so that extraction does not propose the same text again."""
-    return _simple(writer, asker, "reject", id, domain.RejectMemory, reason)
+    return _simple(writer, asker, "reject", id, memory_rules.RejectMemory, reason)
 
 
 # --- changes -------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def revise(
 
 def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
     content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
-    command = domain.ReviseMemory(content, why)
+    command = memory_rules.ReviseMemory(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
         admission.admit(work, memory, memory.status, "revise", content, frees=memory)
     _emit(work, memory, command)
@@ -165,10 +165,10 @@ def retag(
     remove: Iterable[str] = (),
 ) -> answers.Memory:
     """Add and remove tags; a memory has at most 10, in lower case."""
-    request = domain.Retag(tag_list(add), tag_list(remove))
+    request = memory_rules.Retag(tag_list(add), tag_list(remove))
 
     def body(work: Work, memory: MemoryState) -> None:
-        command = domain.Retag(work.cleaned(request.add), request.remove)
+        command = memory_rules.Retag(work.cleaned(request.add), request.remove)
         if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
             raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
         _emit(work, memory, command)
@@ -178,10 +178,10 @@ def retag(
 
 def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset: Iterable[str]) -> answers.Memory:
     """Set the values of some metadata keys and remove other keys; the rest stay."""
-    request = domain.DescribeMemory(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
+    request = memory_rules.DescribeMemory(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
 
     def body(work: Work, memory: MemoryState) -> None:
-        _emit(work, memory, domain.DescribeMemory(work.cleaned(request.metadata), request.unset))
+        _emit(work, memory, memory_rules.DescribeMemory(work.cleaned(request.metadata), request.unset))
 
     return _change(writer, asker, "memories.set_metadata", id, body, (id, request))
 
@@ -199,7 +199,7 @@ def set_validity(
     The span is half-open. ``valid_to=None`` leaves the end open, and a date alone as the end includes that day.
     """
     start, end = validity(valid_from, valid_to)
-    command = domain.SetValidity(start, end, check_reason("reason", reason))
+    command = memory_rules.SetValidity(start, end, check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), (id, command)
     )
@@ -213,7 +213,7 @@ def adjust(
     reason: str = "",
 ) -> answers.Memory:
     """Set the confidence by hand, with a reason."""
-    command = domain.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
+    command = memory_rules.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
     )
@@ -242,7 +242,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
         work.project, work.session = old.project, session_of(work, old)
         attempt = MemoryCaptured(
             content=content,
-            kind=old.kind if kind is None else check_word("a kind", kind, domain.KINDS, domain.SYNONYMS),
+            kind=old.kind if kind is None else check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS),
             status="active",
             confidence=rules.millionths("confidence", confidence),
             entities=old.entities if entities is None else entities,
@@ -257,7 +257,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
         if attempt.sources:
             attempt = with_sources(work, attempt)
         if old.status != "active":
-            raise domain.refusal(domain.Supersede(None, ""), old)
+            raise memory_rules.refusal(memory_rules.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, edges)
 
     return _with_kind(answered(writer.run("supersede", asker, body, arguments)))
@@ -302,7 +302,7 @@ def unrelate(
 ) -> answers.Memory:
     """Remove an edge from a memory; without such an edge nothing is recorded."""
     edge = graph_rules.edge_list([(source, relation, target)])[0]
-    command = domain.Unrelate(edge.source, edge.relation, edge.target, check_reason("reason", reason))
+    command = memory_rules.Unrelate(edge.source, edge.relation, edge.target, check_reason("reason", reason))
     return _change(
         writer,
         asker,
@@ -323,7 +323,7 @@ def invalidate(
     reason: str = "",
 ) -> answers.Memory:
     """Mark a memory as wrong."""
-    return _simple(writer, asker, "invalidate", id, domain.Invalidate, reason)
+    return _simple(writer, asker, "invalidate", id, memory_rules.Invalidate, reason)
 
 
 def retract(
@@ -333,7 +333,7 @@ def retract(
     reason: str = "",
 ) -> answers.Memory:
     """Take a memory out of use without a judgement; ``restore`` brings the memory back."""
-    return _simple(writer, asker, "retract", id, domain.Retract, reason)
+    return _simple(writer, asker, "retract", id, memory_rules.Retract, reason)
 
 
 def restore(
@@ -346,10 +346,10 @@ def restore(
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: MemoryState) -> None:
-        if memory.status in domain.HIDDEN:
+        if memory.status in memory_rules.HIDDEN:
             admission.admit(work, memory, memory.before or "active", "restore")
-        _emit(work, memory, domain.RestoreMemory(reason))
-        status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
+        _emit(work, memory, memory_rules.RestoreMemory(reason))
+        status = (memory.before or "active") if memory.status in memory_rules.HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
         evidence.put_back(work, [memory.id], alive, reason)
 
@@ -363,7 +363,7 @@ def quarantine(
     reason: str = "",
 ) -> answers.Memory:
     """Keep a memory out of recall and reinforcement, whatever its status, until ``release``."""
-    return _simple(writer, asker, "guards.quarantine", id, domain.QuarantineMemory, reason)
+    return _simple(writer, asker, "guards.quarantine", id, memory_rules.QuarantineMemory, reason)
 
 
 def release(
@@ -372,7 +372,7 @@ def release(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    return _simple(writer, asker, "guards.release", id, domain.Release, reason)
+    return _simple(writer, asker, "guards.release", id, memory_rules.Release, reason)
 
 
 def reinforce(
@@ -396,7 +396,7 @@ def reinforce(
         _emit(
             work,
             memory,
-            domain.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
+            memory_rules.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
         )
 
     return _change(writer, asker, "reinforce", id, body, (id, delta, source))
@@ -410,7 +410,7 @@ def _simple(
     asker: Who,
     verb: str,
     id: str,
-    command: Callable[[str], domain.Command],
+    command: Callable[[str], memory_rules.Command],
     why: str,
 ) -> answers.Memory:
     why = check_reason("reason", why)
@@ -443,14 +443,14 @@ def answered(outcome: Outcome) -> answers.Memory:
 
 def _with_kind(answer: answers.Memory) -> answers.Memory:
     """Return the answer with a warning if its kind is not one of the product's kinds, for the kind may be a typing error."""
-    if answer.kind in domain.KINDS:
+    if answer.kind in memory_rules.KINDS:
         return answer
-    unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
+    unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(memory_rules.KINDS)}"
     return replace(answer, warnings=(*answer.warnings, unknown))
 
 
-def _emit(work: Work, memory: MemoryState, command: domain.Command) -> None:
-    for event in domain.decide(command, memory):
+def _emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None:
+    for event in memory_rules.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
 
 
@@ -461,14 +461,16 @@ def _replaced(work: Work, candidate: MemoryState) -> MemoryState | None:
     return state if state is not None and state.status == "active" else None
 
 
-def _succeed(work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
+def _succeed(
+    work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, edges: tuple[memory_rules.Relate, ...]
+) -> str:
     attempt = work.cleaned(attempt)
     # The old memory is compared first, for an undo may have left an older memory with the same text.
     if admission.is_stated_by(old, attempt):
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
-    _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    _emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

@@ -24,7 +24,7 @@ from ledger.models.calls import KEPT, ActionOutcome
 from ledger.models.port import ModelRequest
 from ledger.models.prompts import prompt
 from ledger.models.reading import Action, Parsed
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.evidence import duplicate
 from ledger.observations.policy import CHANGED, SECRET, SourcePiece, applied, evidence_of, unfit
 from ledger.observations.rules import WORDS, ObservationState
@@ -255,7 +255,7 @@ class _Taking:
             return ""
         if not text:
             return "blank"
-        if len(text.split()) > WORDS or len(text.encode()) > domain.TEXT_BYTES:
+        if len(text.split()) > WORDS or len(text.encode()) > observation_rules.TEXT_BYTES:
             return "too_long"
         if why := "tool_limitation" if claims.is_tool_limitation(text) else unfit(self._work, text):
             return why
@@ -306,7 +306,7 @@ class _Taking:
 
     def _add_to_same(self, known: ObservationState, text: str, alive: Sequence[SourcePiece]) -> None:
         """Add the sources to an observation that exists with exactly this text."""
-        if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
+        if applied(self._work, known, [observation_rules.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "revised", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
@@ -330,8 +330,10 @@ class _Taking:
         believed = self._believed(value.confidence, rules.within_bounds(current.confidence))
         change = "resolve" if stale else value.change if value.change in CHANGES else "redundant"
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
-        revise = domain.ReviseObservation(text, change, believed, RULE, CONSOLIDATOR, written, _reason(value))
-        if applied(self._work, current, [domain.Add(evidence_of(alive), CONSOLIDATOR), revise]):
+        revise = observation_rules.ReviseObservation(
+            text, change, believed, RULE, CONSOLIDATOR, written, _reason(value)
+        )
+        if applied(self._work, current, [observation_rules.Add(evidence_of(alive), CONSOLIDATOR), revise]):
             self._keep("update", "revised", current.id, text, alive)
         else:
             self._drop("update", "no_change", text, value.observation)
@@ -341,7 +343,9 @@ class _Taking:
         if named and not any(source.id in self._live for source in named):
             self._drop("delete", "source_gone", "", value.observation)
             return
-        if current is None or not applied(self._work, current, [domain.Retire("contradiction", reason=_reason(value))]):
+        if current is None or not applied(
+            self._work, current, [observation_rules.Retire("contradiction", reason=_reason(value))]
+        ):
             self._drop("delete", CHANGED, "", value.observation)
             return
         self._keep("delete", "retracted", current.id, "", named)

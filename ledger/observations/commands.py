@@ -27,7 +27,7 @@ from ledger.memories.sources import own, source_list
 from ledger.observations import answers as observation_answers
 from ledger.observations import evidence as rules_of_evidence
 from ledger.observations import queries as observation_queries
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.evidence import BY_HAND
 from ledger.observations.rules import TEXT_BYTES, ObservationState
 from projections.core.rows import Connection
@@ -105,7 +105,7 @@ def revise(
                 )
             rules_of_evidence.refuse_duplicate(work, state, content, "revise")
         written = tuple(source for source in cited if source in alive)
-        command = domain.ReviseObservation(content, "curated", None, None, BY_HAND, written, reason)
+        command = observation_rules.ReviseObservation(content, "curated", None, None, BY_HAND, written, reason)
         rules_of_evidence.emit(work, state, command)
 
     return _change_observation(engine, "revise", id, body, asker, (id, content, reason))
@@ -115,7 +115,7 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
     """Take a memory or an observation out of use without a judgement; ``restore`` brings it back."""
     if not _is_observation(id):
         return of_memories.retract(engine.writer, asker, id, reason)
-    command = domain.Retire("curated", reason=check_reason("reason", reason))
+    command = observation_rules.Retire("curated", reason=check_reason("reason", reason))
 
     def body(work: Work, state: ObservationState) -> None:
         rules_of_evidence.emit(work, state, command)
@@ -142,7 +142,7 @@ def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> ob
     def body(work: Work, state: ObservationState) -> None:
         if state.status == "retracted":
             rules_of_evidence.refuse_duplicate(work, state, state.text or "", "restore")
-        rules_of_evidence.emit(work, state, domain.RestoreObservation(reason))
+        rules_of_evidence.emit(work, state, observation_rules.RestoreObservation(reason))
 
     return _change_observation(engine, "restore", id, body, asker, (id, reason))
 
@@ -215,7 +215,7 @@ def _would_withdraw(engine: Engine, ids: Sequence[str], user: str) -> observatio
                 raise rules_of_evidence.no_source(id)
             named |= dict.fromkeys(sources)
         states_found = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
-        states = [state for state in states_found if state is not None and state.status != domain.ERASED]
+        states = [state for state in states_found if state is not None and state.status != observation_rules.ERASED]
         evidence = observations.evidence(connection, [state.row for state in states])
         position = read_tip(connection.cursor())[0]
     active = [state for state in states if state.status == "active"]
@@ -312,12 +312,12 @@ def _absorb(work: Work, known: ObservationState, formed: ObservationFormed) -> N
     work.absorbed = True
     supports = {support.source: support for support in observations.support_of(work.rows, known.row)}
     added = [item.source for item in formed.evidence if item.source not in supports or supports[item.source].withdrawn]
-    if (count := len(supports.keys() | set(added))) > domain.EVIDENCE:
+    if (count := len(supports.keys() | set(added))) > observation_rules.EVIDENCE:
         raise RejectedError(
-            f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
+            f"{known.id} says the same and would have {count:,} sources; at most {observation_rules.EVIDENCE:,} are allowed",
             rule="size",
             subject=known.id,
-            limit=domain.EVIDENCE,
+            limit=observation_rules.EVIDENCE,
             requested=count,
         )
     if added or work.who.actor not in _formed_by(work, known):
@@ -326,7 +326,7 @@ def _absorb(work: Work, known: ObservationState, formed: ObservationFormed) -> N
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         text, written = known.text or "", formed.written_from
-        command = domain.ReviseObservation(text, "curated", None, None, BY_HAND, written)
+        command = observation_rules.ReviseObservation(text, "curated", None, None, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
 
 

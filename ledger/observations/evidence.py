@@ -14,7 +14,7 @@ from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import normalise
 from ledger.events import EvidenceSource
-from ledger.observations import rules as domain
+from ledger.observations import rules
 from ledger.observations.rules import ObservationState, Support
 from projections.core.rows import Connection
 from projections.views import observations
@@ -88,7 +88,7 @@ def _committed(work: Work) -> Connection:
 def _changeable(work: Work, row: int) -> ObservationState | None:
     """Return the observation; None if it was erased."""
     state: ObservationState | None = work.at_row(row, "o")
-    return None if state is None or state.status == domain.ERASED else state
+    return None if state is None or state.status == rules.ERASED else state
 
 
 def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
@@ -103,11 +103,11 @@ def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bo
             touched.append((state, supports, left))
     alive = live(work, {source for _, _, left in touched for source in left})
     for state, supports, left in touched:
-        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), supports)
+        emit(work, state, rules.Withdraw(tuple(sources), "asked", reason), supports)
         if state.status == "active" and alive.isdisjoint(left):
-            emit(work, state, domain.Retire("no_evidence"))
+            emit(work, state, rules.Retire("no_evidence"))
         elif state.status == "active":
-            emit(work, state, domain.MarkStale("withdrawn"))
+            emit(work, state, rules.MarkStale("withdrawn"))
     check_size(len(work.emitted), exclusive=exclusive)
 
 
@@ -121,20 +121,20 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
         supports = observations.support_of(work.rows, row)
         own = [support for support in supports if support.source in sources and support.withdrawn in ("", "asked")]
         evidence = tuple(EvidenceSource(support.source, support.at) for support in own if support.withdrawn)
-        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), supports)
+        emit(work, state, rules.Add(evidence, BY_HAND, restores=True), supports)
         lives = any(support.source in alive for support in own)
         if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
-            emit(work, state, domain.RestoreObservation(reason))
+            emit(work, state, rules.RestoreObservation(reason))
             state = replace(state, status="active")
         waits_for_others = any(support.withdrawn == "asked" for support in supports if support.source not in sources)
         if (state.status, state.stale, waits_for_others) == ("active", "withdrawn", False):
-            emit(work, state, domain.Refresh("restored", BY_HAND))
+            emit(work, state, rules.Refresh("restored", BY_HAND))
     check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
 
 
-def emit(work: Work, state: ObservationState, command: domain.Command, supports: Sequence[Support] = ()) -> None:
+def emit(work: Work, state: ObservationState, command: rules.Command, supports: Sequence[Support] = ()) -> None:
     work.project = state.project
-    for event in domain.decide(command, state, supports):
+    for event in rules.decide(command, state, supports):
         work.emit(state.id, event, first=state.row)
 
 

@@ -13,7 +13,7 @@ from ledger.core.work import Work
 from ledger.domain import confidence as rules
 from ledger.english.near import rarest_first
 from ledger.events import EvidenceSource, ObservationFormed
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.evidence import BY_HAND, duplicate
 from ledger.observations.grouping import GROUPING, Compared, Groups, central, likeness, read, wording
 from ledger.observations.rules import ObservationState
@@ -68,7 +68,7 @@ class ConsolidationStep(Struct):
     seen: ObservationState | None = None
     pieces: tuple[SourcePiece, ...] = ()
     evidence: tuple[SourcePiece, ...] = ()
-    commands: tuple[domain.Command, ...] = ()
+    commands: tuple[observation_rules.Command, ...] = ()
     group: Group | None = None
     after: ConsolidationStep | None = None  # the step without which this step is not taken
 
@@ -198,10 +198,10 @@ class ConsolidationPlanner:
         if state.consolidator == BY_HAND:
             return []
         if not [proof for proof in sourced.proofs if not proof.withdrawn]:
-            return [ConsolidationStep("retracted", state, commands=(domain.Retire("no_evidence"),))]
+            return [ConsolidationStep("retracted", state, commands=(observation_rules.Retire("no_evidence"),))]
         if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
             self._add_observation(state, self._words_of(sourced), sourced)
-            return [ConsolidationStep("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
+            return [ConsolidationStep("refreshed", state, commands=(observation_rules.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(sourced)
         old = read(state.text or "")
         gone = [
@@ -227,7 +227,7 @@ class ConsolidationPlanner:
         if not gone:
             return []  # without a live source, it waits until a source comes back
         left = {proof.source for proof in sourced.live} - {piece.id for piece in gone}
-        retire = () if left else (domain.Retire("no_evidence"),)
+        retire = () if left else (observation_rules.Retire("no_evidence"),)
         return [
             ConsolidationStep("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))
         ]
@@ -242,9 +242,11 @@ class ConsolidationPlanner:
         known = target.known | {piece.id for piece in gone}
         added = tuple(EvidenceSource(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
         target.known.update(evidence.source for evidence in added)
-        moved = ConsolidationStep("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
+        moved = (
+            ConsolidationStep("revised", into, commands=(observation_rules.Add(added, GROUPING),)) if added else None
+        )
         retracted = ConsolidationStep(
-            "retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved
+            "retracted", sourced.state, commands=(observation_rules.Retire("merged", by=into.id),), after=moved
         )
         return [moved, retracted] if moved is not None else [retracted]
 
@@ -297,24 +299,26 @@ class ConsolidationPlanner:
             if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
                 continue
             others = [proof for proof in sourced.live if proof.source != piece.id]
-            commands: tuple[domain.Command, ...] = _withdrawn([piece])
+            commands: tuple[observation_rules.Command, ...] = _withdrawn([piece])
             if not others:
-                commands += (domain.Retire("no_evidence"),)
+                commands += (observation_rules.Retire("no_evidence"),)
             self._forget(piece, sourced)
             steps.append(ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands))
         return steps
 
 
-def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[domain.Command, ...]:
-    return (domain.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
+def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[observation_rules.Command, ...]:
+    return (observation_rules.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
 
 
-def _revision(piece: SourcePiece) -> domain.ReviseObservation:
-    return domain.ReviseObservation(piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,))
+def _revision(piece: SourcePiece) -> observation_rules.ReviseObservation:
+    return observation_rules.ReviseObservation(
+        piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,)
+    )
 
 
-def _addition(pieces: Sequence[SourcePiece]) -> domain.Add:
-    return domain.Add(
+def _addition(pieces: Sequence[SourcePiece]) -> observation_rules.Add:
+    return observation_rules.Add(
         evidence_of(pieces), GROUPING, restores=True
     )  # a piece was withdrawn only while it said otherwise
 
@@ -360,7 +364,7 @@ def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], ci
             confidence=rules.OBSERVATION_CONFIDENCE,
             rule=RULE,
             consolidator=GROUPING,
-            evidence=evidence_of(pieces)[: domain.EVIDENCE],
+            evidence=evidence_of(pieces)[: observation_rules.EVIDENCE],
             written_from=(pieces[0].id,),
             tags=scope.tags,
         ),
@@ -387,7 +391,7 @@ def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: 
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
     for command in commands:
-        if not isinstance(command, domain.ReviseObservation):
+        if not isinstance(command, observation_rules.ReviseObservation):
             continue
         if why := unfit(work, command.text):
             return why
@@ -396,10 +400,10 @@ def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: 
     return step.counts if applied(work, current, commands) else CHANGED
 
 
-def applied(work: Work, current: ObservationState, commands: Iterable[domain.Command]) -> bool:
+def applied(work: Work, current: ObservationState, commands: Iterable[observation_rules.Command]) -> bool:
     """Emit the events of these commands on an observation; return True if there were any."""
     supports = observations.support_of(work.rows, current.row)
-    events = [event for command in commands for event in domain.decide(command, current, supports)]
+    events = [event for command in commands for event in observation_rules.decide(command, current, supports)]
     for event in events:
         work.emit(current.id, event, first=current.row)
     return bool(events)

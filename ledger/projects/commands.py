@@ -12,8 +12,7 @@ from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.text import check_text
 from ledger.events import ProjectRegistered
-from ledger.projects import answers
-from ledger.projects import rules as domain
+from ledger.projects import answers, rules
 from ledger.projects.queries import shown as project_shown
 from ledger.projects.rules import VALUE_BYTES, ProjectState
 from projections.views import projects
@@ -33,7 +32,7 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
             work.rows.flush()
             state: ProjectState = projects.whole(work.connection(), work.load(known, "p"))
             work.project = known
-            _emit(work, state, domain.DescribeProject(work.cleaned(description)))
+            _emit(work, state, rules.DescribeProject(work.cleaned(description)))
             work.absorbed = not work.emitted
             return known
         stream = work.new_id("p")
@@ -54,7 +53,7 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
                 f"the name {alias!r:.60} belongs to another project; projects.join makes that project found under this one"
             )
         work.rows.flush()
-        _emit(work, projects.whole(work.connection(), state), domain.AddProjectAlias(alias))
+        _emit(work, projects.whole(work.connection(), state), rules.AddProjectAlias(alias))
 
     return _change(engine, asker, "projects.add_alias", project, body, (project, alias))
 
@@ -73,7 +72,7 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
         if joined in work.together(state.id):
             work.absorbed = True
         else:
-            _emit(work, state, domain.Join(joined, reason))
+            _emit(work, state, rules.Join(joined, reason))
 
     return _change(engine, asker, "projects.join", target, body, (target, name, reason))
 
@@ -88,8 +87,8 @@ def set_state(
     _name("name", name)
     check_text("value", value, max_bytes=VALUE_BYTES)
     check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
-    domain.check_category(category)
-    command = domain.SetState(category, name, value, source)
+    rules.check_category(category)
+    command = rules.SetState(category, name, value, source)
     return _by_person(engine, asker, "projects.set_state", project, command, register=True)
 
 
@@ -97,22 +96,22 @@ def remove_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, reason: str = ""
 ) -> answers.ProjectInfo:
     """Take a value of trusted state out of use; the value stays in the history."""
-    domain.check_category(category)
+    rules.check_category(category)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
-    return _by_person(engine, asker, "projects.remove_state", project, domain.InvalidateState(category, name, reason))
+    return _by_person(engine, asker, "projects.remove_state", project, rules.InvalidateState(category, name, reason))
 
 
 def _by_person(
-    engine: Engine, asker: Who, verb: str, project: str, command: domain.Command, *, register: bool = False
+    engine: Engine, asker: Who, verb: str, project: str, command: rules.Command, *, register: bool = False
 ) -> answers.ProjectInfo:
     def body(work: Work, state: ProjectState) -> None:
         _check_person(work.who, state)
         work.rows.flush()
         if isinstance(
-            command, domain.InvalidateState
+            command, rules.InvalidateState
         ):  # from every joined project, or another value would take its place
             for member in projects.members(work.connection(), state.id):
-                if domain.project_entry(member, command.category, command.key) is not None:
+                if rules.project_entry(member, command.category, command.key) is not None:
                     _emit(work, member, command)
         else:
             _emit(work, projects.whole(work.connection(), state), _cleaned(work, command))
@@ -158,13 +157,13 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
-def _cleaned(work: Work, command: domain.Command) -> domain.Command:
+def _cleaned(work: Work, command: rules.Command) -> rules.Command:
     """Return the command without secrets in its value and source.
 
     The current value, with which the new one is compared, has no secrets either. The key stays, because it names the
     value.
     """
-    if not isinstance(command, domain.SetState):
+    if not isinstance(command, rules.SetState):
         return command
     return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
 
@@ -179,8 +178,8 @@ def _check_person(asker: Who, state: ProjectState) -> None:
         )
 
 
-def _emit(work: Work, state: ProjectState, command: domain.Command) -> None:
-    for event in domain.decide(command, state):
+def _emit(work: Work, state: ProjectState, command: rules.Command) -> None:
+    for event in rules.decide(command, state):
         work.emit(state.id, event, first=state.row)
 
 

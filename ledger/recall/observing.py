@@ -12,7 +12,7 @@ from ledger.core.log_reading import first_position
 from ledger.domain import confidence as rules
 from ledger.domain.text import normalise
 from ledger.english.question import Question
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall.asked import RecallRequest
@@ -38,7 +38,7 @@ MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
 Scored = tuple[
-    float, float, domain.ObservationState
+    float, float, observation_rules.ObservationState
 ]  # (the score of its words, their share of the question, observation)
 
 

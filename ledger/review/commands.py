@@ -23,7 +23,7 @@ from ledger.memories.commands import answered
 from ledger.review import answers as merge_answers
 from ledger.review import conflict_policy as conflict_rules
 from ledger.review import merge_policy as merging
-from ledger.review import merge_rules as domain
+from ledger.review import merge_rules
 from ledger.review import queries as merge_queries
 from ledger.review.conflict_rules import ConflictState
 from ledger.review.merge_rules import MergeState
@@ -118,7 +118,7 @@ def merge(
         if not is_proposal:
             return merging.unite(work, [str(work.load(id, "m").id) for id in ids], content, reason)
         proposal: MergeState = work.load(str(memories), "g")
-        if proposal.status == domain.PROPOSED:
+        if proposal.status == merge_rules.PROPOSED:
             work.rows.flush()
             if why := merging.why_obsolete(work.connection(), proposal):
                 raise RejectedError(
@@ -128,7 +128,7 @@ def merge(
                     subject=proposal.id,
                 )
         else:
-            domain.check_merged(proposal)
+            merge_rules.check_merged(proposal)
         return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
     arguments = (memories if is_proposal else ids, content, reason)
@@ -144,7 +144,7 @@ def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge
         proposal: MergeState = work.load(id, "g")
         work.need("projects")
         work.project = proposal.project
-        for event in domain.decide(domain.RejectMerge(reason), proposal):
+        for event in merge_rules.decide(merge_rules.RejectMerge(reason), proposal):
             work.emit(proposal.id, event, first=proposal.row)
         return proposal.id
 

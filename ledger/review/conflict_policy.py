@@ -21,7 +21,7 @@ from ledger.english.slots import Filled
 from ledger.events import ConflictFound
 from ledger.memories import rules as memory_domain
 from ledger.memories.rules import Edge, MemoryState
-from ledger.review import conflict_rules as domain
+from ledger.review import conflict_rules
 from ledger.review.conflict_rules import ConflictState
 from ledger.review.merge_policy import Scope
 from projections.views import conflicts, memories, projects
@@ -167,7 +167,7 @@ def record(work: Work, conflicts_found: Sequence[ConflictingMemories]) -> None:
         if growing is None:
             work.emit(work.new_id("k"), ConflictFound(conflict.slot, ids, values, conflict.rule))
         else:
-            for event in domain.decide(domain.Find(conflict.slot, ids, values, conflict.rule), growing):
+            for event in conflict_rules.decide(conflict_rules.Find(conflict.slot, ids, values, conflict.rule), growing):
                 work.emit(growing.id, event, first=growing.row)
     work.project = project
 
@@ -201,8 +201,8 @@ def keep(work: Work, conflict: ConflictState, winner: MemoryState, reason: str) 
     active = [member for member in states if member.status == "active" and not member.quarantined]
     losers = [member for member in active if member.row != winner.row and conflicts.clashes(winner, member, conflict)]
     kept = (winner, *losers) if winner in active else active
-    events = domain.decide(
-        domain.Resolve(domain.KEEP, winner.id, tuple(member.id for member in kept), reason), conflict
+    events = conflict_rules.decide(
+        conflict_rules.Resolve(conflict_rules.KEEP, winner.id, tuple(member.id for member in kept), reason), conflict
     )
     for event in events:
         work.emit(conflict.id, event, first=conflict.row)
@@ -213,5 +213,5 @@ def keep(work: Work, conflict: ConflictState, winner: MemoryState, reason: str) 
 
 
 def both(work: Work, conflict: ConflictState, reason: str) -> None:
-    for event in domain.decide(domain.Resolve(domain.ACCEPT, None, (), reason), conflict):
+    for event in conflict_rules.decide(conflict_rules.Resolve(conflict_rules.ACCEPT, None, (), reason), conflict):
         work.emit(conflict.id, event, first=conflict.row)

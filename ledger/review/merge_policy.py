@@ -26,7 +26,7 @@ from ledger.events import MemoriesMerged, MemoryCaptured, MergeProposed, Relatio
 from ledger.memories import admission
 from ledger.memories import rules as memory_domain
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
-from ledger.review import merge_rules as domain
+from ledger.review import merge_rules
 from ledger.review.merge_rules import MergeState
 from projections.views import conflicts, memories, merges, projects
 
@@ -50,7 +50,7 @@ class NearDuplicates(Struct, frozen=True):
 
     members: tuple[SearchedMemory, ...]
     similarity: int
-    rule: str = domain.WORDS_RULE
+    rule: str = merge_rules.WORDS_RULE
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def search(
     busy = _busy(connection, user)
     seen = [memory for memory in _active(connection, user, scope) if memory.id not in busy]
     if changed is not None:
-        seen = _near(seen, changed, threshold if vectors is None else min(threshold, domain.LEAST_WORDS))
+        seen = _near(seen, changed, threshold if vectors is None else min(threshold, merge_rules.LEAST_WORDS))
     apart = _apart(connection, user)
     main = cache(partial(projects.main, connection))
     places: dict[tuple[str | None, str], list[SearchedMemory]] = {}
@@ -126,7 +126,7 @@ def _by_vectors(
 ) -> list[NearDuplicates]:
     """Return pairs whose vectors are near, of memories that share about half of their words; a memory is in at most one pair."""
     index, pairs, taken = (
-        near.NearIndex(domain.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
+        near.NearIndex(merge_rules.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
         [],
         set[int](),
     )
@@ -135,9 +135,9 @@ def _by_vectors(
             partner = seen[number]
             if taken & {memory.row, partner.row} or not together(partner, memory):
                 continue
-            if sum(map(mul, vector(memory), vector(partner))) >= domain.COSINE:
+            if sum(map(mul, vector(memory), vector(partner))) >= merge_rules.COSINE:
                 taken |= {memory.row, partner.row}
-                pairs.append(NearDuplicates((partner, memory), similarity, domain.VECTORS_RULE))
+                pairs.append(NearDuplicates((partner, memory), similarity, merge_rules.VECTORS_RULE))
         index.add(memory.words)
     return pairs
 
@@ -158,13 +158,13 @@ def _near(seen: Sequence[SearchedMemory], changed: Collection[int], threshold: i
 
 def _busy(connection: sqlite3.Connection, user: str) -> set[str]:
     """Return the memories in a proposal that waits for a decision."""
-    waiting = merges.listing(connection, user, (domain.PROPOSED,))
+    waiting = merges.listing(connection, user, (merge_rules.PROPOSED,))
     return {id for merge in waiting if not why_obsolete(connection, merge) for id in merge.memories}
 
 
 def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
     """Return the pairs that were rejected or whose proposal was undone, and those that conflict in one slot."""
-    groups = [merge.memories for merge in merges.listing(connection, user, (domain.REJECTED,))]
+    groups = [merge.memories for merge in merges.listing(connection, user, (merge_rules.REJECTED,))]
     groups += [merge.memories for merge in merges.undone(connection, user)]
     groups += [conflict.members for conflict in conflicts.listing(connection, user)]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
@@ -199,11 +199,11 @@ def propose(work: Work, matches: Sequence[NearDuplicates]) -> None:
         if known is None:
             continue
         work.project = group.members[0].project
-        command = domain.Propose(group.ids, group.similarity, group.rule)
+        command = merge_rules.Propose(group.ids, group.similarity, group.rule)
         if known == []:
             work.emit(work.new_id("g"), MergeProposed(group.ids, group.similarity, group.rule))
         else:
-            for event in domain.decide(command, known[0]):
+            for event in merge_rules.decide(command, known[0]):
                 work.emit(known[0].id, event, first=known[0].row)
     work.project = project
 
@@ -219,10 +219,10 @@ def _known(work: Work, ids: tuple[str, ...]) -> list[MergeState] | None:
     same = list[MergeState]()
     for merge in _about(work, ids):
         shared = set(ids) & set(merge.memories)
-        if merge.status == domain.REJECTED and len(shared) > 1:
+        if merge.status == merge_rules.REJECTED and len(shared) > 1:
             return None
         work.rows.flush()
-        if merge.status == domain.PROPOSED and not why_obsolete(work.connection(), merge):
+        if merge.status == merge_rules.PROPOSED and not why_obsolete(work.connection(), merge):
             return None
         if merge.memories == ids:
             same.append(merge)
@@ -237,11 +237,11 @@ def _about(work: Work, ids: Sequence[str]) -> list[MergeState]:
 def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: MergeState | None = None) -> str:
     """Merge the memories into a new memory, which supersedes them; return its id, or the id of an earlier merge of the same."""
     members: list[MemoryState] = list({state.id: state for id in ids if (state := work.load(id, "m"))}.values())
-    if len(members) < 2 or len(members) > domain.MEMBERS:
+    if len(members) < 2 or len(members) > merge_rules.MEMBERS:
         raise RejectedError(
-            f"a merge takes 2 to {domain.MEMBERS} different memories, and {len(members)} were given",
+            f"a merge takes 2 to {merge_rules.MEMBERS} different memories, and {len(members)} were given",
             rule="size",
-            limit=domain.MEMBERS,
+            limit=merge_rules.MEMBERS,
             requested=len(members),
         )
     named = tuple(sorted(member.id for member in members))
@@ -249,7 +249,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
         work.absorbed = True
         return became
     _check(work, members)
-    chosen = domain.best(members)
+    chosen = merge_rules.best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
     admission.refuse_threat(work, text, "merge into")
@@ -258,16 +258,18 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     admission.check_budget(work, chosen.kind, text, frees=together)
     merged = _emit_merged(work, members, chosen, text)
     for member in members:  # the merged memory covers the whole time of its members
-        command = memory_domain.Supersede(merged, member.valid_from, reason, domain.RULE)
+        command = memory_domain.Supersede(merged, member.valid_from, reason, merge_rules.RULE)
         for event in memory_domain.decide(command, member):
             work.emit(member.id, event, first=member.row)
     if proposal is None:
-        waiting = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (domain.PROPOSED, named)]
+        waiting = [
+            merge for merge in _about(work, named) if (merge.status, merge.memories) == (merge_rules.PROPOSED, named)
+        ]
         proposal = waiting[0] if waiting else None
     if proposal is None:
-        work.emit(work.new_id("g"), MemoriesMerged(merged, named, domain.RULE, reason))
+        work.emit(work.new_id("g"), MemoriesMerged(merged, named, merge_rules.RULE, reason))
     else:
-        for made in domain.decide(domain.Unite(merged, reason), proposal):
+        for made in merge_rules.decide(merge_rules.Unite(merged, reason), proposal):
             work.emit(proposal.id, made, first=proposal.row)
     return merged
 
@@ -276,7 +278,7 @@ def _became(work: Work, named: tuple[str, ...], members: Sequence[MemoryState]) 
     """Return the memory that exactly these members became, while none of them is active again."""
     if any(member.status != "superseded" for member in members):
         return None
-    done = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (domain.MERGED, named)]
+    done = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (merge_rules.MERGED, named)]
     return next((merge.memory for merge in done if merge.memory == members[0].superseded_by), None)
 
 
@@ -311,7 +313,7 @@ def _refuse_duplicate(work: Work, members: Sequence[MemoryState], content: str) 
 
 
 def _emit_merged(work: Work, members: Sequence[MemoryState], chosen: MemoryState, content: str) -> str:
-    union = domain.united(members)
+    union = merge_rules.united(members)
     merged = work.new_id("m")
     captured = MemoryCaptured(
         content=content,

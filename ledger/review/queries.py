@@ -16,7 +16,7 @@ from ledger.memories.rules import since
 from ledger.review import answers as merge_answers
 from ledger.review import conflict_rules as conflict_domain
 from ledger.review import merge_policy as merging
-from ledger.review import merge_rules as domain
+from ledger.review import merge_rules
 from ledger.review.conflict_rules import ConflictState
 from ledger.review.merge_rules import MergeState
 from projections.core.rows import Connection
@@ -31,7 +31,9 @@ def list_merges(
     engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
 ) -> list[merge_answers.Merge]:
     """Return merges in one of these statuses, newest first; no statuses mean every status."""
-    stored = {domain.PROPOSED if status == domain.OBSOLETE else status for status in statuses} or domain.STATUSES
+    stored = {
+        merge_rules.PROPOSED if status == merge_rules.OBSOLETE else status for status in statuses
+    } or merge_rules.STATUSES
 
     def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
         return merges.listing(connection, user, sorted(stored), before, count)
@@ -48,17 +50,17 @@ def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
 
 def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Merge:
     members = [member for id in state.memories if (member := conflicts.member(connection, id)) is not None]
-    why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
+    why = merging.why_obsolete(connection, state) if state.status == merge_rules.PROPOSED else ""
     content = state.content
-    if state.status == domain.PROPOSED and not content and members:
-        content = domain.best(members).content
+    if state.status == merge_rules.PROPOSED and not content and members:
+        content = merge_rules.best(members).content
     elif state.memory is not None:
         result = conflicts.member(connection, state.memory)
         content = result.content if result is not None else None
     return answer_of(
         merge_answers.Merge,
         state,
-        status=domain.OBSOLETE if why else state.status,
+        status=merge_rules.OBSOLETE if why else state.status,
         memories=tuple(memories_shown(connection, members)),
         content=content,
         similarity=shown(state.similarity),

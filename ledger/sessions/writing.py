@@ -25,7 +25,7 @@ from ledger.events import (
 from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
-from ledger.sessions.rules import session as domain
+from ledger.sessions.rules import session as session_rules
 from ledger.sessions.rules.message import Draft
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.window import OpenWindow
@@ -294,7 +294,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         rows = {session.id: session.row for session in (state, alias_state) if session is not None}
         if alias_state is not None:
             state, alias_state = (_as_shown(work, session) for session in (state, alias_state))
-        for owner, event in domain.add_alias(domain.AddSessionAlias(alias, alias_state), state):
+        for owner, event in session_rules.add_alias(session_rules.AddSessionAlias(alias, alias_state), state):
             work.emit(owner, event, first=rows[owner])
         return stream
 

@@ -8,8 +8,8 @@ answer    believed memories and chunks of documents, as recall ranks them; then 
 turn      matching messages that no memory cites: the user's own that state something, his others, then other speakers'
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
-The sections are filled in this order. In the pack the turns stand last and the newest of them first, so that a statement
-that still holds comes before the statement that it replaced.
+The sections are filled in this order. In the pack the newest day comes first, behind the pinned memories, so that a
+statement that still holds comes before the statement that it replaced. Other speakers' turns come last.
 """
 
 from __future__ import annotations
@@ -144,12 +144,17 @@ class _Choosing:
 
     @property
     def items(self) -> list[Item]:
-        """Return the chosen items in the order of the pack: turns last, the user's before others, the newest first."""
-        texts = [item for hit, item in self._chosen.values() if not _is_turn(hit)]
+        """Return the chosen items in the order of the pack.
+
+        Pinned items come first and other speakers' turns last. Between them the newest day comes first, and of a day the
+        memories come before the user's turns.
+        """
+        texts = [(hit, item) for hit, item in self._chosen.values() if not _is_turn(hit)]
         turns = [(hit, item) for hit, item in self._chosen.values() if _is_turn(hit)]
         turns.sort(key=lambda pair: _when(pair[0]), reverse=True)
-        turns.sort(key=lambda pair: not _is_own(pair[0]))
-        return [replace(item, rank=rank) for rank, item in enumerate([*texts, *(item for _, item in turns)], 1)]
+        pairs = sorted([*texts, *turns], key=lambda pair: _when(pair[0])[0][:10], reverse=True)
+        pairs.sort(key=lambda pair: 0 if pair[1].section == PINNED else 2 if _is_others(pair[0]) else 1)
+        return [replace(item, rank=rank) for rank, (_, item) in enumerate(pairs, 1)]
 
     # --- sections ------------------------------------------------------------------------------------------------
 
@@ -408,6 +413,11 @@ def _key(hit: RecallHit) -> Key:
 
 def _is_turn(hit: RecallHit) -> bool:
     return hit.candidate.corpus == passages.TURN
+
+
+def _is_others(hit: RecallHit) -> bool:
+    """Return True for a turn that the user did not say."""
+    return _is_turn(hit) and not _is_own(hit)
 
 
 def _is_own(hit: RecallHit) -> bool:

@@ -53,20 +53,32 @@ def test_sections_are_filled_from_what_is_pinned_to_what_was_said_last(agent: Le
     pack = agent.context("where is the dentist?")
     assert sections(pack) == [
         ("pinned", "Never write to the production database."),
-        ("profile", "The user's name is Ada."),
-        ("answer", "The dentist is Dr. Berg."),
         ("latest", "I sold my boat."),
         ("turn", "The dentist has moved to Harbour Street."),
+        ("profile", "The user's name is Ada."),
+        ("answer", "The dentist is Dr. Berg."),
         ("turn", "The dentist works from Harbour Street, noted."),
     ]
     assert pack.as_text().splitlines()[1:-1] == [
         "- 1 Jan 2026: Never write to the production database.",
-        "- 1 Jan 2026: The user's name is Ada.",
-        "- 1 Jan 2026: The dentist is Dr. Berg.",
         "- 3 Jan 2026 user: I sold my boat.",
         "- 2 Jan 2026 user: The dentist has moved to Harbour Street.",
+        "- 1 Jan 2026: The user's name is Ada.",
+        "- 1 Jan 2026: The dentist is Dr. Berg.",
         "- 2 Jan 2026 assistant: The dentist works from Harbour Street, noted.",
     ]
+
+
+@pytest.mark.parametrize("old", ["I live in Gothenburg.", "My address is Vasagatan 12, Gothenburg."])
+@pytest.mark.parametrize("new", ["I moved to Lund.", "We've moved! New address: Storgatan 5 in Lund."])
+def test_what_the_user_says_later_stands_before_what_he_said(
+    agent: Ledger, ledger_clock: Clock, old: str, new: str
+) -> None:
+    for text in (old, new):
+        agent.add([{"role": "user", "content": text}, {"role": "assistant", "content": "Noted."}], session="s")
+        ledger_clock.advance(days=7)
+    text = agent.context("Where do I live, and what is my address?").as_text()
+    assert 0 < text.index("Lund") < text.index("Gothenburg")
 
 
 def test_a_memory_shows_the_day_since_which_it_holds(agent: Ledger) -> None:

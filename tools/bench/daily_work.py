@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger
-from tools.bench.measuring import Texts, reading
+from tools.bench.measuring import Texts, import_first, reading
 
 Work = Callable[[], object]
 
-try:
-    from ledger.core.log_reading import decode_range
-except ImportError:  # a commit from before the modules were moved into folders
-    from ledger.log_reading import decode_range  # type: ignore[import-not-found, no-redef]
+decode_range = import_first("ledger.core.log_reading", "ledger.engine.log_reading", "ledger.log_reading").decode_range
 
 OLD = not hasattr(Ledger, "bind")  # a commit from before the methods were gathered in namespaces
 OLD_NAMES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import random
@@ -17,7 +18,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.log.sqlite_files import CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS
+
+
+def import_first(*names: str) -> Any:
+    """Return the first of these modules that exists: an earlier commit, which we compare with, has other folders."""
+    for name in names[:-1]:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+    return importlib.import_module(names[-1])
+
+
+_files = import_first("ledger.log.sqlite_files", "ledger.store.sqlite_files")
+CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS = _files.CHECKPOINT_BYTES, _files.CHECKPOINT_STEP_BYTES, _files.SETTINGS
 
 WORDS, PROJECTS = 5_000, 20
 CHUNK = 10_000  # rows read and written at a time by the limits

@@ -229,7 +229,7 @@ def _check_versions(engine: Engine) -> None:
     """Raise ConflictError if another process gave the tables another version again."""
     with engine.store.snapshot() as connection:
         try:
-            check_tables(connection, engine.writer.secret)
+            check_tables(connection, engine.secret)
         except ConflictError as error:
             raise ConflictError(
                 "another version of the product has this ledger open and keeps changing its projections: use one version"
@@ -257,7 +257,7 @@ def _look(engine: Engine) -> bool:
     events).
     """
     with engine.store.snapshot() as connection:
-        suspended = tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
+        suspended = tables_fit(connection, engine.secret, engine.created.ledger_id)
         last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
         check_upgrade(connection, position, readonly=engine.store.readonly)

@@ -27,7 +27,11 @@ PURE = (  # what happened and what may happen, as data and arithmetic: no clock,
     *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
 )  # and the files events.py and rules.py of every feature
 LAYERS = (  # each may import from its own and from those before it
-    (*PURE, "ledger.types"),
+    (
+        *(*PURE, "ledger.types"),
+        # the scanner for secrets, through which the message of every error goes
+        *("ledger.guards.secrets", "ledger.guards.spoken", "ledger.guards.letters", "ledger.guards.patterns"),
+    ),
     ("ledger.log", "ledger.proof.merkle", "ledger.proof.checkpoints"),
     ("projections",),
     ("ledger.core", "ledger.guards"),  # and the file answers.py of every feature
@@ -126,6 +130,18 @@ def test_imports_point_one_way(product: Modules) -> None:
         if wrong:
             upwards[name] = wrong
     assert upwards == {}
+
+
+def test_no_module_changes_another_module_at_its_import(product: Modules) -> None:
+    changed = [
+        f"{name}: {ast.unparse(target)}"
+        for name, module in product.items()
+        for statement in module.body
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Attribute)
+    ]
+    assert changed == []
 
 
 def test_events_and_rules_are_pure(product: Modules) -> None:

@@ -20,10 +20,10 @@ from ledger.domain.errors import RejectedError
 from ledger.english.extractor import EXTRACTOR, Extracted, Extraction
 from ledger.english.extractor import DroppedFinding as Passed
 from ledger.english.salience import GATE
-from ledger.events import CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
+from ledger.events import MODEL_EXTRACTOR, CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
 from ledger.extraction import answers
 from ledger.extraction import rule_findings as found_in
-from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
+from ledger.extraction.applying import TurnsBatch
 from ledger.extraction.asking import (
     LEASE_SECONDS,
     Asker,

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from ledger.core.apart import fold_to
-from ledger.core.pipeline import Writer
+from ledger.core.clock import Clock, Random
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LiveSnapshot, Snapshot
 from ledger.core.who import Who
-from ledger.core.work import Clock, Random
+from ledger.domain.late import once
 from ledger.events import LedgerCreated
+from ledger.log import mapper
 from ledger.log.event_store import EventStore
 from ledger.log.past_views import Prepare
 from projections.core.rows import Connection
 
 if TYPE_CHECKING:
+    from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
+    from ledger.guards.scanner import Scanner
     from ledger.models.port import Model, NamedSummarizer
 
 
@@ -30,15 +34,30 @@ class Engine(ReadingEngine):
     settings: Settings | None = None
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
+    scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
+    checked_to = 0  # the position up to which opening checked that this version knows every event
 
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
         super().__init__(created)
-        self.store, self.default = store, default
-        self.writer = Writer(store, self.secret, created.ledger_id, clock, random)
+        self.store, self.default, self.clock, self.random = store, default, clock, random
+        self._writer: Writer | None = None
+        self._making_writer = threading.Lock()
         # (purpose, user) -> the position up to which this process has looked
         self.looked: dict[tuple[str, str], int] = {}
         self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process -> texts that no file may hold
         self.erased_vectors: dict[bytes, None] = {}  # vectors that no file may hold
+
+    @once
+    def writer(self) -> Writer:
+        """Return the writing side. It is made for the first command, because a process that only reads never loads it."""
+        from ledger.core.pipeline import Writer
+
+        with self._making_writer:
+            if (made := self._writer) is None:
+                made = Writer(self.store, self.secret, self.created.ledger_id, self.clock, self.random, self.scanners)
+                made.tables.looked_at = self.checked_to
+                self._writer = made
+            return made
 
     @property
     def path(self) -> str:
@@ -54,10 +73,11 @@ class Engine(ReadingEngine):
         return self.store.folded_privately
 
     def now(self) -> str:
-        return self.writer.now()
+        return mapper.stored_time(self.clock())
 
     def write_waiting(self) -> None:
-        self.writer.write_waiting()
+        if self._writer is not None:  # a ledger without a command has nothing waiting
+            self._writer.write_waiting()
 
     def connection(self) -> AbstractContextManager[Connection]:
         return self.store.snapshot()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,7 +27,6 @@ from ledger.recall.asked import UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
-from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
@@ -35,6 +35,9 @@ from projections.search.passages import MESSAGE
 from projections.search.passages import PassageRow as PassageRow
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 from projections.views.memories import MemoryFilter
+
+if TYPE_CHECKING:
+    from ledger.vectors.embedding import QueryVector as Sought
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -12,7 +12,6 @@ from ledger.core.past import at
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import text_of
 from ledger.core.who import Who
-from ledger.core.work import Work
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import KINDS
@@ -42,6 +41,9 @@ from ledger.sessions.rules.message import part_texts
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
+
+if TYPE_CHECKING:
+    from ledger.core.work import Work
 
 MATCH = "match"  # stored among the signals of a receipt
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ledger.core.engine import Engine
-from ledger.core.pipeline import Writer
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import load
 from ledger.core.who import Who
@@ -17,6 +17,9 @@ from ledger.sessions.rules.patterns import NamePatterns
 from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import projects
+
+if TYPE_CHECKING:
+    from ledger.core.pipeline import Writer
 
 NO_PATTERNS = NamePatterns()
 

@@ -378,6 +378,54 @@ def test_a_new_ledger_and_a_file_of_lines_load_nothing_that_they_do_without(tmp_
     assert done.stdout.splitlines() == ["[]", "False"]
 
 
+WRITING = (
+    *("ledger.core.pipeline", "ledger.core.work", "ledger.core.tables"),
+    *("ledger.guards.guarding", "ledger.guards.watching", "ledger.guards.secrets", "ledger.guards.threats"),
+    *("ledger.memories.commands", "ledger.interactions.policy", "ledger.extraction.policy", "ledger.vectors.embedding"),
+    *("ledger.models", "ledger.english.salience", "ledger.english.extractor"),
+)  # what a process that asks one question does without
+MODULES_OF_A_READ = 181
+
+
+def test_a_process_that_only_reads_loads_nothing_that_writes(tmp_path: Path) -> None:
+    from ledger import Ledger
+
+    code = """if True:
+        import sys
+        from ledger import Ledger
+        with Ledger.open(sys.argv[1], user="ada") as ledger:
+            assert len(ledger.recall("What does the user drink?").items) == 1
+            assert len(ledger.at(ledger.position).recall("What does the user drink?").items) == 1
+        print(*sys.modules)"""
+    path = str(tmp_path / "memory.db")
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.remember("The user drinks tea.")
+        ledger.recall("tea")  # takes the text into the index, which a later read does not have to do
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded & {*WRITING, "rich", "cyclopts", "pydantic", "numpy", "pathlib", "urllib.parse"} == set()
+    assert len([name for name in loaded if name.startswith(("ledger", "projections"))]) <= MODULES_OF_A_READ
+
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "ledger",
+        "recall",
+        "tea",
+        "--db",
+        path,
+        "--user",
+        "ada",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "ledger.recall.recalling" in loaded and "drinks tea" in done.stdout
+    assert loaded & {*WRITING, "rich", "rich.console", "pydantic", "numpy"} == set()
+
+
 def test_the_help_of_a_command_loads_nothing_that_reads_or_writes_a_file() -> None:
     command = [sys.executable, "-X", "importtime", "-m", "ledger", "recall", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -9,7 +9,6 @@ import logging as _logging
 from typing import TYPE_CHECKING
 
 from ledger.domain import late as _late
-from ledger.domain import secrecy as _secrecy
 
 if TYPE_CHECKING:
     from ledger.answers import Added as Added
@@ -141,11 +140,4 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
 
 
-def _redacted(text: str) -> str:
-    from ledger.guards import secrets
-
-    return secrets.redacted(text, secrets.scan(text))
-
-
-_secrecy.redacted = _redacted
 _logging.getLogger(__name__).addHandler(_logging.NullHandler())  # silent unless the program configures logging

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ledger.care.api import Maintenance, MaintenanceRead
+    from ledger.core.engine import Engine
     from ledger.core.past import PastEngine
     from ledger.core.settings import Settings
     from ledger.documents.api import Documents, DocumentsRead
@@ -139,7 +140,7 @@ class LedgerRead(Area):
         request = RecallRequest(
             query=query,
             user=self._scope.user,
-            now=self._engine.writer.now(),
+            now=self._engine.now(),
             project=project,
             kinds=plural("kinds", kinds),
             statuses=plural("statuses", statuses, get_args(MemoryStatus)),
@@ -187,7 +188,7 @@ class LedgerRead(Area):
         search = RecallRequest(
             query=question,
             user=self._scope.user,
-            now=self._engine.writer.now(),
+            now=self._engine.now(),
             project=project,
             among=plural("among", among, get_args(Corpus)),
             budget=budget,
@@ -395,6 +396,8 @@ class Ledger(LedgerRead):
     ``user`` bounds everything: the memory of a user is visible to no other user's call. Thread-safe; a forked process must open
     its own ledger.
     """
+
+    _engine: Engine
 
     @classmethod
     def open(

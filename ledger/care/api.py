@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ledger.care import answers, care, rebuilding
 from ledger.core.area import Area, callback
@@ -10,6 +11,9 @@ from ledger.core.paging import LIMIT, page
 from ledger.core.stopping import Stopping
 from ledger.log.paths import StrPath
 from ledger.types import Cancel, Page
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 Progress = Callable[[int, int], None]
 
@@ -24,6 +28,8 @@ class MaintenanceRead(Area):
 
 class Maintenance(MaintenanceRead):
     """The care of a file, for its operator."""
+
+    _engine: Engine
 
     def users(self, *, limit: int = LIMIT, after: str | None = None) -> Page[str]:
         """List the users that have events in this file, by name."""

@@ -178,7 +178,7 @@ def _recovered(
     differing: tuple[str, ...] = ()
     if held is not None and not suspended and not readonly:
         with engine.store.snapshot() as connection:
-            now = _digests(connection, engine.writer.secret)
+            now = _digests(connection, engine.secret)
         differing = tuple(sorted(name for name in held if held[name] != now[name]))
     erased = _erase_again(engine, certificates)
     return {
@@ -187,7 +187,7 @@ def _recovered(
         "digest": digests.of_rows(engine),
         "rebuilt": ()
         if readonly
-        else tuple(sorted({projection.name for projection in projections(engine.writer.secret)} - suspended)),
+        else tuple(sorted({projection.name for projection in projections(engine.secret)} - suspended)),
         "suspended": tuple(sorted(suspended)),
         "compared": held is not None and not suspended and not readonly,
         "differing": differing,

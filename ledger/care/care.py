@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable
 
 from ledger.care import answers
+from ledger.core import apart
 from ledger.core.engine import Engine
 from ledger.core.log_reading import FoldReading
-from ledger.core.past import follow_apart
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
 from ledger.core.work import Work
@@ -37,7 +38,7 @@ def users(engine: Engine, limit: int, after: str | None) -> list[str]:
         return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
 
 
-def stats(engine: Engine, user: str) -> answers.Stats:
+def stats(engine: ReadingEngine, user: str) -> answers.Stats:
     """Return counts, sizes in bytes, and the position of each projection."""
     with engine.reading(stale=True) as connection:
         pending = {
@@ -69,8 +70,8 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         summaries=in_sessions[2],
         pending=pending,
         projections=tuple(statuses),
-        size_bytes=_size(engine.store.path),
-        wal_bytes=_size(engine.store.path + "-wal"),
+        size_bytes=_size(engine.path),
+        wal_bytes=_size(engine.path + "-wal"),
         sqlite_version=sqlite3.sqlite_version,
         vectors=made,
     )
@@ -112,7 +113,7 @@ def fold_again(
     suspended_before = suspended_names(engine)
     only = projector.read_by(name) if name is not None else frozenset[str]()
     stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
-    work = Rebuild(engine.store, engine.writer.secret, ledger_id, FoldReading, progress, only, lambda: stopping.why)
+    work = Rebuild(engine.store, engine.secret, ledger_id, FoldReading, progress, only, lambda: stopping.why)
     try:
         events, digest_of_rows = work.run(
             lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),
@@ -168,8 +169,8 @@ def _switched(
 
 def fold_privately(engine: Engine) -> None:
     """Fold the projections of a read-only file into tables of this process alone, which follow the log."""
-    secret, ledger_id = engine.writer.secret, engine.created.ledger_id
-    engine.store.fold_privately(lambda connection: follow_apart(connection, secret, ledger_id))
+    secret, ledger_id = engine.secret, engine.created.ledger_id
+    engine.store.fold_privately(lambda connection: apart.follow(connection, secret, ledger_id))
 
 
 def _size(path: str) -> int:

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from ledger.care import answers
 from ledger.care.opening import held_by_another
 from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
+from ledger.core.clock import now
 from ledger.core.engine import Engine
 from ledger.core.log_reading import READER, WRITER, last_upgrade, least, read_event
-from ledger.core.work import now
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ledger.care.fitting import tables_fit
+from ledger.core.clock import Clock, Random, now, system_random
 from ledger.core.engine import Engine
 from ledger.core.log_reading import (
     READER,
@@ -24,9 +25,7 @@ from ledger.core.log_reading import (
     read_event,
 )
 from ledger.core.own import Own
-from ledger.core.pipeline import Writer
 from ledger.core.who import CHANNELS, Who
-from ledger.core.work import Clock, Random, Work, now, system_random
 from ledger.domain.errors import (
     ConflictError,
     DamagedError,
@@ -38,7 +37,6 @@ from ledger.domain.errors import (
 )
 from ledger.domain.text import check_text, one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
-from ledger.guards.guarding import Guard, as_scanners
 from ledger.guards.scanner import Scanner
 from ledger.log import mapper
 from ledger.log.event_store import EventStore
@@ -58,6 +56,7 @@ from projections.views import audit, erasures
 if TYPE_CHECKING:
     from ledger.care.transfer import Progress
     from ledger.core.settings import Settings
+    from ledger.core.work import Work
     from ledger.models.port import Model, ModelRequest
     from ledger.vectors.embedders import Embedder, EmbedderLike
 
@@ -100,7 +99,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     embedder = request.embedder if request.embedder is not None or settings is None else settings.embedder
     counter = as_counter(request.token_counter)
     patterns = NamePatterns(tuple(request.sessions.ignore), tuple(request.sessions.read_only))
-    guard, own_projections = Guard(as_scanners(request.scanners)), _checked_own(request.projections)
+    scanners, own_projections = _scanners(request.scanners), _checked_own(request.projections)
     language_model, writer_of = _models(request.model, request.summarizer, settings)
     vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=request.create, tables=create_tables)
@@ -111,7 +110,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
         engine.counter, engine.patterns, engine.settings = counter, patterns, settings
-        engine.model, engine.summarizer = language_model, writer_of
+        engine.model, engine.summarizer, engine.scanners = language_model, writer_of, scanners
         if vectors_of is not None:
             from ledger.vectors.embedding import VectorSearch
 
@@ -120,7 +119,6 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
             from ledger.jobs import running
 
             running.run_after_capture(engine, request.jobs_after_capture)
-        engine.writer.guard = guard
         _fit_projections(engine)
         if own_projections:
             _fit_own(engine, own_projections)
@@ -142,6 +140,15 @@ def _models(model: object, summarizer: object, settings: Settings | None) -> tup
     from ledger.models.models import chosen
 
     return chosen(model, summarizer, settings)
+
+
+def _scanners(objects: object) -> tuple[Scanner, ...]:
+    """Return the scanners that a caller plugs in, checked; the guards are loaded only if there are any."""
+    if objects == ():
+        return ()
+    from ledger.guards.guarding import as_scanners
+
+    return as_scanners(objects)
 
 
 def _embedder(embedder: EmbedderLike | None) -> Embedder | None:
@@ -229,7 +236,7 @@ def _check_versions(engine: Engine) -> None:
     """Raise ConflictError if another process gave the tables another version again."""
     with engine.store.snapshot() as connection:
         try:
-            check_tables(connection, engine.writer.secret)
+            check_tables(connection, engine.secret)
         except ConflictError as error:
             raise ConflictError(
                 "another version of the product has this ledger open and keeps changing its projections: use one version"
@@ -257,11 +264,11 @@ def _look(engine: Engine) -> bool:
     events).
     """
     with engine.store.snapshot() as connection:
-        suspended = tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
+        suspended = tables_fit(connection, engine.secret, engine.created.ledger_id)
         last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
         check_upgrade(connection, position, readonly=engine.store.readonly)
-    engine.writer.tables.looked_at = last
+    engine.checked_to = last
     return suspended is not None
 
 
@@ -352,6 +359,8 @@ def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> Led
     """Write the first event, unless another process has written it already."""
     if store.readonly:
         raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
+    from ledger.core.pipeline import Writer
+
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
     with store.transact() as transaction:
         if transaction.position:

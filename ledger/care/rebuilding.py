@@ -204,7 +204,7 @@ def _replace(engine: Engine) -> list[str]:
 
 
 def _same(engine: Engine, part: str) -> Engine:
-    return Engine(EventStore.open(part), engine.created, engine.default, engine.writer.clock, engine.writer.random)
+    return Engine(EventStore.open(part), engine.created, engine.default, engine.clock, engine.random)
 
 
 def _pour(engine: Engine, part: str, copied: int) -> list[str] | None:

@@ -164,7 +164,7 @@ class _Made:
 
     def branch(self, part: str, asker: Who, reason: str, without: Without) -> None:
         """Make the copy a ledger with its own id, repeat the later erasures, and make ``without`` void."""
-        clock, random = self.engine.writer.clock, self.engine.writer.random
+        clock, random = self.engine.clock, self.engine.random
         self.parent = self.created.ledger_id
         own = replace(self.created, ledger_id=random(16).hex())
         with closing(EventStore.open(part)) as store:

@@ -174,7 +174,7 @@ def opened(call: ShellCall, *, readonly: bool | None = None) -> Iterator[Ledger]
         settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **words
     ) as ledger:
         yield ledger
-        if taken := ledger.guards.redactions:
+        if not readonly and (taken := ledger.guards.redactions):
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
 

@@ -12,7 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.types import Since
 
 if TYPE_CHECKING:
-    from ledger.core.engine import Engine
+    from ledger.core.reading_engine import ReadingEngine
 
 
 def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
@@ -27,9 +27,9 @@ class Area:
 
     __slots__ = ("_engine", "_scope")
 
-    _engine: Engine
+    _engine: ReadingEngine
 
-    def __init__(self, engine: Engine, scope: Who | None = None) -> None:
+    def __init__(self, engine: ReadingEngine, scope: Who | None = None) -> None:
         if scope is None:
             raise TypeError(f"{type(self).__name__} cannot be made directly: Ledger.open(path) opens a ledger")
         self._engine, self._scope = engine, scope
@@ -37,7 +37,7 @@ class Area:
     def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:
         """Return the bounds that are not None as stored times; a duration counts back from the present of the engine."""
         bounds = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
-        return {name: times.since(name, value, self._engine.writer.now()) for name, value in bounds.items()}
+        return {name: times.since(name, value, self._engine.now()) for name, value in bounds.items()}
 
     def __init_subclass__(cls) -> None:
         """Wrap each public method, so that an error about another product's argument names ours."""

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime
-from typing import cast
 
+from ledger.core.apart import fold_to
 from ledger.core.engine import Engine
-from ledger.core.log_reading import ReadingOn
-from ledger.core.pipeline import Writer
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import AsOfSnapshot, FoldedSnapshot, Snapshot
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.log.event_store import EventStore
+from ledger.log.past_views import Prepare
 from ledger.log.reading import read_tip
-from projections.core import as_of, shadow
+from projections.core import as_of
 from projections.core.as_of import HEAD
 from projections.core.rows import Connection
-from projections.search.counting import Counts
-from projections.search.text_hits import Rarity
 from projections.views import audit
 
 Instant = int | str | datetime | date  # a position; a time with an offset; a date; the id of an event
@@ -30,31 +26,59 @@ _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
 
 
-class PastEngine(Engine):
+class PastEngine(ReadingEngine):
     """The ledger as it was known at a position, ``moment``; its present, ``as_of``, is the latest time recorded by then.
 
     It needs no close, keeps nothing between two calls, and many threads may use it.
     """
 
-    is_past = True
+    def __init__(self, present: Engine, moment: int, time: str, valid: str | None = None) -> None:
+        super().__init__(present.created)
+        self.moment, self.as_of, self.valid = moment, time, valid
+        self._store, self.times = present.store, present.times
+        self.counter, self.vectors, self.patterns, self.own = (
+            present.counter,
+            present.vectors,
+            present.patterns,
+            present.own,
+        )
 
-    def __init__(self, engine: Engine, moment: int, time: str, valid: str | None = None) -> None:
-        self.moment, self.as_of, self.valid, self.present = moment, time, valid, engine
-        self.default, self.created, self.times = engine.default, engine.created, engine.times
-        self.writer = cast("Writer", _Present(engine.writer.secret, time))
-        self.store = cast("EventStore", _Past(engine, moment))
-        self.vectors, self.counter, self.patterns = engine.vectors, engine.counter, engine.patterns
-        self.rarity, self.counts, self.own = Rarity(), Counts(), engine.own
+    @property
+    def path(self) -> str:
+        return self._store.path
 
     @property
     def position(self) -> int:
         return self.moment
 
-    def seen(self, connection: sqlite3.Connection) -> Snapshot:
-        secret, now = self.writer.secret, self.writer.now
-        if cast("_Past", self.store).apart:
-            return FoldedSnapshot(connection, secret, self.valid, now, "temp")
-        return AsOfSnapshot(connection, secret, self.valid, now, self.moment)
+    @property
+    def folded_privately(self) -> bool:
+        return self._store.folded_privately
+
+    def now(self) -> str:
+        return self.as_of
+
+    def write_waiting(self) -> None:
+        """Do nothing, because a past moment has nothing to write."""
+
+    def connection(self) -> AbstractContextManager[Connection]:
+        if self.folded_privately and self.moment == HEAD:
+            return self._store.snapshot()
+        return self.view(as_of.shadow_the_log if self.folded_privately else as_of.shadow)
+
+    @contextmanager
+    def view(self, prepare: Prepare) -> Iterator[Connection]:
+        with self._store.past_view(prepare) as connection:
+            if self.folded_privately:
+                fold_to(connection, self.moment, self.secret, self.created.ledger_id)
+            else:
+                as_of.stand(connection, self.moment)
+            yield connection
+
+    def seen(self, connection: Connection) -> Snapshot:
+        if self.folded_privately:
+            return FoldedSnapshot(connection, self.secret, self.valid, self.now, "temp")
+        return AsOfSnapshot(connection, self.secret, self.valid, self.now, self.moment)
 
 
 def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEngine:
@@ -87,7 +111,7 @@ def committed(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def position_of(engine: Engine, connection: sqlite3.Connection, moment: Instant) -> int:
+def position_of(engine: Engine, connection: Connection, moment: Instant) -> int:
     head, _ = read_tip(connection.cursor())
     if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
         entry = audit.by_event(connection, moment.strip().lower())
@@ -110,8 +134,8 @@ def position_of(engine: Engine, connection: sqlite3.Connection, moment: Instant)
     return _position_at(engine, connection, times.moment("the moment", _time("the moment", moment)), head)
 
 
-def _position_at(engine: Engine, connection: sqlite3.Connection, time: str, head: int) -> int:
-    if time > max(engine.writer.now(), known := engine.times.at(connection, head)):
+def _position_at(engine: Engine, connection: Connection, time: str, head: int) -> int:
+    if time > max(engine.now(), known := engine.times.at(connection, head)):
         raise RejectedError(f"{time} lies in the future; the last event, at position {head}, is of {known}")
     position = engine.times.last(connection, time, head)
     if not position:
@@ -125,83 +149,3 @@ def _time(name: str, moment: object) -> object:
         allowed = "a time" if name == "valid" else "a position, a time or the id of an event"
         raise RejectedError(f"{name} is {allowed}, and not a {type(moment).__name__}")
     return moment
-
-
-class _Present:
-    """The part of the writer that a read needs: the ledger's secret and the present time."""
-
-    def __init__(self, secret: bytes, time: str) -> None:
-        self.secret, self._time = secret, time
-
-    def now(self) -> str:
-        return self._time
-
-    def write_waiting(self) -> None:
-        """Do nothing, because a past moment has nothing to write."""
-
-
-class _Past:
-    """The part of the store that a read needs: snapshots of the ledger at a position."""
-
-    readonly = True
-
-    def __init__(self, engine: Engine, position: int) -> None:
-        self.store, self._secret, self._id = engine.store, engine.writer.secret, engine.created.ledger_id
-        self._position, self.path = position, engine.store.path
-
-    @property
-    def apart(self) -> bool:
-        """Return True if the file's own tables are of no use, so that the log up to the position is folded again."""
-        return self.store.folded_privately
-
-    @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
-        if not self.apart:
-            with self.store.past_view(as_of.shadow) as connection:
-                as_of.stand(connection, self._position)
-                yield connection
-        elif self._position == HEAD:
-            with self.store.snapshot() as connection:
-                yield connection
-        else:
-            with self.store.past_view(as_of.shadow_the_log) as connection:
-                self.fold(connection)
-                yield connection
-
-    def fold(self, connection: sqlite3.Connection) -> None:
-        head = connection.execute("SELECT max(position) FROM main.events").fetchone()[0]
-        if not as_of.is_folded(connection, self._position, head):
-            as_of.drop_folded(connection)
-            as_of.stand_folded(connection, self._position, head)
-            fold_apart(connection, self._secret, self._id)
-
-
-def stand_at(connection: sqlite3.Connection, engine: Engine, position: int) -> None:
-    """Bring a connection that is prepared for queries to a position."""
-    present = engine.present if isinstance(engine, PastEngine) else engine
-    past = _Past(present, position)
-    if past.apart:
-        past.fold(connection)
-    else:
-        as_of.stand(connection, position)
-
-
-def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
-    """Fold the log of a connection into TEMP tables, which come before the tables of the file."""
-    position, head = read_tip(connection.cursor())
-    shadow.fold_into(connection, ReadingOn(lambda: connection), secret, ledger_id, position, head, temporary=True)
-
-
-def follow_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
-    """Fold the new events of the log into the TEMP tables of a connection.
-
-    The whole log is folded if there are no such tables yet, or if an erasure took texts that they hold.
-    """
-    position, head = read_tip(connection.cursor())
-    if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'checkpoint'").fetchone():
-        (folded,) = connection.execute("SELECT position FROM temp.checkpoint").fetchone()
-        if not as_of.was_erased(connection, folded, position):
-            shadow.fold_on(connection, ReadingOn(lambda: connection), secret, position, head)
-            return
-        as_of.drop_folded(connection)
-    fold_apart(connection, secret, ledger_id)

@@ -16,10 +16,11 @@ from typing import Any
 
 from ledger.core import expecting, keys, trust
 from ledger.core.batch import CommandBatch
+from ledger.core.clock import Clock, Random, now
 from ledger.core.log_reading import READER
 from ledger.core.refusals import RefusalCounter
 from ledger.core.who import Who
-from ledger.core.work import Body, Clock, Means, Outcome, Random, Work, now
+from ledger.core.work import Body, Means, Outcome, Work
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.events import (
@@ -33,6 +34,7 @@ from ledger.events import (
     TextQuarantined,
 )
 from ledger.guards.guarding import as_warnings
+from ledger.guards.scanner import Scanner
 from ledger.guards.watching import watch
 from ledger.log import folding, mapper
 from ledger.log.event_store import EventStore, Transaction
@@ -49,8 +51,16 @@ _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 class Writer(Means):
     """The writing side of one open ledger: the tables under the lock, the clock, the ids and the open batch."""
 
-    def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
-        super().__init__(secret, clock, random)
+    def __init__(
+        self,
+        store: EventStore,
+        secret: bytes,
+        ledger_id: str,
+        clock: Clock,
+        random: Random,
+        scanners: Sequence[Scanner] = (),
+    ) -> None:
+        super().__init__(secret, clock, random, scanners)
         self.store, self.ledger_id = store, ledger_id
         self._own_turn = store.transact()
         self._refusals = RefusalCounter()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.core import own
 from ledger.core.engine import Engine
 from ledger.core.log_reading import check_tables
-from ledger.core.past import PastEngine, stand_at
+from ledger.core.reading_engine import ReadingEngine
 from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
 from ledger.log import closed
 from ledger.log.questions import Bounds, BoundsOfUser, ask, undecoded
@@ -27,7 +27,7 @@ SQL_CHARS = 1_000_000
 
 
 def query(
-    engine: Engine, user: str | None, sql: str, parameters: Sequence[object], timeout: float, limit: int
+    engine: ReadingEngine, user: str | None, sql: str, parameters: Sequence[object], timeout: float, limit: int
 ) -> tuple[dict[str, Value], ...]:
     """Return the rows of one SELECT about one user, or about every user if ``user`` is None.
 
@@ -42,23 +42,24 @@ def query(
         raise RejectedError(
             "query answers as of a position only: compare valid_from and valid_to in the query, and leave valid_at= out"
         )
-    if not engine.is_past and engine.writer.batching:
+    if isinstance(engine, Engine) and engine.writer.batching:
         raise ConflictError("query cannot run inside a batch, whose rows are not committed; end the batch first")
-    engine.writer.write_waiting()
+    engine.write_waiting()
     if user is not None:
         return _of_user(engine, user, sql, values, seconds, rows)
-    if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
+    if engine.own is not None and _is_writable(engine) and PREFIX in sql.lower():
         engine.own.restore()
         engine.own.catch_up()
+    past = not isinstance(engine, Engine)
     with _decoded(), _ready(engine, sql) as connection:
-        _, suspended = check_tables(connection, engine.writer.secret)
+        _, suspended = check_tables(connection, engine.secret)
         bounds = Bounds(
             tables=_tables(connection),
             views=VIEWS,
             closed=tables_of(suspended) | _suspended_own(connection),
             log=questions.hidden_log(connection),
-            through=questions.through() if engine.is_past else None,
-            own=questions.own_before(connection) if engine.is_past else {},
+            through=questions.through() if past else None,
+            own=questions.own_before(connection) if past else {},
             seconds=seconds,
             rows=rows,
         )
@@ -66,23 +67,24 @@ def query(
 
 
 def _of_user(
-    engine: Engine, user: str, sql: str, parameters: Sequence[Value] | Mapping[str, Value], seconds: float, rows: int
+    engine: ReadingEngine,
+    user: str,
+    sql: str,
+    parameters: Sequence[Value] | Mapping[str, Value],
+    seconds: float,
+    rows: int,
 ) -> tuple[dict[str, Value], ...]:
     bounds = BoundsOfUser(views=VIEWS, nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
-    present = engine.present if isinstance(engine, PastEngine) else engine
-    store = present.store
-    if store.folded_privately:  # the folded tables have the names of the file's tables, so the query runs on a copy
+    if engine.folded_privately:  # the folded tables have the names of the file's tables, so the query runs on a copy
         with _decoded(), _folded(engine) as connection:
-            _, suspended = check_tables(connection, engine.writer.secret)
+            _, suspended = check_tables(connection, engine.secret)
             with closed.reading(connection, tables_of(suspended)):
                 copy = questions.copy_of(connection, user, sql)
             with closing(copy):
                 return tuple(ask(copy, sql, parameters, bounds, lambda: _documented(copy)))
-    prepare = questions.prepare_past_of_user if engine.is_past else questions.prepare_live_of_user
-    with _decoded(), store.past_view(prepare) as connection:
-        if isinstance(engine, PastEngine):
-            stand_at(connection, engine, engine.moment)
-        _, suspended = check_tables(connection, engine.writer.secret)
+    prepare = questions.prepare_live_of_user if isinstance(engine, Engine) else questions.prepare_past_of_user
+    with _decoded(), engine.view(prepare) as connection:
+        _, suspended = check_tables(connection, engine.secret)
         prefix = questions.stand_for(connection, user)
         bounds = replace(
             bounds,
@@ -106,34 +108,32 @@ def _decoded() -> Iterator[None]:
 
 
 @contextmanager
-def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
+def _ready(engine: ReadingEngine, sql: str) -> Iterator[Connection]:
     """Yield a connection on which the documented views show the engine's moment."""
-    past = isinstance(engine, PastEngine)
-    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
-    if store.folded_privately:
+    if engine.folded_privately:
         with _folded(engine) as connection:
             _shadow_own(connection, engine, sql)
             yield connection
         return
-    with store.past_view(questions.prepare_past if past else questions.prepare_live) as connection:
-        if isinstance(engine, PastEngine):
-            stand_at(connection, engine, engine.moment)
-            _shadow_own(connection, engine, sql)
-        elif store.readonly:
-            _shadow_own(connection, engine, sql)
-        else:
+    prepare = questions.prepare_live if isinstance(engine, Engine) else questions.prepare_past
+    with engine.view(prepare) as connection:
+        if _is_writable(engine):
             questions.shadow_own(connection)
+        else:
+            _shadow_own(connection, engine, sql)
         yield connection
 
 
+def _is_writable(engine: ReadingEngine) -> bool:
+    """Return True if the file holds the tables of the user's own projections and takes their new rows."""
+    return isinstance(engine, Engine) and not engine.store.readonly
+
+
 @contextmanager
-def _folded(engine: Engine) -> Iterator[Connection]:
+def _folded(engine: ReadingEngine) -> Iterator[Connection]:
     """Lend a connection on which the projections are folded up to the engine's moment."""
-    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
-    position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
     refusal: RejectedError | None = None
-    with store.past_view(questions.prepare_folded) as connection:
-        stand_at(connection, engine, position)
+    with engine.view(questions.prepare_folded) as connection:
         try:
             yield connection
         except RejectedError as error:  # raised after the block, because an error in here would undo the fold
@@ -142,7 +142,7 @@ def _folded(engine: Engine) -> Iterator[Connection]:
         raise refusal
 
 
-def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:
+def _shadow_own(connection: Connection, engine: ReadingEngine, sql: str) -> None:
     """Bring the user's own views, and the projections that the query names, to the engine's moment."""
     text = " ".join((sql, *questions.shadow_own(connection))).lower()
     definitions = engine.own.definitions.values() if engine.own is not None else ()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
+from ledger.core.clock import Clock, Random
 from ledger.core.log_reading import first_position, last_upgrade, least, read_event
 from ledger.core.tables import Tables
 from ledger.core.who import Who
@@ -19,6 +18,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text, keyed_digest
 from ledger.events import AnyEvent, Blob, EventData, ProjectRegistered, Redacted, SessionOpened
 from ledger.guards.guarding import Guard, GuardedText, ScannerHit, TakenSecret
+from ledger.guards.scanner import Scanner
 from ledger.log import mapper
 from ledger.log.event_store import Transaction
 from ledger.policy.rules import PolicyState
@@ -27,18 +27,6 @@ from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 
 INLINE_BYTES = 256 * 1024  # a larger text lies in the blobs table
-
-
-Clock = Callable[[], datetime]
-Random = Callable[[int], bytes]
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def system_random(size: int) -> bytes:
-    return os.urandom(size)
 
 
 class Pooled:
@@ -58,20 +46,14 @@ class Pooled:
 class Means:
     """The parts of an open ledger that the steps of a command share: its secret, clock, random bytes, guard and tables."""
 
-    def __init__(self, secret: bytes, clock: Clock, random: Random) -> None:
+    def __init__(self, secret: bytes, clock: Clock, random: Random, scanners: Sequence[Scanner] = ()) -> None:
         self.secret, self.clock = secret, clock
         self.random = Pooled(random)
-        self.guard = Guard()
+        self.guard = Guard(scanners)
         self.tables = Tables(secret)
 
     def now(self) -> str:
-        moment = self.clock()
-        if not isinstance(moment, datetime):
-            raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
-        utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-        if utc.microsecond:  # msgspec leaves out a zero fraction
-            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
-        return utc.isoformat(timespec="microseconds")[:26] + "Z"
+        return mapper.stored_time(self.clock())
 
     def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
         """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
@@ -13,6 +13,9 @@ from ledger.documents.answers import Chunk, Document
 from ledger.domain.metadata import checked
 from ledger.domain.text import plural
 from ledger.types import DocumentStatus, DocumentType, Metadata, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class DocumentsRead(Area):
@@ -89,6 +92,8 @@ class DocumentsRead(Area):
 
 class Documents(DocumentsRead):
     """The documents of a user."""
+
+    _engine: Engine
 
     def add(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
@@ -11,9 +11,14 @@ from ledger.domain.errors import RejectedError
 from ledger.erasure import answers, completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
 
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
+
 
 class Erasures(Area):
     """The erasures of this file, of every user; no report and no certificate holds a text that was erased."""
+
+    _engine: Engine
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.ErasureReport]:
         """List every erasure, newest first, each with its certificate."""
@@ -38,6 +43,8 @@ class Erasures(Area):
 
 class Holds(Area):
     """The legal holds of a user; a subject on hold cannot be erased."""
+
+    _engine: Engine
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
         """List the holds on this user's subjects, newest first."""

@@ -143,7 +143,7 @@ def _extract_checked(extract: str | bool) -> str:
 
 
 def _new_name(engine: Engine) -> str:
-    return f"chat-{engine.writer.now()[:10]}-{engine.writer.random(4).hex()}"
+    return f"chat-{engine.now()[:10]}-{engine.writer.random(4).hex()}"
 
 
 class _Call:
@@ -159,7 +159,7 @@ class _Call:
         stopping: Stopping,
         metadata: Pairs,
     ) -> None:
-        self.session, self.engine, self.policy = session, session.engine, policy
+        self.session, self.engine, self.policy = session, session.present, policy
         self.extract, self.model, self.stopping, self.stopped = extract, model, stopping, ""
         self.metadata = metadata
         correlation = asker.correlation_id or uuid7(time.time_ns(), self.engine.writer.random(8))
@@ -377,7 +377,7 @@ class _Call:
             project = place if place is not NOWHERE else None
             for text in answers:
                 about = (user, project, text, self.policy.matcher)
-                evaluation = reinforcement.evaluate(connection, self.engine.writer.secret, *about)
+                evaluation = reinforcement.evaluate(connection, self.engine.secret, *about)
                 for row, _ in evaluation.matches[: self.policy.max_matches]:
                     if (memory := memories.get(connection, row)) is not None:
                         restated[memory.id] = noted(memory, "an answer restates it")

@@ -19,7 +19,7 @@ from ledger.domain.text import normalise, words
 from ledger.english import near
 from ledger.english.matching import DEFAULT_MATCHER, Response, match
 from ledger.english.question import folded, quoted
-from ledger.events import MemoryCaptured, Origin
+from ledger.events import MODEL_EXTRACTOR, MemoryCaptured, Origin
 from ledger.extraction import policy as extraction
 from ledger.extraction.lines import ConversationLine
 from ledger.graph import policy as graph_rules
@@ -32,7 +32,6 @@ from ledger.policy.rules import REVIEW
 from projections.search import memory_hits as search
 from projections.views import projects
 
-MODEL_EXTRACTOR = "extract/2"
 KEPT, CONFIRMED = "kept", "confirmed"
 STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated by the user, or by the assistant alone
 ACTIONS = 50  # of one call that are applied, as in ATOCore's batch cap; further ones are counted
@@ -43,7 +42,6 @@ MODEL_CONFIDENCE = 600_000  # of a fact without a confidence in [0, 1], equal to
 UNTRUSTED = ("web", "tool", "file")  # channels whose texts always need a review
 
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
-CITES = "cites"  # the action in a recorded call that gives the message a model named for a memory
 CITED = 20  # messages listed for a memory; a memory with more of them rests on the whole piece (our own choice)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 

@@ -12,7 +12,7 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.events import Acted
+from ledger.events import CITES, Acted
 from ledger.extraction import applying as found_in
 from ledger.extraction.applying import ProposedRelation, SeenProposal, TurnsBatch
 from ledger.extraction.lines import ConversationLine
@@ -117,7 +117,7 @@ def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
         events = (read_event(work.connection(), position) for position in positions)
         targets: list[str | None] = [event.envelope.event_id for event in events if event is not None]
         for target in targets or [None]:
-            yield Acted(found_in.CITES, calls.KEPT, memory, target)
+            yield Acted(CITES, calls.KEPT, memory, target)
 
 
 def record_unread(work: Work, answer: ModelProposals, lines: Sequence[ConversationLine]) -> None:

@@ -13,11 +13,10 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.english import first_person
-from ledger.events import CandidatesExtracted, Dropped
+from ledger.events import MODEL_EXTRACTOR, CandidatesExtracted, Dropped
 from ledger.extraction import answers
 from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
-from ledger.extraction.applying import MODEL_EXTRACTOR
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
 from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_turn
 from ledger.interactions import rules as interactions_domain

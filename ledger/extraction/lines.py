@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.english.salience import is_salient
 from ledger.interactions.rules import InteractionState
 from ledger.sessions.rules.message import Part
 
@@ -96,6 +95,8 @@ def piece(
 
 
 def _tells(turn: Sequence[ConversationLine]) -> bool:
+    from ledger.english.salience import is_salient  # compiles expressions, and no read needs them
+
     return is_salient(line.text for line in turn if line.role == "user")
 
 

@@ -20,10 +20,10 @@ from ledger.domain.errors import RejectedError
 from ledger.english.extractor import EXTRACTOR, Extracted, Extraction
 from ledger.english.extractor import DroppedFinding as Passed
 from ledger.english.salience import GATE
-from ledger.events import CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
+from ledger.events import MODEL_EXTRACTOR, CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
 from ledger.extraction import answers
 from ledger.extraction import rule_findings as found_in
-from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
+from ledger.extraction.applying import TurnsBatch
 from ledger.extraction.asking import (
     LEASE_SECONDS,
     Asker,
@@ -82,7 +82,7 @@ def extract(
         RejectedError: The call was made inside a batch with a model, with an idempotency key (a second call continues anyway), or
             with a ``since`` ahead of the cursor.
     """
-    meant = meant_model(conversation.engine, method, model)
+    meant = meant_model(conversation.present, method, model)
     if asker.key is not None:
         raise RejectedError(
             "the extraction of a session takes no idempotency_key: a second call continues from the cursor anyway"
@@ -112,7 +112,7 @@ def preview(
     gate: bool = True,
 ) -> answers.ExtractionReport:
     """Return the findings of a model or the rules behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
-    meant = meant_model(conversation.engine, method, model)
+    meant = meant_model(conversation.present, method, model)
     check_call(timeout, cancel)
     with conversation.reading() as (_, state):
         start = state.cursor if state is not None else None
@@ -127,7 +127,7 @@ def preview(
             done.skipped += len(read.rows)
         else:
             done.calls += 1
-            asker = Asker(conversation.engine, meant, conversation.user, read.state.project, timeout, cancel)
+            asker = Asker(conversation.present, meant, conversation.user, read.state.project, timeout, cancel)
             try:
                 done.dropped += proposed(asker.ask(read.piece.lines))
             except Unanswered as failed:
@@ -161,7 +161,7 @@ def run_extraction(
         return Extractor(conversation, asker, by_itself=by_itself).run(pieces)
     with conversation.reading() as (_, state):
         work = f"extract {conversation.needed(state).id}"
-    with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
+    with leased(conversation.present.store, work, LEASE_SECONDS) as lease:
         if lease is None:
             return ExtractionRun(stopped="under_way")
         extractor = Extractor(conversation, asker, model, lease, timeout, cancel, by_itself=by_itself, gate=gate)
@@ -219,7 +219,7 @@ class Extractor:
         by_itself: bool,
         gate: bool = True,
     ) -> None:
-        self.session, self.engine, self.asker = session, session.engine, asker
+        self.session, self.engine, self.asker = session, session.present, asker
         self.model, self.lease, self.timeout, self.cancel = model, lease, timeout, cancel
         self.by_itself, self.gate = by_itself, gate
         self.done = ExtractionRun(kept=[], superseded=[], dropped=[])

@@ -43,7 +43,7 @@ def _found(engine: Engine, user: str, lines: Sequence[ConversationLine]) -> list
     """Return the ids of the facts that the user's messages are about, the best of every message first."""
     searched = [line.text[:SEARCHED_CHARS] for line in lines if line.role == "user"][-LINES:]
     about = RecallRequest(
-        query="", user=user, now=engine.writer.now(), among=("memories",), limit=FOUND, unit="chars", observations=0
+        query="", user=user, now=engine.now(), among=("memories",), limit=FOUND, unit="chars", observations=0
     )
     packs = [recalling.recall(engine, replace(about, query=text)) for text in searched]
     ranked = sorted((item.rank, number, item.id) for number, pack in enumerate(packs) for item in pack.items)
@@ -60,5 +60,5 @@ def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[M
 def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
-        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.writer.now())
+        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.now())
         yield from memories.listing(connection, wanted, limit=limit)

@@ -13,9 +13,9 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError
 from ledger.english.salience import GATE, GATES
-from ledger.events import CandidatesExtracted
+from ledger.events import MODEL_EXTRACTOR, CandidatesExtracted
 from ledger.extraction import lines as turns
-from ledger.extraction.applying import MODEL_EXTRACTOR, TurnsBatch
+from ledger.extraction.applying import TurnsBatch
 from ledger.extraction.asking import (
     Asker,
     ExtractionRun,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area
 from ledger.core.paging import checked_limit
@@ -11,6 +11,9 @@ from ledger.graph.answers import Graph
 from ledger.memories import commands
 from ledger.memories.answers import Memory
 from ledger.types import Time, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class RelationsRead(Area):
@@ -49,6 +52,8 @@ class RelationsRead(Area):
 
 class Relations(RelationsRead):
     """Names and their relations."""
+
+    _engine: Engine
 
     def relate(
         self,

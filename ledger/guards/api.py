@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, page
@@ -13,6 +13,9 @@ from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.memories.answers import Memory
 from ledger.types import Cancel, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class GuardsRead(Area):
@@ -39,6 +42,8 @@ class GuardsRead(Area):
 
 class Guards(GuardsRead):
     """The guards of a user's memory."""
+
+    _engine: Engine
 
     @property
     def redactions(self) -> Mapping[str, int]:

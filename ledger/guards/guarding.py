@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ledger import events as e
 from ledger.domain.errors import RejectedError
-from ledger.domain.secrecy import MARK_BEGINS
+from ledger.domain.harmless import MARK_BEGINS
 from ledger.guards import secrets, threats
 from ledger.guards.letters import words
 from ledger.guards.scanner import Scanner

@@ -11,6 +11,7 @@ from ledger import events as e
 from ledger.core.engine import Engine
 from ledger.core.log_reading import decode_range, read_event, read_stream
 from ledger.core.paging import CAP
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_LIMIT, listed, load, text_of
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
@@ -42,7 +43,7 @@ def redactions(engine: Engine) -> dict[str, int]:
 
 
 def quarantined(
-    engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
+    engine: ReadingEngine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
 ) -> list[Quarantined]:
     """Return the items in quarantine, newest first, behind ``after`` (since, position): labels and scanners, never a text."""
     with engine.reading() as connection:
@@ -85,13 +86,11 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
         return e.LEDGER_STREAM
 
     outcome = engine.writer.run(verb, asker, body, (str(id), reason))
-    engine.writer.write_waiting()
+    engine.write_waiting()
     with engine.reading() as connection:
         held = quarantine.among(connection, positions[:1]).get(positions[0])
         now = outcome.events[-1] if outcome.events else None
-        since, time = (
-            (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, engine.writer.now())
-        )
+        since, time = (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, engine.now())
         item = held or quarantine.QuarantinedSubject(positions[0], since, asker.user, "", "", "", time)
         answer = _shown(connection, item)
     return msgspec.structs.replace(answer, quarantined=held is not None, replayed=outcome.replayed)
@@ -185,7 +184,7 @@ def rescan(
     """
     if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
         raise RejectedError(f"since must be a position, a whole number from 0, but {since!r:.40} was given")
-    engine.writer.write_waiting()
+    engine.write_waiting()
     scan = _Rescan(engine, since or 0, stopping, progress, dry_run)
     scan.run()
     return scan.report()

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, partial
 
+from ledger.domain.harmless import MARK_BEGINS
 from ledger.guards.patterns import part, read
 
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters that are read after a noun, before it, and of a clause
@@ -244,7 +245,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return True
     lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
     first, rest, little = lower[0] or words[0], lower[1:], _words_of_part("little")
-    if _part("placeholder").fullmatch(words[0]) or "[redacted:" in words[0] or "://" in words[0] or "@" in words[0][1:]:
+    if _part("placeholder").fullmatch(words[0]) or MARK_BEGINS in words[0] or "://" in words[0] or "@" in words[0][1:]:
         return True
     if signed and (_is_name_of_code(words[0]) or (len(words[0]) > 3 and is_example(words[0]))):
         return True

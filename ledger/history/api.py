@@ -160,11 +160,13 @@ class HistoryRead(Area):
         """Return a position as it is, and a time or a duration as a time."""
         if moment is None or isinstance(moment, int):
             return moment
-        return times.since(name, moment, self._engine.writer.now())
+        return times.since(name, moment, self._engine.now())
 
 
 class History(HistoryRead, Generic[PastLedger]):
     """The history of a user's memory, with the commands that take parts of it out and back."""
+
+    _engine: Engine
 
     __slots__ = ("_at",)
 
@@ -324,7 +326,7 @@ class History(HistoryRead, Generic[PastLedger]):
         Raises:
             DependentsError: Later commands were built on these; ``cascade`` voids them too.
         """
-        now = self._engine.writer.now()
+        now = self._engine.now()
         columns = {
             "correlation_id": correlation_id,
             "actor": by,

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from ledger.core.answer import answer_of
-from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position, read_blob, read_event, read_stream
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, PAGE_CAP, load, named, owned_stream, scope_of
 from ledger.core.who import Time
 from ledger.documents import answers as document_answers
@@ -49,7 +49,7 @@ from projections.views import audit, confidence, conflicts, control, documents, 
 from projections.views.audit import AuditRow
 
 
-def why(engine: Engine, user: str, id: str) -> answers.Why | None:
+def why(engine: ReadingEngine, user: str, id: str) -> answers.Why | None:
     """Return the reasons for which a memory or an observation is believed, or None if the user has no such belief.
 
     Of a memory: every event behind it in order, with steps that add up to its confidence exactly. Of an observation:
@@ -85,13 +85,13 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
         )
 
 
-def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
+def _why_observation(engine: ReadingEngine, id: str, owner: str) -> answers.Why | None:
     with engine.reading() as connection:
         stream = owned_stream(connection, id, "o", owner)
         if stream is None:
             return None
         state = load(connection, stream, "o", owner)
-        answer = observation_answers(connection, [state], engine.writer.now())[0] if state is not None else None
+        answer = observation_answers(connection, [state], engine.now())[0] if state is not None else None
         return answers.Why(
             memory=None,
             id=stream,
@@ -106,7 +106,7 @@ def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
         )
 
 
-def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
+def history(engine: ReadingEngine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
     """Return the events of a subject in order, in effect or not: at most ``limit`` events after a position.
 
     A subject is a memory, an observation, an interaction, a document, a project, a session or a summary. Of a summary
@@ -122,7 +122,9 @@ def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = 
         return list(_steps(connection, stream, after, limit)) if stream is not None else None
 
 
-def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
+def _history_of_summary(
+    engine: ReadingEngine, id: str, owner: str, after: int, limit: int
+) -> list[answers.Step] | None:
     with engine.reading() as connection:
         session = summaries.session_of(connection, id)
         if session is None:
@@ -242,7 +244,7 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
 
 
 def audit_page(
-    engine: Engine, wanted: AuditFilter, *, limit: int, before: int | None = None
+    engine: ReadingEngine, wanted: AuditFilter, *, limit: int, before: int | None = None
 ) -> list[answers.AuditEntry]:
     """Return entries of one user's trail, newest first, at most 500 a call, from the position ``before`` on."""
     user, subject, text = wanted.user, wanted.subject, wanted.text

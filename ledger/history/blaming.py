@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
 
-from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import owned_stream
 from ledger.domain import confidence as rules
 from ledger.domain import ids
@@ -41,7 +41,7 @@ class _Wording(NamedTuple):
     text: str | None
 
 
-def blame(engine: Engine, user: str, id: str) -> answers.Blame | None:
+def blame(engine: ReadingEngine, user: str, id: str) -> answers.Blame | None:
     """Return the events that the words and the confidence of a memory or an observation came from, or None.
 
     The search goes back through the beliefs that this belief replaced or was merged from.

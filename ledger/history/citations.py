@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.core.log_reading import read_event, read_stream
-from ledger.events import AnyEvent, MessageAppended, ModelCalled, of
-from ledger.extraction.applying import CITES, MODEL_EXTRACTOR
+from ledger.events import CITES, MODEL_EXTRACTOR, AnyEvent, MessageAppended, ModelCalled, of
 from projections.core.rows import Connection
 from projections.views import audit, control
 

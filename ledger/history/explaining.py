@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.core.engine import Engine
+from ledger.core.reading_engine import ReadingEngine
 from ledger.domain.errors import NotFoundError
 from ledger.domain.harmless import one_line
 from ledger.history import answers
@@ -17,7 +17,7 @@ NAMED = 5  # events or commands that a sentence lists at most
 WORDS = 80  # characters of a quoted text at most
 
 
-def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
+def explain(engine: ReadingEngine, user: str, position: int) -> answers.Explanation:
     """Return the command that recorded an event of this user, its cause, and the commands that reacted to it."""
     with engine.reading() as connection:
         entry = audit.at(connection, position) if 0 < position < 2**63 else None

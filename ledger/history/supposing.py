@@ -134,7 +134,7 @@ def _difference(
         changed=tuple(changed),
         observations=tuple(
             answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
-            for now, then in alternative.observations(concerned, engine.writer.now())
+            for now, then in alternative.observations(concerned, engine.now())
         ),
     )
 

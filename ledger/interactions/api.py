@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
@@ -18,6 +18,9 @@ from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
 from projections.views.interactions import InteractionFilter
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class InteractionsRead(Area):
@@ -77,6 +80,8 @@ class InteractionsRead(Area):
 
 class Interactions(InteractionsRead):
     """The interactions of a user."""
+
+    _engine: Engine
 
     def add_response(
         self,

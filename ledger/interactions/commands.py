@@ -274,7 +274,7 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
         text = "\n".join(part for part in texts.values() if part)
         about = (asker.user, subject.project, text, policy.matcher)
-        evaluation = reinforcement.evaluate(connection, engine.writer.secret, *about)
+        evaluation = reinforcement.evaluate(connection, engine.secret, *about)
     evaluated: list[ReinforcementEvaluated] = []
 
     def body(work: Work) -> str:

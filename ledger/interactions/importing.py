@@ -56,7 +56,7 @@ def import_file(
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project)
-    correlation = uuid7(engine.writer.nanoseconds(engine.writer.now()), engine.writer.random(8))
+    correlation = uuid7(engine.writer.nanoseconds(engine.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ledger.core.area import Area, callback
 from ledger.core.stopping import Stopping
@@ -11,9 +11,14 @@ from ledger.domain.text import plural
 from ledger.jobs import answers, running
 from ledger.types import Cancel, Job, Time
 
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
+
 
 class Jobs(Area):
     """The background work of this file, for every user."""
+
+    _engine: Engine
 
     def run(
         self,

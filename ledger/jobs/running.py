@@ -329,7 +329,7 @@ def run_policies(
     Raises:
         RejectedError: A model would be asked inside a batch.
     """
-    now = engine.writer.now() if as_of is None else moment("now", as_of)
+    now = engine.now() if as_of is None else moment("now", as_of)
     flags(dry_run=dry_run)
     if dry_run:
         return _expiring(engine, _chosen(engine, only), now)
@@ -386,7 +386,7 @@ def _passes(
     failed = 0
     while True:
         seen = engine.position
-        report = _share(engine, jobs, JobsRun(engine.writer.now(), stopping, progress, counts={}))
+        report = _share(engine, jobs, JobsRun(engine.now(), stopping, progress, counts={}))
         yield report
         if not follow or report.stopped:
             return

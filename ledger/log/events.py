@@ -8,6 +8,8 @@ from ledger.log.event_base import Body, Code, Digest, EventData, Id, Ranges, Ref
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
+MODEL_EXTRACTOR = "extract/2"  # the extractor in the origin of a memory that a model found
+CITES = "cites"  # the action in a recorded call that gives the message a model named for a memory
 
 
 class LedgerCreated(EventData, frozen=True):

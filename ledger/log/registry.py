@@ -95,11 +95,11 @@ def of(**traits: object) -> tuple[type[Any], ...]:
 
     Examples are ``of(effect=("act", "lasting"))`` and ``of(begins="memory")``.
     """
-    return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in traits.items()))
-
-
-def _has(kind: type[EventData], name: str, accepted: object) -> bool:
-    return getattr(kind.traits, name) in (accepted if isinstance(accepted, tuple) else (accepted,))
+    kinds: Iterable[type[EventData]] = TYPES.values()
+    for name, value in traits.items():
+        accepted = value if isinstance(value, tuple) else (value,)
+        kinds = [kind for kind in kinds if getattr(kind.traits, name) in accepted]
+    return tuple(kinds)
 
 
 def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
@@ -120,20 +120,34 @@ class IdField(Struct, frozen=True):
 def id_fields(kind: type[object]) -> tuple[IdField, ...]:
     """Return every field that holds ids, of a struct and of the structs in it."""
     if kind not in _IDS:
-        fields = (field for name, hint in _hints(kind).items() for field in _ids_under(hint, (name,), None))
+        fields = [
+            IdField((name, *path), ref) for name, hint in _hints(kind).items() for path, ref in _ids_under(hint, None)
+        ]
         _IDS[kind] = tuple(dict.fromkeys(fields))
     return _IDS[kind]
 
 
-def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
+@cache  # many fields of many events have the same hint
+def _ids_under(hint: object, ref: Ref | None) -> tuple[tuple[tuple[str, ...], Ref | None], ...]:
+    """Return the path from a field's value to each place with ids, and the role of these ids."""
+    if hint is str or hint is int or hint is type(None):
+        return ()
     declared = getattr(hint, "__metadata__", ())
-    ref = next((item for item in declared if isinstance(item, Ref)), ref)
+    for item in declared:
+        if isinstance(item, Ref):
+            ref = item
+    places: list[tuple[tuple[str, ...], Ref | None]] = []
     if any(isinstance(item, Meta) and (item.extra or {}).get("string") == "id" for item in declared):
-        yield IdField(path, ref)
+        places.append(((), ref))
     elif isinstance(hint, type) and issubclass(hint, Struct):
-        yield from (IdField((*path, *inner.path), inner.ref) for inner in id_fields(hint))
+        places += [(inner.path, inner.ref) for inner in id_fields(hint)]
     for part in get_args(hint):
-        yield from _ids_under(part, path, ref)
+        places += _ids_under(part, ref)
+    return tuple(places)
+
+
+for _kind in TYPES.values():  # at the import, in a millisecond, so that no undo or erasure begins with it
+    id_fields(_kind)
 
 
 def ids_in(data: EventData, role: Role, needs: str | None = None) -> Iterator[str]:

@@ -14,6 +14,9 @@ from ledger.memories import answers, commands, confidence, queries
 from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 from projections.views.memories import MemoryFilter
 
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
+
 
 class MemoriesRead(Area):
     """The memories of a user, now or as they were known at a moment."""
@@ -96,6 +99,8 @@ class MemoriesRead(Area):
 
 class Memories(MemoriesRead):
     """The memories of a user."""
+
+    _engine: Engine
 
     def tag(
         self, id: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), **options: Unpack[WriteOptions]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledger.core.answer import answer_of
-from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import owned_stream
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
@@ -12,12 +12,12 @@ from ledger.memories import answers
 from projections.views import confidence
 
 
-def _is_observation(engine: Engine, id: str, owner: str) -> bool:
+def _is_observation(engine: ReadingEngine, id: str, owner: str) -> bool:
     with engine.reading() as connection:
         return owned_stream(connection, id, "o", owner) is not None
 
 
-def confidence_history(engine: Engine, user: str, id: str) -> list[answers.ConfidencePoint]:
+def confidence_history(engine: ReadingEngine, user: str, id: str) -> list[answers.ConfidencePoint]:
     """Return the steps of a memory's confidence, oldest first; empty when there is no such memory.
 
     Raises:

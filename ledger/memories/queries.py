@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.extraction import lines as turns
-from ledger.interactions import policy as reinforcement
 from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
 from ledger.memories import answers
@@ -87,7 +86,7 @@ def review(
     behind = first_position(connection, after) or 0 if after is not None else 0
     candidates = MemoryFilter(user=user, statuses=("candidate",), projects=projects_meant)
     states = memories.listing(connection, candidates, behind=behind, limit=limit)
-    denied = reinforcement.contradicted(connection, user)
+    denied = _denied(connection, user)
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
     states += [state for state in contradicted if projects_meant is None or state.project in projects_meant]
     states = sorted(states, key=lambda state: state.row)[:limit]
@@ -104,6 +103,12 @@ def review(
     ]
 
 
+def _denied(connection: Connection, user: str) -> dict[int, tuple[str, ...]]:
+    from ledger.interactions.policy import contradicted  # loads the rules of writes, and no other read needs them
+
+    return contradicted(connection, user)
+
+
 def admitted(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:
@@ -115,7 +120,7 @@ def admitted(
     unconfirmed = MemoryFilter(user=user, statuses=("active",), projects=projects_meant, admitted=True)
     before = first_position(connection, after) if after is not None else None
     states = memories.listing(connection, unconfirmed, limit=limit, before=before)
-    denied = reinforcement.contradicted(connection, user)
+    denied = _denied(connection, user)
     return [
         answers.Candidate(
             memory=memories_shown(connection, [state])[0],

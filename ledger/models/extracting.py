@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from ledger.domain import confidence as rules
 from ledger.domain.harmless import UNSAFE, escape, one_line
+from ledger.events import MODEL_EXTRACTOR
 from ledger.extraction.applying import (
     ACTIONS,
     ADD,
-    MODEL_EXTRACTOR,
     RELATIONS,
     RETRACT,
     SUPERSEDE,

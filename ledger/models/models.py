@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ledger.core.answer import Answer, answer_of
 from ledger.core.engine import Engine
+from ledger.core.reading_engine import ReadingEngine
 from ledger.models.naming import as_model
 from ledger.models.port import Model, ModelRequest, NamedSummarizer
 from ledger.models.summarizing import as_summarizer, by_model
@@ -44,7 +45,9 @@ class ModelCall(Answer, frozen=True, kw_only=True):
     in_effect: bool
 
 
-def model_calls(engine: Engine, user: str, *, purpose: str | None, limit: int, before: int | None) -> list[ModelCall]:
+def model_calls(
+    engine: ReadingEngine, user: str, *, purpose: str | None, limit: int, before: int | None
+) -> list[ModelCall]:
     """Return the model calls of a user, newest first, with failed calls and calls of commands that were undone.
 
     ``purpose`` is one word, such as "extraction" or "summary", or None for all.

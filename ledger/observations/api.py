@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
@@ -13,6 +13,9 @@ from ledger.observations import commands as observation_commands
 from ledger.observations import queries as observation_queries
 from ledger.observations.answers import Observation, WithdrawalReport
 from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class ObservationsRead(Area):
@@ -87,6 +90,8 @@ class ObservationsRead(Area):
 
 class Observations(ObservationsRead):
     """The observations of a user."""
+
+    _engine: Engine
 
     def add(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row, first_position, read_event, read_stream
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
 from ledger.domain import confidence as rules
 from ledger.domain import ids
@@ -54,7 +54,7 @@ def withheld(connection: Connection, states: Iterable[ObservationState]) -> set[
 
 
 def listing(
-    engine: Engine,
+    engine: ReadingEngine,
     user: str,
     *,
     project: str | None,
@@ -76,7 +76,7 @@ def listing(
         stands = (not statuses or observation.status in statuses) and freshness in (None, observation.freshness)
         return stands and labels <= set(observation.tags) and (not trends or observation.trend in trends)
 
-    now, results = engine.writer.now(), list[answers.Observation]()
+    now, results = engine.now(), list[answers.Observation]()
     with engine.reading() as connection:
         scope = scope_of(connection, user, project)
         if scope == [NOWHERE]:
@@ -93,9 +93,9 @@ def listing(
         return results[:limit]
 
 
-def get(engine: Engine, user: str, id: str) -> answers.Observation | None:
+def get(engine: ReadingEngine, user: str, id: str) -> answers.Observation | None:
     """Return an observation as it stands, whatever its status, or None."""
-    now = engine.writer.now()
+    now = engine.now()
     with engine.reading() as connection:
         state = load(connection, id, "o", user)
         return observation_answers(connection, [state], now)[0] if state is not None else None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from ledger.core.area import Area
 from ledger.domain.errors import RejectedError
 from ledger.policy import answers, commands, queries
 from ledger.policy.rules import CHECKS
 from ledger.types import PolicyChanges, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class UserPolicyRead(Area):
@@ -21,6 +24,8 @@ class UserPolicyRead(Area):
 
 class UserPolicy(UserPolicyRead):
     """The policy of a user."""
+
+    _engine: Engine
 
     def set(self, *, reason: str = "", **changes: Unpack[PolicyChanges]) -> answers.Policy:
         """Change parameters of this user's policy from here on, and return the whole policy.

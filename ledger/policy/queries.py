@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from ledger.core.engine import Engine
+from ledger.core.reading_engine import ReadingEngine
 from ledger.policy import answers
 from ledger.policy.rules import policy_of
 from projections.views import control
 
 
-def policy(engine: Engine, user: str) -> answers.Policy:
+def policy(engine: ReadingEngine, user: str) -> answers.Policy:
     """Return the policy in effect, with the names of the parameters that were set."""
     with engine.reading() as connection:
         explicit = control.explicit(connection, user)

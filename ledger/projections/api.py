@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from ledger.core.area import Area
+from ledger.core.engine import Engine
 from ledger.core.paging import LIMIT, of_all, page
 from ledger.domain.errors import NotFoundError
 from ledger.log.reading import read_tip
@@ -31,12 +32,13 @@ class ProjectionsRead(Area):
     def _all(self) -> Sequence[OwnProjection]:
         opened = self._engine.own.definitions if self._engine.own is not None else {}
         apart = set(opened)
-        if not self._engine.is_past:  # the file holds the tables, unless it is read-only and lacks them
+        live = isinstance(self._engine, Engine)
+        if isinstance(self._engine, Engine):  # the file holds the tables, unless it is read-only and lacks them
             with self._engine.reading() as connection:
                 apart = apart - {*registry.entries(connection)} if self._engine.store.readonly else set()
         with reading(self._engine, apart) as connection:
             position, _ = read_tip(connection.cursor())
-            entries = {} if self._engine.is_past else registry.entries(connection)
+            entries = registry.entries(connection) if live else {}
             projections = []
             for name in sorted({*entries, *apart}):
                 entry, definition = entries.get(name), opened.get(name)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ledger.core.engine import Engine
 from ledger.core.own import Own, stand
 from ledger.core.past import PastEngine
+from ledger.core.reading_engine import ReadingEngine
 from ledger.domain.errors import RejectedError
 from ledger.log.reading import read_tip
 from projections.core import own_registry as registry
@@ -18,7 +19,7 @@ ROUNDS = 4  # of catching up outside the writer's lock, before it is done under 
 
 
 @contextmanager
-def reading(engine: Engine, names: Iterable[str]) -> Iterator[Connection]:
+def reading(engine: ReadingEngine, names: Iterable[str]) -> Iterator[Connection]:
     """Yield a connection on which the tables of these open projections stand under their own names.
 
     If the file cannot be written, or of a moment of the past, the projections are folded for this connection alone,
@@ -32,7 +33,7 @@ def reading(engine: Engine, names: Iterable[str]) -> Iterator[Connection]:
     if own is None or not requested:
         with engine.reading() as connection:
             yield connection
-    elif engine.is_past:
+    elif not isinstance(engine, Engine):  # a moment of the past
         with _apart(engine, own, requested) as connection:
             yield connection
     elif engine.store.readonly:
@@ -72,7 +73,7 @@ def _only_read(engine: Engine, known: Own, names: list[str]) -> Iterator[Connect
 
 
 @contextmanager
-def _apart(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]:
+def _apart(engine: ReadingEngine, known: Own, names: list[str]) -> Iterator[Connection]:
     with engine.reading() as connection:
         stand(connection, [known.definitions[name] for name in names])
         yield connection
@@ -86,7 +87,7 @@ def _stand_there(connection: Connection, known: Own, names: list[str]) -> bool:
     )
 
 
-def definition_of(engine: Engine, row: object) -> Definition:
+def definition_of(engine: ReadingEngine, row: object) -> Definition:
     """Return the projection that has rows of a class; raise ``RejectedError`` if there is none."""
     definitions = engine.own.definitions if engine.own is not None else {}
     for definition in definitions.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
@@ -14,6 +14,9 @@ from ledger.projects.rules import check_category
 from ledger.recall import recalling
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class ProjectsRead(Area):
@@ -89,6 +92,8 @@ class ProjectsRead(Area):
 
 class Projects(ProjectsRead):
     """The projects of a user."""
+
+    _engine: Engine
 
     def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Add a project.

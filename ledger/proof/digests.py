@@ -6,19 +6,19 @@ import hashlib
 
 import msgspec
 
-from ledger.core.engine import Engine
+from ledger.core.reading_engine import ReadingEngine
 from projections.core import digests
 from projections.views import memories, projects
 from projections.views.memories import MemoryFilter
 
 
-def of_rows(engine: Engine) -> str:
+def of_rows(engine: ReadingEngine) -> str:
     """Return a SHA-256 (hex) over all rows of all projections except the text index; every rebuild gives the same."""
     with engine.reading(stale=True) as connection:
-        return digests.digest(connection, engine.writer.secret)
+        return digests.digest(connection, engine.secret)
 
 
-def of_beliefs(engine: Engine, user: str) -> str:
+def of_beliefs(engine: ReadingEngine, user: str) -> str:
     """Return a SHA-256 (hex) over a user's memories: project, kind, content, status, confidence, references.
 
     Ids, positions and times are left out. Two ledgers with the same beliefs have the same digest, however they got

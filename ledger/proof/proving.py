@@ -61,7 +61,7 @@ def verify_ledger(
     """
     path = engine.store.path
     from_elsewhere = kept.checkpoint(against, public_key, path)
-    engine.writer.write_waiting()
+    engine.write_waiting()
     with engine.store.snapshot() as connection:
         own = engine.own.definitions if engine.own is not None else {}
         report = verify(
@@ -111,7 +111,7 @@ def _sealed(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
     Nothing is appended if another process sealed as much meanwhile, or if the ledger is open for reading.
     """
     if engine.store.readonly:
-        return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), engine.writer.now())
+        return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), engine.now())
 
     def body(work: Work) -> str:
         sql = "SELECT count(*) FROM main.events WHERE position > ? AND type = 'CheckpointSealed'"
@@ -160,7 +160,7 @@ def prove(
         raise RejectedError(
             f"the checkpoint is of the ledger {older.ledger_id}, not of this ledger, {engine.created.ledger_id}"
         )
-    engine.writer.write_waiting()
+    engine.write_waiting()
     with engine.store.snapshot() as connection:
         last = _last(connection)
         if place > last:

@@ -43,7 +43,7 @@ from projections.search.ranking import who
 from projections.views import memories, projects, sessions, summaries
 
 if TYPE_CHECKING:
-    from ledger.core.engine import Engine
+    from ledger.core.reading_engine import ReadingEngine
     from ledger.core.who import Who
 
 Key = tuple[str, int]
@@ -92,7 +92,7 @@ def checked(request: ContextRequest) -> ContextRequest:
     return replace(request, search=search, session=session)
 
 
-def context(engine: Engine, request: ContextRequest, receipt: Who | None = None) -> Pack:
+def context(engine: ReadingEngine, request: ContextRequest, receipt: Who | None = None) -> Pack:
     """Return the pack for the next prompt. With a ``receipt`` the pack is recorded."""
     request = checked(request)
     pack, about = packed(engine, request)
@@ -101,7 +101,7 @@ def context(engine: Engine, request: ContextRequest, receipt: Who | None = None)
     return replace(pack, receipt=reopening.recorded(engine, request.search, about, pack, receipt))
 
 
-def packed(engine: Engine, request: ContextRequest) -> tuple[Pack, str | None]:
+def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | None]:
     """Return the pack, and the id of the project that the request is about."""
     search = request.search
     asking = questions.read(search.query, numeric=True)

@@ -20,7 +20,6 @@ from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.recall import rubino
 from ledger.recall.asked import RecallRequest
-from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import passages, ranking
@@ -31,7 +30,8 @@ from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, sessions
 
 if TYPE_CHECKING:
-    from ledger.core.engine import Engine
+    from ledger.core.reading_engine import ReadingEngine
+    from ledger.vectors.embedding import QueryVector as Sought
 
 POOL = 200  # the best rows of each index that are looked at
 SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or four times the limit
@@ -53,7 +53,7 @@ class Finder:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: ReadingEngine,
         snapshot: Snapshot,
         request: RecallRequest,
         scope: Scope,

@@ -24,7 +24,7 @@ from projections.search.stems import stem
 from projections.views import observations
 
 if TYPE_CHECKING:
-    from ledger.core.engine import Engine
+    from ledger.core.reading_engine import ReadingEngine
     from ledger.core.snapshot import Snapshot
 
 POOL = 60  # the best matching observations that are looked at
@@ -79,7 +79,7 @@ class Observing:
     """A search for observations. Its obstacles are listed in ``warnings``; they never fail a recall."""
 
     def __init__(
-        self, engine: Engine, snapshot: Snapshot, request: RecallRequest, scope: Scope, question: Question
+        self, engine: ReadingEngine, snapshot: Snapshot, request: RecallRequest, scope: Scope, question: Question
     ) -> None:
         self._rarity, self._snapshot, self._connection = engine.rarity, snapshot, snapshot.connection
         self._request, self._question = request, question

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
@@ -25,7 +27,6 @@ from ledger.recall.asked import UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
-from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
@@ -34,6 +35,9 @@ from projections.search.passages import MESSAGE
 from projections.search.passages import PassageRow as PassageRow
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 from projections.views.memories import MemoryFilter
+
+if TYPE_CHECKING:
+    from ledger.vectors.embedding import QueryVector as Sought
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
@@ -44,7 +48,7 @@ _TEXT_INDEXES = [index for _, index in text_indexes()]
 RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay below the 2,000 entries of a receipt
 
 
-def recall(engine: Engine, request: RecallRequest, receipt: Who | None = None) -> Pack:
+def recall(engine: ReadingEngine, request: RecallRequest, receipt: Who | None = None) -> Pack:
     """Return the answers to a question, best first: at most ``limit`` items within ``budget``.
 
     Candidates are never found. With ``project``, texts of that project and of no project are searched; without, or with "",
@@ -62,7 +66,7 @@ def recall(engine: Engine, request: RecallRequest, receipt: Who | None = None) -
     return replace(pack, receipt=reopening.recorded(engine, request, about, pack, receipt)) if receipt else pack
 
 
-def packed(engine: Engine, request: RecallRequest) -> tuple[Pack, str | None]:
+def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | None]:
     """Return the pack, and the id of the project that the request is about."""
     asked_question = question.read(request.query, numeric=request.scored)
     sought = sought_of(engine, request, asked_question)
@@ -105,7 +109,7 @@ def with_observations(request: RecallRequest, observing: Observing, pack: Pack) 
     )
 
 
-def sought_of(engine: Engine, request: RecallRequest, asked_question: Question) -> Sought | None:
+def sought_of(engine: ReadingEngine, request: RecallRequest, asked_question: Question) -> Sought | None:
     """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
     if engine.vectors is None or not request.limit or not _VISIBLE.search(request.query):
         return None
@@ -119,10 +123,10 @@ def sought_of(engine: Engine, request: RecallRequest, asked_question: Question) 
 
 
 @contextmanager
-def searchable(engine: Engine) -> Iterator[Snapshot]:
+def searchable(engine: ReadingEngine) -> Iterator[Snapshot]:
     """Yield a snapshot whose indexes include all waiting texts. Usually none wait, and the first snapshot serves."""
     with engine.snapshot() as snapshot:
-        if engine.is_past or not (engine.store.is_own or any_waits(snapshot.connection, _TEXT_INDEXES)):
+        if not isinstance(engine, Engine) or not (engine.store.is_own or any_waits(snapshot.connection, _TEXT_INDEXES)):
             yield snapshot
             return
     index_texts(engine)
@@ -130,9 +134,9 @@ def searchable(engine: Engine) -> Iterator[Snapshot]:
         yield snapshot
 
 
-def index_texts(engine: Engine) -> None:
+def index_texts(engine: ReadingEngine) -> None:
     """Let the indexes take the waiting texts. While another process writes, or without write access, those are searched apart."""
-    if engine.is_past:
+    if not isinstance(engine, Engine):  # every index of a moment is complete
         return
     with engine.reading(stale=True) as connection:
         late = any_waits(connection, _TEXT_INDEXES)
@@ -220,7 +224,7 @@ def _unasked(
 
 
 def searched_among(
-    engine: Engine, connection: Connection, finder: Finder, request: RecallRequest, seen: tuple[int, bytes]
+    engine: ReadingEngine, connection: Connection, finder: Finder, request: RecallRequest, seen: tuple[int, bytes]
 ) -> int:
     """Return the number of memories, turns and chunks that are searched."""
     filters, number = replace(finder.memories, at=engine.valid), 0
@@ -234,19 +238,21 @@ def searched_among(
 # --- the user's profile, and a project's context ---------------------------------------------------------------------
 
 
-def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
+def user_profile(engine: ReadingEngine, user: str, *, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
     """Return the active user_profile, identity and preference memories, newest first, by default within 1,375 characters."""
     return _newest(engine, user, PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
 
 
-def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
+def project_context(
+    engine: ReadingEngine, user: str, project: str, *, budget: int | None = None, unit: str = "chars"
+) -> Pack:
     """Return a project's trusted state, then the ten newest memories of the kinds project and env of it or of no project."""
     check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
 
 def _newest(
-    engine: Engine,
+    engine: ReadingEngine,
     owner: str,
     kinds: Sequence[str],
     project: str | None,
@@ -255,7 +261,7 @@ def _newest(
     unit: str = "chars",
 ) -> Pack:
     one_of("unit", unit, tuple(UNITS))
-    now = engine.writer.now()
+    now = engine.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position, read_event
 from ledger.core.past import at
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import text_of
 from ledger.core.who import Who
-from ledger.core.work import Work
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import KINDS
@@ -42,15 +42,18 @@ from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
+if TYPE_CHECKING:
+    from ledger.core.work import Work
+
 MATCH = "match"  # stored among the signals of a receipt
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
 
 def recorded(
-    engine: Engine, request: RecallRequest, project: str | None, pack: Pack, who: Who, session: str | None = None
+    engine: ReadingEngine, request: RecallRequest, project: str | None, pack: Pack, who: Who, session: str | None = None
 ) -> str:
     """Append the delivered pack, to a ``session`` if one is given, and return the id of that event."""
-    if engine.is_past:
+    if not isinstance(engine, Engine):
         raise RejectedError(
             "a receipt is written to the log, and a past moment is read-only: call recall() of the ledger itself",
             rule="readonly",
@@ -145,7 +148,7 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     ]
 
 
-def _then(engine: Engine, seen: int) -> Engine:
+def _then(engine: Engine, seen: int) -> ReadingEngine:
     """Return the ledger as it stood at a position. Inside an uncommitted batch, return the ledger as it is."""
     try:
         return at(engine, seen)

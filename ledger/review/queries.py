@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TypeVar
 
 from ledger.core.answer import answer_of
-from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
 from ledger.memories.queries import memories_shown
@@ -28,7 +28,7 @@ _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left 
 
 
 def list_merges(
-    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
 ) -> list[merge_answers.Merge]:
     """Return merges in one of these statuses, newest first; no statuses mean every status."""
     stored = {
@@ -41,7 +41,7 @@ def list_merges(
     return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
 
 
-def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
+def get_merge(engine: ReadingEngine, user: str, id: str) -> merge_answers.Merge | None:
     """Return a merge as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "g", user)
@@ -70,7 +70,7 @@ def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Mer
 
 
 def list_conflicts(
-    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
 ) -> list[merge_answers.Conflict]:
     """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
 
@@ -80,7 +80,7 @@ def list_conflicts(
     return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
 
 
-def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
+def get_conflict(engine: ReadingEngine, user: str, id: str) -> merge_answers.Conflict | None:
     """Return a conflict as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "k", user)
@@ -104,7 +104,7 @@ def conflict_answer(connection: Connection, state: ConflictState) -> merge_answe
 
 
 def _listed(
-    engine: Engine,
+    engine: ReadingEngine,
     user: str,
     statuses: Sequence[str],
     project: str | None,

@@ -42,7 +42,7 @@ from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.core.engine import Engine
+    from ledger.core.reading_engine import ReadingEngine
     from ledger.types import ModelLike, SummarizerLike
 
 SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20
@@ -54,7 +54,7 @@ class SessionRead(Area):
 
     __slots__ = ("_inner", "_project")
 
-    def __init__(self, engine: Engine, scope: Who, name: str, project: str | None) -> None:
+    def __init__(self, engine: ReadingEngine, scope: Who, name: str, project: str | None) -> None:
         super().__init__(engine, scope)
         self._project = project
         self._inner = Conversation(engine, scope, name, project)
@@ -647,7 +647,7 @@ class Sessions(SessionsRead):
 
 
 def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | None, filters: dict[str, Any]) -> Hits:
-    now, since, until = inner.engine.writer.now(), request.since, request.until
+    now, since, until = inner.engine.now(), request.since, request.until
     bounded = replace(
         request,
         since=times.since("since", since, now) if since is not None else None,

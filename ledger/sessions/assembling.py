@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.engine import Engine
 from ledger.core.log_reading import read_known
 from ledger.core.past import at
 from ledger.core.work import Work
@@ -150,7 +151,7 @@ def _recalled(
     search = RecallRequest(
         query=query,
         user=conversation.user,
-        now=engine.writer.now(),
+        now=engine.now(),
         project=project,
         among=tuple(among),
         budget=max(0, min(int(window_request.budget * window_request.share), leaves)),
@@ -347,7 +348,7 @@ def _note(conversation: Conversation, items: Sequence[WindowItem], unit: str) ->
 
 
 def _recorded(conversation: Conversation, window: Window, tail: int) -> Window:
-    if conversation.engine.is_past:
+    if not isinstance(conversation.engine, Engine):
         raise ReadOnlyError(
             "a receipt is written to the log, and a session of the past is read-only; call window() on the ledger itself",
             rule="readonly",
@@ -391,7 +392,7 @@ def _recorded(conversation: Conversation, window: Window, tail: int) -> Window:
             work.emit(stream, more, first=first)
         return stream
 
-    outcome = conversation.engine.writer.run("session.window", conversation.who, body)
+    outcome = conversation.writer.run("session.window", conversation.who, body)
     recorded = next(event for event in outcome.events if isinstance(event.data, WindowAssembled))
     return replace(window, receipt=str(recorded.envelope.event_id))
 
@@ -430,7 +431,7 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
         for further in audit.command_at(connection, entry.position):
             if further.type == entry.type and further.position != entry.position:
                 ranges += read_known(connection, further.position, state.row).data.messages
-    engine = conversation.engine
+    engine = conversation.present
     then = Conversation(at(engine, data.seen), conversation.who, state.id)
     settings, reasons = data.settings, data.settings.get("reasons")
     return Window(

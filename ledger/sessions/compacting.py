@@ -143,7 +143,7 @@ def _compacting(
     with conversation.reading() as (_, state):
         conversation.needed(state)
     work = f"compact {state.id}"  # type: ignore[union-attr]
-    with leased(conversation.engine.store, work, timeout + 30) as lease:
+    with leased(conversation.present.store, work, timeout + 30) as lease:
         before = _window_size(conversation)
         if lease is None:
             skipped = [answers.CompactionSkip(why="under_way", kind="")]

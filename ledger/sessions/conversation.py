@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ledger.core.engine import Engine
-from ledger.core.pipeline import Writer
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import load
 from ledger.core.who import Who
 from ledger.domain import ids
-from ledger.domain.errors import NotFoundError
+from ledger.domain.errors import NotFoundError, ReadOnlyError
 from ledger.domain.text import check_text
 from ledger.sessions.rules.patterns import NamePatterns
 from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import projects
+
+if TYPE_CHECKING:
+    from ledger.core.pipeline import Writer
 
 NO_PATTERNS = NamePatterns()
 
@@ -28,7 +32,7 @@ class Conversation:
     why a pattern keeps the session's messages out: "ignored", "stateless" or "".
     """
 
-    def __init__(self, engine: Engine, who: Who, name: str, project: str | None = None) -> None:
+    def __init__(self, engine: ReadingEngine, who: Who, name: str, project: str | None = None) -> None:
         self.engine, self.who, self.name, self.project = engine, who, session_name(name), project
         self.counter = engine.counter
         self.kept_out = engine.keeps_out(*self._names())
@@ -44,8 +48,22 @@ class Conversation:
             return state.id if state is not None else None
 
     @property
+    def present(self) -> Engine:
+        """Return the engine for a write.
+
+        Raises:
+            ReadOnlyError: The conversation is of the past.
+        """
+        if not isinstance(self.engine, Engine):
+            raise ReadOnlyError(
+                "a session of the past is read-only, and this call writes: call it on a session of the ledger itself",
+                rule="readonly",
+            )
+        return self.engine
+
+    @property
     def writer(self) -> Writer:
-        return self.engine.writer
+        return self.present.writer
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -87,7 +105,7 @@ class Conversation:
 class EveryConversation(Conversation):
     """All sessions of a user, for a search."""
 
-    def __init__(self, engine: Engine, who: Who) -> None:
+    def __init__(self, engine: ReadingEngine, who: Who) -> None:
         super().__init__(engine, who, "every")
         self.kept_out = ""
 

@@ -40,7 +40,7 @@ def check_patience(conversation: Conversation, timeout: object) -> None:
 
 
 def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer | None:
-    return as_summarizer(summarizer) if summarizer is not None else conversation.engine.summarizer
+    return as_summarizer(summarizer) if summarizer is not None else conversation.present.summarizer
 
 
 def source_texts(

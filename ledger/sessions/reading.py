@@ -9,8 +9,8 @@ from itertools import islice
 from msgspec import UNSET, Struct
 
 from ledger.core.answer import answer_of
-from ledger.core.engine import Engine
 from ledger.core.log_reading import first_position, read_known, read_messages
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -240,7 +240,7 @@ def _has_content(connection: Connection, state: State, position: int) -> bool:
 
 
 def list_sessions(
-    engine: Engine,
+    engine: ReadingEngine,
     user: str,
     *,
     project: str | None = None,

@@ -12,6 +12,7 @@ from ledger.core import bulk
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row, first_position, read_event
+from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, named
 from ledger.core.who import Time, Who
 from ledger.core.work import Work
@@ -173,7 +174,9 @@ def trust(
     return _distrust_report(engine, done, asker.user, trusted=True)
 
 
-def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
+def distrusted(
+    engine: ReadingEngine, user: str, *, before: int | None = None, limit: int = -1
+) -> list[answers.Distrusted]:
     """Return the distrusted sources, newest first, at most ``limit`` of those before a position."""
     with engine.reading() as connection:
         rows = control.distrusted_of(connection, user, before, limit)

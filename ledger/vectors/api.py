@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, of_all, page
@@ -13,9 +14,14 @@ from ledger.vectors import answers, commands
 from ledger.vectors.commands import BATCH
 from ledger.vectors.embedders import EmbedderLike
 
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
+
 
 class Vectors(Area):
     """The vectors of this file, for every user: a cache for each model. The log records nothing about vectors."""
+
+    _engine: Engine
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.VectorModel]:
         """List the models that have vectors in this file, by name."""

@@ -53,7 +53,7 @@ def embed(
     embedder = _embedder_of(engine, model)
     dimension = _dimension_of(engine, embedder)
     with engine.reading() as connection:
-        survey = vectors.survey(connection, engine.writer.secret, embedder.name, dimension)
+        survey = vectors.survey(connection, engine.secret, embedder.name, dimension)
     dropped = _delete_vectors(engine, survey.useless)
     keys = survey.lacking[:limit]
     written = done = 0
@@ -147,7 +147,7 @@ def _embed(engine: Engine, embedder: Embedder, keys: Sequence[Key], dimension: i
         texts = read(connection, keys)
     if not texts:
         return 0
-    new = entries(embedder, engine.writer.secret, texts, dimension)
+    new = entries(embedder, engine.secret, texts, dimension)
     with engine.store.transact() as transaction:
         return write(engine.writer, transaction, embedder.name, new)
 

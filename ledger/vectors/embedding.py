@@ -7,10 +7,10 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ledger.core.pipeline import Writer
 from ledger.domain.errors import LedgerError, ModelError
 from ledger.log import closed
 from ledger.log.event_store import EventStore, Transaction
@@ -18,6 +18,9 @@ from ledger.vectors.embedders import Embedder, checked_vectors
 from projections.search import nearest, vectors
 from projections.search.nearest import Hit, Keep, VectorIndex, WrongDimension
 from projections.search.vectors import Key, Text, VectorEntry
+
+if TYPE_CHECKING:
+    from ledger.core.pipeline import Writer
 
 FILL, FILL_BATCH, FILL_SECONDS = 256, 16, 0.25  # most texts, batch and time for vectors that a search makes on the way
 INSIDE_A_BATCH = "vectors not used: no model is called inside a batch"

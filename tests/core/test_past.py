@@ -8,6 +8,9 @@ import pytest
 
 from ledger import RejectedError
 from ledger.api import Ledger, PastLedger
+from ledger.core.reading_engine import ReadingEngine
+from ledger.domain.errors import ReadOnlyError
+from tests import probe
 
 READS = {
     "memories": "list get confidence",
@@ -76,3 +79,29 @@ def test_a_recall_above_the_cap_is_refused_and_not_cut(tmp_path: Path) -> None:
         for wrong in (501, -1, 10**400, True):
             with pytest.raises(RejectedError):
                 ledger.recall("tea", limit=wrong)
+
+
+def test_the_past_has_each_part_that_a_read_needs_and_no_part_that_writes(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        live, past = probe.inside(ledger), probe.inside(ledger.at(1))
+        shared = {name for name in (*dir(ReadingEngine), *ReadingEngine.__annotations__) if not name.startswith("_")}
+        assert {name for name in shared if not (hasattr(live, name) and hasattr(past, name))} == set()
+        writing = {"close", "clock", "model", "random", "scanners", "store", "summarizer", "writer"}
+        assert (
+            {name for name in writing if not hasattr(live, name)}
+            == {name for name in writing if hasattr(past, name)}
+            == set()
+        )
+
+
+def test_a_write_through_a_session_of_the_past_says_that_it_is_read_only(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        ledger.session("trip").append("user", "The hotel is in Porto.")
+        past = ledger.at(ledger.position).session("trip")
+        assert [message.text for message in past.messages()] == ["The hotel is in Porto."]
+        with pytest.raises(AttributeError, match="append"):
+            past.append("user", "No.")  # type: ignore[attr-defined]
+        with pytest.raises(ReadOnlyError, match="read-only"):
+            past.window(1_000, receipt=True)
+        with pytest.raises(ReadOnlyError, match="call it on a session of the ledger itself"):
+            _ = probe.session(past).writer

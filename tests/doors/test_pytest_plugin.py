@@ -425,10 +425,7 @@ def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_use
     alone = re.search(r"loaded (\[.*\])", pytest_("-s", "test_other.py"))
     assert alone is not None
     assert alone[1] == str(
-        [
-            f"ledger{each}"
-            for each in ("", ".domain", ".domain.late", ".domain.secrecy", ".doors", ".doors.pytest_plugin")
-        ]
+        [f"ledger{each}" for each in ("", ".domain", ".domain.late", ".doors", ".doors.pytest_plugin")]
     )
     assert "fixture 'ledger' not found" in pytest_("-p", "no:memory-ledger", "test_agent.py")
 

@@ -27,7 +27,11 @@ PURE = (  # what happened and what may happen, as data and arithmetic: no clock,
     *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
 )  # and the files events.py and rules.py of every feature
 LAYERS = (  # each may import from its own and from those before it
-    (*PURE, "ledger.types"),
+    (
+        *(*PURE, "ledger.types"),
+        # the scanner for secrets, through which the message of every error goes
+        *("ledger.guards.secrets", "ledger.guards.spoken", "ledger.guards.letters", "ledger.guards.patterns"),
+    ),
     ("ledger.log", "ledger.proof.merkle", "ledger.proof.checkpoints"),
     ("projections",),
     ("ledger.core", "ledger.guards"),  # and the file answers.py of every feature
@@ -126,6 +130,18 @@ def test_imports_point_one_way(product: Modules) -> None:
         if wrong:
             upwards[name] = wrong
     assert upwards == {}
+
+
+def test_no_module_changes_another_module_at_its_import(product: Modules) -> None:
+    changed = [
+        f"{name}: {ast.unparse(target)}"
+        for name, module in product.items()
+        for statement in module.body
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        if isinstance(target, ast.Attribute)
+    ]
+    assert changed == []
 
 
 def test_events_and_rules_are_pure(product: Modules) -> None:
@@ -360,6 +376,54 @@ def test_a_new_ledger_and_a_file_of_lines_load_nothing_that_they_do_without(tmp_
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "False"]
+
+
+WRITING = (
+    *("ledger.core.pipeline", "ledger.core.work", "ledger.core.tables"),
+    *("ledger.guards.guarding", "ledger.guards.watching", "ledger.guards.secrets", "ledger.guards.threats"),
+    *("ledger.memories.commands", "ledger.interactions.policy", "ledger.extraction.policy", "ledger.vectors.embedding"),
+    *("ledger.models", "ledger.english.salience", "ledger.english.extractor"),
+)  # what a process that asks one question does without
+MODULES_OF_A_READ = 181
+
+
+def test_a_process_that_only_reads_loads_nothing_that_writes(tmp_path: Path) -> None:
+    from ledger import Ledger
+
+    code = """if True:
+        import sys
+        from ledger import Ledger
+        with Ledger.open(sys.argv[1], user="ada") as ledger:
+            assert len(ledger.recall("What does the user drink?").items) == 1
+            assert len(ledger.at(ledger.position).recall("What does the user drink?").items) == 1
+        print(*sys.modules)"""
+    path = str(tmp_path / "memory.db")
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.remember("The user drinks tea.")
+        ledger.recall("tea")  # takes the text into the index, which a later read does not have to do
+    done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded & {*WRITING, "rich", "cyclopts", "pydantic", "numpy", "pathlib", "urllib.parse"} == set()
+    assert len([name for name in loaded if name.startswith(("ledger", "projections"))]) <= MODULES_OF_A_READ
+
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "ledger",
+        "recall",
+        "tea",
+        "--db",
+        path,
+        "--user",
+        "ada",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "ledger.recall.recalling" in loaded and "drinks tea" in done.stdout
+    assert loaded & {*WRITING, "rich", "rich.console", "pydantic", "numpy"} == set()
 
 
 def test_the_help_of_a_command_loads_nothing_that_reads_or_writes_a_file() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
@@ -12,6 +12,9 @@ from ledger.review import commands as merge_commands
 from ledger.review import queries as merge_queries
 from ledger.review.answers import Conflict, ConflictReport
 from ledger.types import ConflictStatus, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class ConflictsRead(Area):
@@ -52,6 +55,8 @@ class ConflictsRead(Area):
 
 class Conflicts(ConflictsRead):
     """The conflicts of a user."""
+
+    _engine: Engine
 
     def find(self, *, project: str | None = None, **options: Unpack[WriteOptions]) -> ConflictReport:
         """Search active memories for new conflicts and record them; a second search records nothing twice.

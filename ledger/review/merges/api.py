@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
@@ -16,6 +16,9 @@ from ledger.review import commands as merge_commands
 from ledger.review import queries as merge_queries
 from ledger.review.answers import Merge, MergeReport
 from ledger.types import MergeStatus, Page, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.core.engine import Engine
 
 
 class MergesRead(Area):
@@ -54,6 +57,8 @@ class MergesRead(Area):
 
 class Merges(MergesRead):
     """The merges of a user."""
+
+    _engine: Engine
 
     def find(
         self,

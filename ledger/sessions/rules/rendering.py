@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
-from ledger.domain.secrecy import MARK_BEGINS
+from ledger.domain.harmless import MARK_BEGINS, UNSAFE, escape, fenced, one_line
 from ledger.sessions.rules import provider_forms as forms
 from ledger.sessions.rules.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, paired
 from ledger.sessions.rules.provider_forms import (

@@ -143,7 +143,7 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "whole commands": (source_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
     "attempts at a memory": (ATTEMPTS, {"MemoryCaptured", "DuplicateAbsorbed"}),
     "what rests on its sources": (
-        in_effect._RESTING,
+        in_effect._INDEPENDENT_OF_CAUSE,
         {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
     ),
     "what gives a place a name": (

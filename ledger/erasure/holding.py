@@ -9,14 +9,14 @@ from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text
 from ledger.erasure import answers
-from ledger.erasure.asked import subject_asked
+from ledger.erasure.asked import request_for_subject
 from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
 from projections.views import audit, erasures, projects
 from projections.views.erasures import HoldRow
 
-Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
+Places = list[tuple[int, str]]  # the positions that an erasure would take, each with its stream
 
 
 def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.Hold:
@@ -29,7 +29,7 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
     named = (kinds[type(subject)], *subject) if isinstance(subject, tuple) and type(subject) in kinds else subject
 
     def held_stream(connection: Connection) -> str | None:
-        return subject_asked(connection, subject, asker.user, "is held with its {whole}").subject
+        return request_for_subject(connection, subject, asker.user, "is held with its {whole}").subject
 
     def body(work: Work) -> str:
         stream = held_stream(work.connection())
@@ -73,7 +73,7 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
         event = read_event(connection, outcome.position)
         act = event.data.hold if event is not None else ""
         entries = audit.of_command(connection, act)
-        entry = next((event_entry for event_entry in entries if event_entry.type == LegalHoldPlaced.__name__), None)
+        entry = next((placing for placing in entries if placing.type == LegalHoldPlaced.__name__), None)
         placed = read_event(connection, entry.position) if entry is not None else None
         if entry is None or placed is None:
             raise DamagedError(audit.AUDIT.name, None, f"no command in the table placed the hold {act:.60}")
@@ -103,15 +103,15 @@ def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> an
 
 
 def refuse_held(connection: Connection, user: str, places: Places) -> None:
-    """Raise RejectedError if any place to erase is on hold, by itself or with its project, session or user."""
+    """Raise RejectedError if a subject of these events is on hold, or the project, session or user of an event is."""
     by_subject = {held.subject: held for held in erasures.holds(connection, user)}
     if not by_subject:
         return
     if None in by_subject:
         raise _refusal(by_subject[None], "all of this user")
-    around = any(subject is not None and subject[0] in "ps" for subject in by_subject)
+    is_place_held = any(subject is not None and subject[0] in "ps" for subject in by_subject)
     for position, stream in places:
-        entry = audit.at(connection, position) if around else None
+        entry = audit.at(connection, position) if is_place_held else None
         within = (*projects.together(connection, entry.project), entry.session) if entry is not None else ()
         for subject in (stream, *within):
             if subject is not None and subject in by_subject:

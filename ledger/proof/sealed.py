@@ -56,7 +56,10 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
 
 
 def erasures(connection: sqlite3.Connection) -> ErasedContents:
-    """Return the texts that all erasures took; in a copy up to a position, later erasures of its rows count too."""
+    """Return the rows and blobs whose texts were erased.
+
+    A copy up to a position also counts the later erasures of its rows.
+    """
     taken, later = ErasedContents(), copies.erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
@@ -127,7 +130,7 @@ def head_at(connection: sqlite3.Connection, position: int) -> bytes | None:
 
 
 class Tip(Struct, frozen=True):
-    """The part of a log that was walked: its size, the head after it, and its tree."""
+    """The part of a log that was checked already: its size, the head after its last event, and its tree."""
 
     size: int
     head: bytes

@@ -175,7 +175,7 @@ class ErasurePlanner:
             names = [row for columns in naming_events if (row := self.rows.read(*columns)).parts]
         rows = {row.position: row for stream in sorted(streams) for row in self.rows.stream(stream)}
         rows |= {position: self.rows.row(position) for position in single if position not in rows}
-        messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
+        messages = conversations.messages_of(self.connection, {stream for stream in streams if stream[0] == "i"})
         rows |= {
             message.position: self.rows.row(message.position) for message in messages if message.position not in rows
         }

@@ -51,7 +51,7 @@ class Stats(Answer, frozen=True, kw_only=True):
     observations: dict[str, int] = field(default_factory=dict)
     sessions: int = 0
     messages: int = 0
-    summaries: int = 0  # those in a window
+    summaries: int = 0  # the summaries in a window
 
 
 class ExportReport(Answer, frozen=True, kw_only=True):

@@ -35,15 +35,15 @@ class ErasedMeanwhile(Exception):
 
 
 def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[Later, AnyEvent]]:
-    """Return the erasures after a position that took texts before the position, as stored and decoded."""
+    """Return the erasures after a position that erased texts at or before the position, as stored and decoded."""
     sql = (
         "SELECT position, version, state FROM main.events"
         " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
     )
-    return taking(source.execute(sql, (LEDGER_STREAM, position)), position)
+    return erasing_before(source.execute(sql, (LEDGER_STREAM, position)), position)
 
 
-def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
+def erasing_before(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
     """Yield the erasures that have a target at or before a position."""
     for row in rows:
         event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])

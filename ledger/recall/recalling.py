@@ -37,7 +37,7 @@ from projections.views.memories import MemoryFilter
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
-_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # without such a character a model still returns neighbors, of nothing
+_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model returns neighbors even for a question without such a character
 SHARED_ITEMS = 50  # memories of general interest in a pack by shares
 STATE_ITEMS = 500  # entries of a project's trusted state in a pack by shares
 _TEXT_INDEXES = [index for _, index in text_indexes()]
@@ -47,15 +47,15 @@ RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay
 def recall(engine: Engine, request: RecallRequest, receipt: Who | None = None) -> Pack:
     """Return the answers to a question, best first: at most ``limit`` items within ``budget``.
 
-    Candidates are never found. With ``project``, texts of that project and of no project are searched; without, or with "",
-    all of the user's. ``packing`` is "greedy" (an item that does not fit is passed over), "prefix" (up to the first that
+    Candidates are never found. With ``project``, texts of that project and of no project are searched; without a project, or with
+    "", all texts of the user. ``packing`` is "greedy" (an item that does not fit is passed over), "prefix" (up to the first that
     does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest). ``ranking`` is
     "score/3" (words and, with an embedder, vectors in one score) or "rubino/1" (reciprocal ranks). ``explain`` lists up to
     1,000 ranked candidates. Nothing is written, except a ``receipt`` of the pack for ``reopen()``.
 
-    Observations stand beside the items in their own list: fresh ones of the same user and project, worded from live sources only,
-    by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at most a fifth of the budget, of the
-    room that the items leave, and never repeat an item.
+    Observations stand beside the items in their own list. Only fresh observations of the same user and project are given,
+    worded from live sources. They are ranked by words x confidence + 0.025 for each source beyond the first (at most 0.1). They
+    take only room that the items leave, at most a fifth of the budget, and never repeat an item.
     """
     request = checked(request)
     pack, about = packed(engine, request)
@@ -106,7 +106,10 @@ def with_observations(request: RecallRequest, observing: Observing, pack: Pack) 
 
 
 def sought_of(engine: Engine, request: RecallRequest, asked_question: Question) -> Sought | None:
-    """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
+    """Return the question as a vector, or None without an embedder.
+
+    Names of speakers are left out, because a name says whose turn is meant and nothing about the topic.
+    """
     if engine.vectors is None or not request.limit or not _VISIBLE.search(request.query):
         return None
     whole = request.query[: question.READ_CHARS]
@@ -131,7 +134,10 @@ def searchable(engine: Engine) -> Iterator[Snapshot]:
 
 
 def index_texts(engine: Engine) -> None:
-    """Let the indexes take the waiting texts. While another process writes, or without write access, those are searched apart."""
+    """Move the waiting texts into their indexes.
+
+    If another process writes just now, or without write access, the texts keep waiting and are searched apart.
+    """
     if engine.is_past:
         return
     with engine.reading(stale=True) as connection:
@@ -192,7 +198,10 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
 def _unasked(
     finder: Finder, snapshot: Snapshot, request: RecallRequest, scope: Scope, items: Sequence[Item]
 ) -> list[Item]:
-    """Return identity, preferences and the project's memories for a pack by shares, the most believed first."""
+    """Return memories that a pack by shares has without a match: identity, preferences and the project's memories.
+
+    The memories with the highest confidence come first.
+    """
     if "memories" not in request.among:
         return []
     connection, matches = snapshot.connection, list[MemoryState]()

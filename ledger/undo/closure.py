@@ -1,8 +1,8 @@
 """The set of events that an undo or a distrust makes void: the named events and all events that fall with them.
 
-An undo names the events of a command, a distrust the events of an origin. Later events may have been built on them and
-cannot stay without them. The closure is the smallest set of events that holds the named events and all of these. Take
-this log:
+An undo names the events of a command, a distrust the events of an origin. Later events may have been built on the named
+events and cannot stay without them: they fall with them. The closure is the smallest set of events that holds the named
+events and all events that fall with them. Take this log:
 
     2  remember   memory A, "The vault is in Geneva."
     3  remember   memory B, "The coins are in the vault.", with A as its source
@@ -17,9 +17,10 @@ An event falls for one of three reasons:
 
 1. The act names the event.
 2. The event has lost its ground: the event that caused it falls, or its command (an undo takes whole commands), or a
-   subject that the event cites, joins or copies from no longer exists.
+   subject that the event cites, joins or copies from no longer exists. A memory that cites several sources keeps its
+   ground as long as one of them exists.
 3. The event does not fit its subject any more. Each subject is folded from its first event, without the events that
-   fall. An event that its rules do not admit there, such as the restoring of a memory that is not retracted, falls.
+   fall. An event that the rules do not admit there falls, such as the restoring of a memory that is not retracted.
 
 Two sets describe the log after the act. ``fallen`` holds the events that the act makes void. ``restored`` holds events
 that are void today and count again: if a distrusted origin had undone a command, that undo falls with the origin, and

@@ -17,11 +17,11 @@ from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import checked
-from ledger.undo import distrusting, undoing
+from ledger.undo import distrusting
 from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
 from ledger.undo.in_effect import Reader
+from ledger.undo.targets import commands_named, target_of
 from ledger.undo.undo_plan import UndoPlan
-from ledger.undo.undoing import target_of
 from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None
@@ -69,7 +69,7 @@ def _left_out(
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
         assert not isinstance(without, Mapping)
-        entries = undoing.commands_named(connection, owner, target_of(without))
+        entries = commands_named(connection, owner, target_of(without))
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.fallen, (), plan.streams
     distrust = source_plan(connection, owner, source, reader)

@@ -140,16 +140,18 @@ def recover(
                         "nothing can be recovered: position 1 is not the LedgerCreated event that a ledger begins with"
                     )
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
-                left = tuple(name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view"))
+                left_behind = tuple(
+                    name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view")
+                )
                 backup_digests = _digests_in_backup(connection) if copied == last else None
                 whole = copied == last and cut_off(connection) is None
             engine = _opened(part, source, certificates=bool(certificates))
         with closing(engine):
-            left = (
-                () if engine.store.readonly else left
+            left_behind = (
+                () if engine.store.readonly else left_behind
             )  # a read-only file is a copy of the whole backup, with these tables
             report = _recovered(engine, backup_digests, None if whole else copied + 1, certificates)
-    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, left_behind=left, **report)
+    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, left_behind=left_behind, **report)
 
 
 def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:

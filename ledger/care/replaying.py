@@ -85,10 +85,10 @@ def replay(
         if stopping.why:
             raise _Stopped
 
-    def step(done: int, of: int) -> None:
+    def step(done: int, total: int) -> None:
         go_on()
         if progress is not None:
-            progress(done, of)
+            progress(done, total)
 
     for _ in range(ATTEMPTS):
         replayed = _Made(engine, position, step, go_on)
@@ -140,8 +140,8 @@ class _Made:
             if for_reading:
                 copies.mark(made, (row for row, _ in self.later))
 
-    def _folded(self, done: int, of: int) -> None:
-        self.step(of + done, 2 * of)
+    def _folded(self, done: int, total: int) -> None:
+        self.step(total + done, 2 * total)
 
     def check(self, part: str) -> None:
         """Check the whole new file; raise StorageError for the first problem."""

@@ -84,8 +84,8 @@ def erase(
     if dry_run:
         return _dry_run(engine, _plan(engine, request, asker.user, choices, kept), asker)
     arguments = (request, choices, sorted(map(str, kept)), reason)
-    if asker.key is not None and (known := _repeated(engine, asker, arguments)) is not None:
-        return known
+    if asker.key is not None and (earlier_report := _repeated(engine, asker, arguments)) is not None:
+        return earlier_report
     if request.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
         return _erase_user(engine, parts, asker, choices, kept, reason, stopping)
     try:
@@ -141,15 +141,15 @@ def _erase_user(
             waiting.append((part, events))
     if not waiting:
         raise NothingLeft
-    done: list[answers.ErasureReport] = []
+    reports: list[answers.ErasureReport] = []
     with suppress(_NotBegun):
         for part, _ in waiting:
-            done.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
-    if not done:
+            reports.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
+    if not reports:
         return _stopped(_empty(waiting[0][0], asker), stopping.why, sum(events for _, events in waiting))
-    pending = next((report for report in done if report.state == "pending"), done[-1])
-    report = replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
-    events = sum(events for _, events in waiting[len(done) :])
+    pending = next((report for report in reports if report.state == "pending"), reports[-1])
+    report = replace(reports[-1], earlier=tuple(reports[:-1]), state=pending.state, why=pending.why)
+    events = sum(events for _, events in waiting[len(reports) :])
     return _stopped(report, stopping.why, events) if events else report
 
 
@@ -277,14 +277,14 @@ def apply_certificates(engine: Engine, texts_of_certificates: Iterable[str]) -> 
     opened = [certificates.read(text, engine.created.ledger_id, engine.writer.mac) for text in texts_of_certificates]
     applied = 0
     with engine.reading() as connection:
-        left = certificates.outstanding(connection, opened)
-        erased_texts = [text for _, data in left for text in ErasureRows(connection).texts_gone(data.targets)]
-    for event, data in left:
+        outstanding = certificates.outstanding(connection, opened)
+        erased_texts = [text for _, data in outstanding for text in ErasureRows(connection).texts_gone(data.targets)]
+    for event, data in outstanding:
         outcome = engine.writer.run("erase", _eraser(event), _erasing_again(engine, event, data))
         act = outcome.events[0].envelope.command_id
         engine.unsearched[act] = erased_texts
         applied += 1
-    if left:
+    if outstanding:
         finish_erasures(engine)
     return applied
 

@@ -33,7 +33,7 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
 
     def body(work: Work) -> str:
         stream = held_stream(work.connection())
-        if any(held.subject == stream for held in erasures.holds(work.connection(), asker.user)):
+        if any(hold_row.subject == stream for hold_row in erasures.holds(work.connection(), asker.user)):
             work.absorbed = True
         else:
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
@@ -42,10 +42,12 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
     outcome = engine.writer.run("holds.add", asker, body, (named if subject is not EVERYTHING else None, reason))
     with engine.reading() as connection:
         stream = held_stream(connection)
-        held = next((held for held in erasures.holds(connection, asker.user) if held.subject == stream), None)
-        if held is None:
+        hold_row = next(
+            (hold_row for hold_row in erasures.holds(connection, asker.user) if hold_row.subject == stream), None
+        )
+        if hold_row is None:
             raise NotFoundError("the hold was added, but lifted before it could be returned")
-        return _shown(connection, held, outcome)
+        return _shown(connection, hold_row, outcome)
 
 
 def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hold:
@@ -56,11 +58,11 @@ def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hol
 
     def body(work: Work) -> str:
         connection = work.connection()
-        held = next((held for held in erasures.holds(connection, asker.user) if held.act == hold), None)
-        if held is None:
+        hold_row = next((hold_row for hold_row in erasures.holds(connection, asker.user) if hold_row.act == hold), None)
+        if hold_row is None:
             raise NotFoundError(f"this user has no hold {hold!r:.60}; holds.list() lists the holds")
-        lifted.append(_shown(connection, held, None))
-        work.emit(LEDGER_STREAM, LegalHoldReleased(held.act, reason))
+        lifted.append(_shown(connection, hold_row, None))
+        work.emit(LEDGER_STREAM, LegalHoldReleased(hold_row.act, reason))
         return LEDGER_STREAM
 
     outcome = engine.writer.run("holds.remove", asker, body, (hold, reason))
@@ -77,25 +79,27 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
         placed = read_event(connection, entry.position) if entry is not None else None
         if entry is None or placed is None:
             raise DamagedError(audit.AUDIT.name, None, f"no command in the table placed the hold {act:.60}")
-        held = HoldRow(act, entry.position, placed.envelope.user, placed.data.subject)
-        return _shown(connection, held, outcome)
+        hold_row = HoldRow(act, entry.position, placed.envelope.user, placed.data.subject)
+        return _shown(connection, hold_row, outcome)
 
 
 def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
     """Return the holds on this user's subjects, newest first, at most ``limit`` of them before a position."""
     with engine.reading() as connection:
-        return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
+        return [
+            _shown(connection, hold_row, None) for hold_row in erasures.newest_holds(connection, user, before, limit)
+        ]
 
 
-def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> answers.Hold:
-    event = read_event(connection, held.position)
+def _shown(connection: Connection, hold_row: HoldRow, outcome: Outcome | None) -> answers.Hold:
+    event = read_event(connection, hold_row.position)
     assert event is not None
     return answers.Hold(
-        id=held.act,
-        subject=held.subject,
-        user=held.user,
+        id=hold_row.act,
+        subject=hold_row.subject,
+        user=hold_row.user,
         reason=event.data.reason,
-        position=held.position,
+        position=hold_row.position,
         recorded_at=event.envelope.recorded_at,
         absorbed=outcome is not None and not outcome.events and not outcome.replayed,
         replayed=outcome is not None and outcome.replayed,
@@ -104,7 +108,7 @@ def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> an
 
 def refuse_held(connection: Connection, user: str, places: Places) -> None:
     """Raise RejectedError if a subject of these events is on hold, or the project, session or user of an event is."""
-    by_subject = {held.subject: held for held in erasures.holds(connection, user)}
+    by_subject = {hold_row.subject: hold_row for hold_row in erasures.holds(connection, user)}
     if not by_subject:
         return
     if None in by_subject:
@@ -118,9 +122,10 @@ def refuse_held(connection: Connection, user: str, places: Places) -> None:
                 raise _refusal(by_subject[subject], subject)
 
 
-def _refusal(held: HoldRow, what: str) -> RejectedError:
+def _refusal(hold_row: HoldRow, what: str) -> RejectedError:
     return RejectedError(
-        f"nothing was erased: {what} is on hold since position {held.position}; holds.remove({held.act!r}) would allow it",
+        f"nothing was erased: {what} is on hold since position {hold_row.position};"
+        f" holds.remove({hold_row.act!r}) would allow it",
         rule="hold",
-        subject=held.subject,
+        subject=hold_row.subject,
     )

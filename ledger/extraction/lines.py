@@ -89,10 +89,12 @@ def piece(
     if model and gate:
         idle = next((at for at, turn in enumerate(kept) if _is_worth_asking(turn)), len(kept))
         kept, why = (kept[:idle], NOT_SALIENT) if idle else (kept, EXTRACTED)
-    taken = tuple(line for turn in kept for line in turn)
-    everything = len(taken) == len(lines)
-    ended = tuple(dict.fromkeys(line.interaction for line in taken if line.interaction and line.field == "response"))
-    return ConversationPiece(taken, why, upto if everything else taken[-1].position, ended)
+    piece_lines = tuple(line for turn in kept for line in turn)
+    everything = len(piece_lines) == len(lines)
+    ended = tuple(
+        dict.fromkeys(line.interaction for line in piece_lines if line.interaction and line.field == "response")
+    )
+    return ConversationPiece(piece_lines, why, upto if everything else piece_lines[-1].position, ended)
 
 
 def _is_worth_asking(turn: Sequence[ConversationLine]) -> bool:

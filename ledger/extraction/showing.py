@@ -60,5 +60,5 @@ def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[M
 def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
-        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.writer.now())
-        yield from memories.listing(connection, wanted, limit=limit)
+        filters = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.writer.now())
+        yield from memories.listing(connection, filters, limit=limit)

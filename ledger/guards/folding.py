@@ -57,8 +57,8 @@ def fold(text: str) -> str:
     """Return a text in lower case and NFKC, without accents and invisible characters, look-alikes replaced by Latin letters."""
     if text.isascii() or is_typographic(text):
         return text.lower()
-    shown = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", shown).translate(_ACCENTS))
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", visible).translate(_ACCENTS))
     return plain.translate(_LETTERS)
 
 
@@ -103,10 +103,10 @@ def _joined(folded: str) -> str:
 
 def _decoded(text: str) -> Iterator[str]:
     """Yield the first texts that are encoded in a text, cut to a length."""
-    left = PIECES
+    remaining = PIECES
     for decoded in _encoded(text):
-        if decoded and left:
-            left -= 1
+        if decoded and remaining:
+            remaining -= 1
             yield decoded[:PIECE_CHARS]
 
 

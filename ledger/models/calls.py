@@ -110,5 +110,5 @@ def _texts(work: Work, listed: Sequence[ActionOutcome]) -> tuple[str, ...]:
 
 def _id(id: str | None) -> str | None:
     """Return the id if it has the form of an id of a ledger, and None for an id that the model made up."""
-    known = id is not None and len(id) == LENGTH and is_prefix(id, id[:1])
-    return id if known else None
+    has_form = id is not None and len(id) == LENGTH and is_prefix(id, id[:1])
+    return id if has_form else None

@@ -106,15 +106,15 @@ def rows_after(connection: sqlite3.Connection, position: int, last: int = 2**62)
         yield (position, None, None, None, None, None, head, None)  # type: ignore[misc]
 
 
-def counted(rows: Iterator[CheckedRow], of: int, progress: Progress | None) -> Iterator[CheckedRow]:
-    """Yield the rows and call ``progress`` with (rows walked, ``of``) every ``STEP`` rows."""
+def counted(rows: Iterator[CheckedRow], total: int, progress: Progress | None) -> Iterator[CheckedRow]:
+    """Yield the rows and call ``progress`` with (rows walked, ``total``) every ``STEP`` rows."""
     if progress is None:
         yield from rows
         return
     for number, row in enumerate(rows, 1):
         yield row
-        if not number % STEP or number == of:
-            progress(number, of)
+        if not number % STEP or number == total:
+            progress(number, total)
 
 
 def _unreadable(place: int, error: sqlite3.Error) -> StorageError:

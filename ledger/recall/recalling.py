@@ -206,7 +206,7 @@ def _unasked(
         return []
     connection, matches = snapshot.connection, list[MemoryState]()
     known = {item.id for item in items}
-    wanted = MemoryFilter(
+    filters = MemoryFilter(
         user=request.user,
         statuses=("active",),
         kinds=request.kinds,
@@ -214,9 +214,9 @@ def _unasked(
         valid=snapshot.valid or request.now,
     )
     if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
-        matches += memories.listing(connection, replace(wanted, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
+        matches += memories.listing(connection, replace(filters, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
     if scope:
-        matches += memories.listing(connection, replace(wanted, projects=scope[1:]), limit=SHARED_ITEMS)
+        matches += memories.listing(connection, replace(filters, projects=scope[1:]), limit=SHARED_ITEMS)
     states = sorted(
         (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
     )
@@ -269,14 +269,14 @@ def _newest(
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
-        wanted = MemoryFilter(
+        filters = MemoryFilter(
             user=owner,
             statuses=believed(engine.valid, ("active",)),
             kinds=kinds,
             projects=scope,
             valid=engine.valid or now,
         )
-        matches = memories.listing(connection, wanted, limit=limit)
+        matches = memories.listing(connection, filters, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]

@@ -138,9 +138,11 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     if not delivered or not isinstance(as_of, str):
         return []
     with _then(engine, data.seen).reading() as connection:
-        then = current(connection, [entry.subject for entry in delivered], as_of)
+        observations_then = current(connection, [entry.subject for entry in delivered], as_of)
     return [
-        _as_given(entry, observed(observation, rank) if (observation := then.get(entry.subject)) else None, rank)
+        _as_given(
+            entry, observed(observation, rank) if (observation := observations_then.get(entry.subject)) else None, rank
+        )
         for rank, entry in enumerate(delivered, 1)
     ]
 

@@ -362,7 +362,8 @@ def _distrusted_sources(connection: Connection, user: str) -> list[DistrustTarge
 
 def _covering(connection: Connection, user: str, source: DistrustTarget) -> DistrustTarget | None:
     """Return a source under distrust that includes this source, or None."""
-    return next((other for other in _distrusted_sources(connection, user) if other.covers(source)), None)
+    known = _distrusted_sources(connection, user)
+    return next((target for target in known if target.covers(source)), None)
 
 
 def _as_target(row: control.DistrustedSource) -> DistrustTarget:

@@ -434,10 +434,12 @@ def _check_spelling(kind: type[Projection]) -> None:
             raise RejectedError(f"{kind.__name__} has {name!r:.60} and no {near[0]!r}: is {near[0]!r} meant?")
 
 
-def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
+def _followed(owner: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
     """Return (letters of kinds, names of events) that a projection follows."""
     if isinstance(follows, str) or not isinstance(follows, Iterable):
-        raise RejectedError(f'the follows of {of} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not')
+        raise RejectedError(
+            f'the follows of {owner} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not'
+        )
     kinds, events = set[str](), set[str]()
     for followed in follows:
         name = followed.__name__ if isinstance(followed, type) else followed
@@ -451,11 +453,13 @@ def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]
             close = get_close_matches(str(name), (*KINDS, *TYPES), 1, 0.7)
             near = f" (there is {close[0]})" if close else ""
             raise RejectedError(
-                f"{of} follows {followed!r:.60}, which is no kind of subject and no event{near}; kinds: {', '.join(KINDS)}; "
+                f"{owner} follows {followed!r:.60}, which is no kind of subject and no event{near}; kinds: {', '.join(KINDS)}; "
                 f"events: {', '.join(sorted(TYPES))}"
             )
     if not kinds and not events:
-        raise RejectedError(f'{of} follows nothing: follows = ("memory",) lists kinds of subject or classes of events')
+        raise RejectedError(
+            f'{owner} follows nothing: follows = ("memory",) lists kinds of subject or classes of events'
+        )
     return frozenset(kinds), frozenset(events)
 
 
@@ -487,10 +491,10 @@ def definitions(classes: Iterable[Projection | type[Projection]]) -> dict[str, D
         definition = Definition(_instance(projection))
         if definition.name in known:
             raise RejectedError(f"two of the projections are called {definition.name!r}; rename either")
-        for other in known.values():
-            if shared := next((row for row in definition.shapes if row in other.shapes), None):
+        for earlier in known.values():
+            if shared := next((row for row in definition.shapes if row in earlier.shapes), None):
                 raise RejectedError(
-                    f"{shared.__name__} is a row of {other.name!r} and of {definition.name!r}: each projection needs row "
+                    f"{shared.__name__} is a row of {earlier.name!r} and of {definition.name!r}: each projection needs row "
                     "classes of its own"
                 )
         known[definition.name] = definition

@@ -175,8 +175,8 @@ def _put(connection: sqlite3.Connection, index: Packed, prefix: str, blobs: Mapp
 def _without(blob: bytes, gone: bytes) -> bytes:
     if len(gone) > 32:
         removed = set(_unpacked(gone))
-        left = [entry for entry in _unpacked(blob) if entry not in removed]
-        return pack(f"<{len(left)}I", *left)
+        remaining = [entry for entry in _unpacked(blob) if entry not in removed]
+        return pack(f"<{len(remaining)}I", *remaining)
     for start in range(0, len(gone), 4):
         at = blob.find(gone[start : start + 4])
         while at >= 0 and at % 4:

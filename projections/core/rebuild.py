@@ -206,19 +206,19 @@ class Rebuild:
             for table in projection.tables
         ]
 
-    def _catch_up(self, done: int) -> int:
+    def _catch_up(self, position: int) -> int:
         """Fold batches until at most a tail of the log is left; no lock is held while a batch is folded."""
-        while self._apart and self._log_head() - done > TAIL:
+        while self._apart and self._log_head() - position > TAIL:
             self._check_stop()
-            done = self._done = self._fold_batch(done)
-        return done
+            position = self._done = self._fold_batch(position)
+        return position
 
-    def _fold_batch(self, done: int) -> int:
+    def _fold_batch(self, position: int) -> int:
         with self._log.snapshot() as connection:
             self._connection = connection
             rows, head = self._rows(connection, apart=True), _head(connection)
-            last = min(head, done + BATCH)
-            for event in self._reading.known(done + 1, last):
+            last = min(head, position + BATCH)
+            for event in self._reading.known(position + 1, last):
                 self._projector.fold(event, rows)
         with self._writing() as transaction:
             rows.connection = transaction.connection

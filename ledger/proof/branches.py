@@ -22,7 +22,7 @@ def branchings_checked(connection: sqlite3.Connection, ledger_id: str, last: int
         head = (head_at(connection, before) or b"").hex()
         if (data.parent, data.position, data.head) != (ledger_id, before, head):
             problems.append(
-                f"position {event.position}: the LedgerBranched there names another parent or head than the log before it has"
+                f"position {event.position}: the LedgerBranched there states another parent or head than the log before it has"
             )
         ledger_id = data.ledger_id
     if copies.is_copy(connection):

@@ -169,9 +169,9 @@ class Reader:
         if subject[0] == "o":
             evidence = [support for support, _ in supports(self.events_in_effect(subject, without, restored)).values()]
             not_withdrawn = [support.source for support in evidence if not support.withdrawn]
-            sources = not_withdrawn or [support.source for support in evidence]
-            if sources and self.state(subject, without, restored) is not None:
-                yield sources
+            supporting = not_withdrawn or [support.source for support in evidence]
+            if supporting and self.state(subject, without, restored) is not None:
+                yield supporting
             return
 
         def is_void(position: int) -> bool:

@@ -192,7 +192,7 @@ def _scanned_fields(kind: type[Any]) -> tuple[str, ...]:
 def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
     """Return the error for a text that is a threat. Its message never repeats the text."""
     return RejectedError(
-        f"the text looks like a threat, which must not become a memory ({threat.label}, by {threat.scanner}); say it in other"
+        f"the text looks like a threat and is refused ({threat.label}, by {threat.scanner}); say it in other"
         ' words, or policy.set(threats="quarantine") to keep such texts out of recall instead',
         rule="threat",
         subject=subject,

@@ -9,11 +9,11 @@ from ledger.undo.answers import Dependent
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):
-    """The result of a rebuild: the number of events read, and the ``projections`` made again; ``suspended`` ones failed.
+    """The result of a rebuild: the number of events read, and the ``projections`` made again; the ``suspended`` ones failed.
 
-    ``stopped`` is "timeout" or "cancelled" if the rebuild ended early: the tables are unchanged, and there is no ``digest``, as
-    without a request for one. ``left_behind`` are your own tables and views (``my_``) that could not be read when a damaged file
-    was made again as a whole.
+    ``stopped`` is "timeout" or "cancelled" if the rebuild ended early: the tables are unchanged then. ``digest`` is "" if the
+    rebuild ended early or no digest was requested. ``left_behind`` are your own tables and views (``my_``) that could not be
+    read when a damaged file was made again as a whole.
     """
 
     events: int
@@ -51,7 +51,7 @@ class Stats(Answer, frozen=True, kw_only=True):
     observations: dict[str, int] = field(default_factory=dict)
     sessions: int = 0
     messages: int = 0
-    summaries: int = 0  # those in a window
+    summaries: int = 0  # the summaries in a window
 
 
 class ExportReport(Answer, frozen=True, kw_only=True):
@@ -74,12 +74,13 @@ class BackupReport(Answer, frozen=True, kw_only=True):
 
 
 class ReplayReport(Answer, frozen=True, kw_only=True):
-    """A ledger made from the log up to ``position``; ``head`` is the head of both.
+    """A ledger made from the log up to ``position``; ``head`` is the head of both logs there.
 
-    A copy for reading has the ``ledger_id`` of the ledger; a branch has its own, and ``parent`` is the ledger's. ``events``
-    counts those of the new file. ``erased_later`` events have no text, because it was erased behind the position. A branch lacks
-    ``voided`` events; ``dependents`` are the commands among them that depended on the named ones. Decisions of others are not
-    made again. ``stopped`` is "timeout" or "cancelled" if nothing was made, else "".
+    A copy for reading has the ``ledger_id`` of the original ledger. A branch has an id of its own, and ``parent`` is the id of
+    the original. ``events`` counts the events of the new file. ``erased_later`` counts the events whose text was erased after
+    the position, and is missing here too. ``voided`` counts the events that were made void in a branch; ``dependents`` are the
+    commands among them that depended on the named ones. Decisions of others are not made again. ``stopped`` is "timeout" or
+    "cancelled" if nothing was made, else "".
     """
 
     path: str
@@ -99,10 +100,10 @@ class ReplayReport(Answer, frozen=True, kw_only=True):
 class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup.
 
-    ``compared`` is True if the backup held projections that could be compared with those folded again; ``differing`` are those
-    that were not as the log says. ``certificates`` counts the erasures that were done again. ``cut_before`` is the position of
-    the first event that was left out with all events behind it, because no version can have written it, or because the backup
-    was cut off there. ``left_behind`` are your own tables and views (``my_``) in the backup.
+    ``compared`` is True if the projections of the backup could be compared with a fold of the log; ``differing`` are the
+    projections that differed from the fold. ``certificates`` counts the erasures that were done again. ``cut_before`` is the
+    position of the first event that was left out, with all events after it, because no version can have written that event, or
+    because the backup was cut off there. ``left_behind`` are your own tables and views (``my_``) in the backup.
     """
 
     path: str
@@ -121,7 +122,7 @@ class RecoverReport(Answer, frozen=True, kw_only=True):
 
 
 class Finding(Answer, frozen=True, kw_only=True):
-    """A check of the doctor. ``level`` is "ok", "note", "warning" or "problem"; ``hint`` says what to do."""
+    """A finding of the doctor; ``level`` is "ok", "note", "warning" or "problem", and ``hint`` is the remedy."""
 
     level: str
     what: str

@@ -56,11 +56,11 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
     started = time.monotonic()
     place = free_place(path, "a backup")
     try:
-        position, head = _unless_erased(engine, place, progress)
+        position, head = _back_up_between_erasures(engine, place, progress)
     except StorageError as error:
         if not damages(error):
             raise
-        rebuilding.check_whole_log(engine)  # a damaged log is named, with the position
+        rebuilding.check_whole_log(engine)  # raises an error with the position if the log is damaged too
         raise StorageError(
             "the projections are damaged, so the file cannot be copied; the log is sound, and maintenance.rebuild() makes "
             "the projections again from it"
@@ -74,7 +74,7 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
     )
 
 
-def _unless_erased(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
+def _back_up_between_erasures(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
     """Make the copy, and make it again if texts were erased meanwhile, because the copy would hold them."""
     for _ in range(ATTEMPTS):
         with suppress(ErasedMeanwhile):
@@ -140,14 +140,18 @@ def recover(
                         "nothing can be recovered: position 1 is not the LedgerCreated event that a ledger begins with"
                     )
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
-                left = tuple(name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view"))
-                held = _held(connection) if copied == last else None
+                left_behind = tuple(
+                    name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view")
+                )
+                backup_digests = _digests_in_backup(connection) if copied == last else None
                 whole = copied == last and cut_off(connection) is None
             engine = _opened(part, source, certificates=bool(certificates))
         with closing(engine):
-            left = () if engine.store.readonly else left  # a file that stays read-only is a copy of the whole backup
-            report = _recovered(engine, held, None if whole else copied + 1, certificates)
-    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, left_behind=left, **report)
+            left_behind = (
+                () if engine.store.readonly else left_behind
+            )  # a read-only file is a copy of the whole backup, with these tables
+            report = _recovered(engine, backup_digests, None if whole else copied + 1, certificates)
+    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, left_behind=left_behind, **report)
 
 
 def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
@@ -170,16 +174,16 @@ def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
 
 
 def _recovered(
-    engine: Engine, held: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
+    engine: Engine, backup_digests: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
 ) -> dict[str, Any]:
     """Compare the folded tables with the backup's, apply the erasures, and return the fields of the report."""
     _check(engine)
     suspended, readonly = care.suspended_names(engine), engine.store.readonly
     differing: tuple[str, ...] = ()
-    if held is not None and not suspended and not readonly:
+    if backup_digests is not None and not suspended and not readonly:
         with engine.store.snapshot() as connection:
             now = _digests(connection, engine.secret)
-        differing = tuple(sorted(name for name in held if held[name] != now[name]))
+        differing = tuple(sorted(name for name in backup_digests if backup_digests[name] != now[name]))
     erased = _erase_again(engine, certificates)
     return {
         "events": engine.store.head()[0],
@@ -189,7 +193,7 @@ def _recovered(
         if readonly
         else tuple(sorted({projection.name for projection in projections(engine.secret)} - suspended)),
         "suspended": tuple(sorted(suspended)),
-        "compared": held is not None and not suspended and not readonly,
+        "compared": backup_digests is not None and not suspended and not readonly,
         "differing": differing,
         "certificates": erased,
         "cut_before": cut_before,
@@ -273,7 +277,7 @@ def _tidy(part: str) -> tuple[int, bytes]:
         return check_log(connection)
 
 
-# --- the backup's own projections ------------------------------------------------------------------------------------
+# --- the checks of the backup ------------------------------------------------------------------------------------
 
 
 def _check_length(connection: sqlite3.Connection, backup: str) -> None:
@@ -298,7 +302,7 @@ def _check_layout(connection: sqlite3.Connection, backup: str) -> None:
         )
 
 
-def _held(connection: sqlite3.Connection) -> dict[str, str] | None:
+def _digests_in_backup(connection: sqlite3.Connection) -> dict[str, str] | None:
     """Return the digest of each projection in the backup, or None if its tables are of another version or suspended."""
     first = read_event(connection, 1)
     if first is None or not isinstance(first.data, LedgerCreated):

@@ -51,9 +51,9 @@ def stats(engine: ReadingEngine, user: str) -> answers.Stats:
         )
         statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)
-        known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
-        made = vectors.counts(connection)
-        in_sessions, noticed = sessions.counts(connection, user), observations.counts(connection, user)
+        known_projects, document_counts = len(projects.listing(connection, user)), documents.counts(connection, user)
+        vector_counts = vectors.counts(connection)
+        session_counts, observation_counts = sessions.counts(connection, user), observations.counts(connection, user)
         position, head = read_tip(connection.cursor())
     return answers.Stats(
         ledger_id=engine.created.ledger_id,
@@ -62,18 +62,18 @@ def stats(engine: ReadingEngine, user: str) -> answers.Stats:
         format=FORMAT,
         memories=counts,
         interactions=turns,
-        projects=known,
-        documents=papers,
-        observations=noticed,
-        sessions=in_sessions[0],
-        messages=in_sessions[1],
-        summaries=in_sessions[2],
+        projects=known_projects,
+        documents=document_counts,
+        observations=observation_counts,
+        sessions=session_counts[0],
+        messages=session_counts[1],
+        summaries=session_counts[2],
         pending=pending,
         projections=tuple(statuses),
         size_bytes=_size(engine.path),
         wal_bytes=_size(engine.path + "-wal"),
         sqlite_version=sqlite3.sqlite_version,
-        vectors=made,
+        vectors=vector_counts,
     )
 
 
@@ -116,7 +116,7 @@ def fold_again(
     work = Rebuild(engine.store, engine.secret, ledger_id, FoldReading, progress, only, lambda: stopping.why)
     try:
         events, digest_of_rows = work.run(
-            lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),
+            lambda transaction, fold: _record_switch(engine, transaction, fold, work.names, suspended_before, asker),
             digest=digest,
         )
     except RebuildStopped as ended:
@@ -141,7 +141,7 @@ def suspended_names(engine: Engine) -> set[str]:
     return {name for (name,) in rows}
 
 
-def _switched(
+def _record_switch(
     engine: Engine,
     transaction: Transaction,
     fold: Projector,
@@ -149,7 +149,7 @@ def _switched(
     suspended_before: set[str],
     asker: Who | None,
 ) -> None:
-    """Restart the writer inside the switch's transaction, and record the suspended, the resumed and the asker."""
+    """Record a rebuild in the transaction that switches the tables: who asked, and the suspended and resumed projections."""
     writer, upto = engine.writer, int(transaction.position)
     transaction.outdate()  # the tables were replaced
     writer.attend(transaction)

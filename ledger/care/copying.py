@@ -20,8 +20,8 @@ from ledger.proof.sealed import erasures
 from projections.core.projector import check_end
 from projections.core.rows import Values
 
-CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows proven together, and characters of their states
-ATTEMPTS = 4  # to copy a log whose texts are erased meanwhile
+CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # the most rows that are verified together, and characters of their states
+ATTEMPTS = 4  # attempts to copy a log whose texts are erased meanwhile
 COMMIT_ROWS = 20_000  # rows copied in one transaction
 
 Progress = Callable[[int, int], None]
@@ -35,15 +35,15 @@ class ErasedMeanwhile(Exception):
 
 
 def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[Later, AnyEvent]]:
-    """Return the erasures after a position that took texts before the position, as stored and decoded."""
+    """Return the erasures after a position that erased texts at or before the position, as stored and decoded."""
     sql = (
         "SELECT position, version, state FROM main.events"
         " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
     )
-    return taking(source.execute(sql, (LEDGER_STREAM, position)), position)
+    return erasing_before(source.execute(sql, (LEDGER_STREAM, position)), position)
 
 
-def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
+def erasing_before(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
     """Yield the erasures that have a target at or before a position."""
     for row in rows:
         event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
@@ -51,7 +51,7 @@ def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEve
             yield row, event
 
 
-# --- proving ---------------------------------------------------------------------------------------------------------
+# --- verifying ---------------------------------------------------------------------------------------------------------
 
 
 def proven(connection: sqlite3.Connection, last: int = 2**62) -> Iterator[list[LogRow]]:
@@ -100,7 +100,7 @@ def _read(connection: sqlite3.Connection, last: int) -> Iterator[tuple[list[Valu
 
 
 def _blob_problem(connection: sqlite3.Connection, row: Values) -> str | None:
-    """Return the problem of an event's text in the blobs, or None; an erased text is rightly gone."""
+    """Return the problem of an event's text in the blobs, or None; an erased text is no problem."""
     if '"blob":' not in row[4]:
         return None
     with suppress(LedgerError):
@@ -130,10 +130,10 @@ def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
 def copy_log(
     source: sqlite3.Connection, target: EventStore, progress: Progress | None = None, until: int | None = None
 ) -> int:
-    """Write the rows and blobs of a log behind the rows that the target has already, and return the last position.
+    """Write the rows and blobs of a log after the rows that the target has already, and return the last position.
 
     The copy ends at ``until``, or before a row that this product does not know, unless an upgrade before the row says
-    that a newer version wrote it.
+    that a newer version wrote the row.
     """
     named = set[str]()
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
@@ -149,8 +149,8 @@ def copy_log(
                 transaction.renew()
         has = {blob for (blob,) in transaction.connection.execute("SELECT id FROM blobs")}
         for blob, data, erased_by in _blobs(source):
-            is_of_it = blob in named or (erased_by is not None and erased_by <= transaction.position)
-            if blob not in has and (is_of_it or transaction.position == total):
+            belongs_to_copy = blob in named or (erased_by is not None and erased_by <= transaction.position)
+            if blob not in has and (belongs_to_copy or transaction.position == total):
                 transaction.put_blob(blob, data, erased_by)
         return transaction.position
 
@@ -158,7 +158,8 @@ def copy_log(
 def known_end(source: sqlite3.Connection) -> int:
     """Return the last position whose event has a known type.
 
-    Rows of unknown types behind it were written by no ledger, unless an upgrade says that a newer version wrote them.
+    No version of the product wrote the rows of unknown types after that position, unless an upgrade in the log says that
+    a newer version may write. Then the log has no known end, and the answer is larger than any position.
     """
     sql = f"SELECT position FROM events WHERE type IN ({', '.join('?' * len(TYPES))}) ORDER BY position DESC LIMIT 1"
     with suppress(sqlite3.Error, LedgerError):  # damage is reported later, with its position

@@ -56,7 +56,7 @@ FAULTS = (  # faults of SQLite: the first and the last version with the fault, a
         "if another program's integrity_check reports a malformed inverted index, run it again on a new connection",
     ),
 )  # fmt: skip
-READ_MARKS = {*range(123, 128)}  # bytes of the -shm that a reader locks (sqlite.org/walformat.html)
+READ_MARKS = {*range(123, 128)}  # the bytes of the -shm that a reader locks (sqlite.org/walformat.html)
 LEAST_FREE_BYTES = 8 * 1024 * 1024  # the least free space, enough for a -wal and its checkpoint
 LOCK_SECONDS = 1.0  # the wait for another process that checkpoints
 AHEAD = timedelta(minutes=1)  # the tolerance before a time counts as in the future
@@ -95,9 +95,9 @@ def examine(path: StrPath, *, progress: Progress | None = None) -> answers.Docto
     started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
         raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
-    visit = _Visit(name, progress)
-    visit.all()
-    findings = tuple(visit.findings)
+    examination = _Visit(name, progress)
+    examination.all()
+    findings = tuple(examination.findings)
     ok = not any(finding.level == "problem" for finding in findings)
     return answers.DoctorReport(path=name, ok=ok, findings=findings, seconds=time.monotonic() - started)
 
@@ -109,7 +109,7 @@ class _Visit:
         self.path, self._progress = path, progress
         self.findings: list[answers.Finding] = []
 
-    def tell(self, level: str, what: str, text: str, hint: str = "") -> None:
+    def report(self, level: str, what: str, text: str, hint: str = "") -> None:
         self.findings.append(answers.Finding(level=level, what=what, found=text, hint=hint))
 
     @contextmanager
@@ -118,17 +118,17 @@ class _Visit:
         try:
             yield
         except sqlite3.Error as error:
-            self.tell("problem", what, f"{typed(error)}", RECOVER)
+            self.report("problem", what, f"{typed(error)}", RECOVER)
         except LedgerError as error:
-            self.tell("problem", what, str(error))
+            self.report("problem", what, str(error))
         except OSError as error:
-            self.tell("problem", what, f"cannot be examined: {error.strerror}")
+            self.report("problem", what, f"cannot be examined: {error.strerror}")
 
     def all(self) -> None:
         self.runtime()
         if not self.place():
             return
-        for what, look in {
+        for what, check in {
             "-wal": self.wal,
             "permissions": self.permissions,
             "files next to it": self.leftovers,
@@ -138,7 +138,7 @@ class _Visit:
             "settings": self.settings,
         }.items():
             with self.at(what):
-                look()
+                check()
         with self.at("file"), examining(self.path) as connection:
             connection.execute("BEGIN")
             if self.kind(connection):
@@ -150,27 +150,27 @@ class _Visit:
     def runtime(self) -> None:
         version, name = sqlite3.sqlite_version_info, f"SQLite {sqlite3.sqlite_version}"
         if version < OLDEST:
-            self.tell("problem", "SQLite", f"{name} is too old for a ledger, which needs {'.'.join(map(str, OLDEST))}",
+            self.report("problem", "SQLite", f"{name} is too old for a ledger, which needs {'.'.join(map(str, OLDEST))}",
                       "use a Python with a newer SQLite")  # fmt: skip
             return
         faults = [fault for fault in FAULTS if fault[0] <= version <= fault[1]]
         for first, last, level, text, hint in faults:
             span = ".".join(map(str, first)) + (f" to {'.'.join(map(str, last))}" if last != first else "")
-            self.tell(level, "SQLite", f"{name} has a fault of {span}: {text}", hint)
+            self.report(level, "SQLite", f"{name} has a fault of {span}: {text}", hint)
         if not faults:
-            self.tell("ok", "SQLite", f"{name}, of which no fault is known that concerns a ledger")
+            self.report("ok", "SQLite", f"{name}, of which no fault is known that concerns a ledger")
 
     def place(self) -> bool:
         """Return True if the file may be opened."""
         try:
             check_own_name(os.path.basename(self.path))
         except LedgerError as error:  # to open and close the -shm of a ledger would drop its locks
-            self.tell("problem", "place", str(error), "name the ledger's own file with --db")
+            self.report("problem", "place", str(error), "name the ledger's own file with --db")
             return False
         try:
             self.path = checked_path(self.path)
         except LedgerError as error:
-            self.tell("problem", "place", str(error), "move the ledger, or change the mode of the directory")
+            self.report("problem", "place", str(error), "move the ledger, or change the mode of the directory")
             return stat.S_ISREG(os.lstat(self.path).st_mode)
         return True
 
@@ -182,12 +182,14 @@ class _Visit:
                 mode = stat.S_IMODE(status.st_mode)
                 if mode & 0o077:
                     what = "be written" if mode & 0o022 else "be read"
-                    self.tell("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
+                    self.report("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
                               f"chmod 600 {name}")  # fmt: skip
                 if status.st_uid != os.geteuid():
-                    self.tell("note", "permissions", f"{name} belongs to the user {status.st_uid}, not to this process")
+                    self.report(
+                        "note", "permissions", f"{name} belongs to the user {status.st_uid}, not to this process"
+                    )
         if not any(finding.what == "permissions" for finding in self.findings):
-            self.tell("ok", "permissions", "nobody else can read or write the file")
+            self.report("ok", "permissions", "nobody else can read or write the file")
 
     def leftovers(self) -> None:
         directory, name = os.path.split(self.path)
@@ -195,39 +197,41 @@ class _Visit:
             # A copy that a process is making has a lock; ``copies`` reports such copies.
             locked = os.path.lexists(os.path.join(directory, entry + ".lock"))
             if entry in (name + NEW, name + PART) and not locked:
-                self.tell("note", "files next to it", f"{entry} is an unfinished copy",
+                self.report("note", "files next to it", f"{entry} is an unfinished copy",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
             elif entry.startswith(".shadow-"):
-                self.tell("note", "files next to it", f"{entry} was left by a check that was killed", "remove it")
+                self.report("note", "files next to it", f"{entry} was left by a check that was killed", "remove it")
         size = _bytes_of(self.path + "-wal")
         if size > WAL_BYTES:
             readers = ", ".join(readers_of(self.path)) or "no process that is visible here"
-            self.tell("warning", "-wal", f"it has {_mebibytes(size)} but should stay near 4 MiB; it is read by {readers}",
+            self.report("warning", "-wal", f"it has {_mebibytes(size)} but should stay near 4 MiB; it is read by {readers}",
                       "a reader keeps a snapshot open, or a backup is running: end that, then write or close once")  # fmt: skip
         elif size:
-            self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack the events in the -wal")
+            self.report("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack the events in the -wal")
 
     def wal(self) -> None:
         """Check that the -wal belongs to this file, while no process can checkpoint it."""
         with lock_of(self.path).hold(LOCK_SECONDS, create=False):
             if why := foreign_wal(self.path):
-                self.tell("problem", "-wal", why)
+                self.report("problem", "-wal", why)
 
     def file_times(self) -> None:
         """Note a file system that keeps whole seconds and cannot tell apart two changes within one second."""
         _, time_ns = notes.written(self.path)
         if time_ns and not time_ns % 1_000_000_000:
-            self.tell("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
+            self.report("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
                       " that is copied over an open ledger within a second of a checkpoint is not noticed",
                       "copy nothing over a ledger that is open; recover BACKUP --db NEW makes a new one")  # fmt: skip
 
     def lock(self) -> None:
         lock = lock_of(self.path)
         if not lock.acquire(0, create=False):
-            self.tell("note", "lock", "another process holds the lock at this moment: it checkpoints, opens or closes")
+            self.report(
+                "note", "lock", "another process holds the lock at this moment: it checkpoints, opens or closes"
+            )
             return
         lock.release()
-        self.tell(
+        self.report(
             "ok", "lock", "free" if os.path.lexists(lock.path) else "there is none yet; opening for writing makes it"
         )
 
@@ -236,13 +240,13 @@ class _Visit:
         free, size = filesystem.f_bavail * filesystem.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
         text = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
         if filesystem.f_flag & os.ST_RDONLY:
-            self.tell("note", "disk space", "the place takes no writes: the ledger can be read with readonly")
+            self.report("note", "disk space", "the place takes no writes: the ledger can be read with readonly")
         elif free < LEAST_FREE_BYTES:
-            self.tell("problem", "disk space", text, "commands are refused when the disk is full; make room")
+            self.report("problem", "disk space", text, "commands are refused when the disk is full; make room")
         elif free < 2 * size:
-            self.tell("warning", "disk space", text, "a rebuild or a backup needs about as much again; make room")
+            self.report("warning", "disk space", text, "a rebuild or a backup needs about as much again; make room")
         else:
-            self.tell("ok", "disk space", text)
+            self.report("ok", "disk space", text)
 
     def settings(self) -> None:
         """Check that a connection reads back the settings that this product gives it."""
@@ -255,13 +259,15 @@ class _Visit:
                 with file.hold():
                     connection.close()
             if file.is_copy:
-                self.tell("note", "settings", f"the journal mode is {mode}: a copy for reading, which takes no command")
+                self.report(
+                    "note", "settings", f"the journal mode is {mode}: a copy for reading, which takes no command"
+                )
             elif mode == "wal":
-                self.tell(
+                self.report(
                     "ok", "settings", f"{len(SETTINGS)} settings of a connection are as they should be, and WAL is on"
                 )
             else:
-                self.tell("note", "settings", f"the journal mode is {mode}: a backup that was not written to yet",
+                self.report("note", "settings", f"the journal mode is {mode}: a backup that was not written to yet",
                           "opening it for writing turns WAL on")  # fmt: skip
 
     # --- into the file -------------------------------------------------------------------------------------------
@@ -271,7 +277,7 @@ class _Visit:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (parts,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchone()
         if parts < 2 and application_id != APPLICATION_ID:
-            self.tell(
+            self.report(
                 "problem",
                 "format",
                 f"this is {no_ledger(self.path)}, not a ledger",
@@ -280,13 +286,13 @@ class _Visit:
             return False
         with suppress(sqlite3.Error):  # the check of the log reports damage
             if what := held_by_another(connection):
-                self.tell("problem", "format", f"this file has {what}", "name the ledger's own file with --db")
+                self.report("problem", "format", f"this file has {what}", "name the ledger's own file with --db")
                 return False
         if version > FORMAT:
-            self.tell("warning", "format", f"the file has format {version}, but this version writes {FORMAT}",
+            self.report("warning", "format", f"the file has format {version}, but this version writes {FORMAT}",
                       "use the newer version; this version may be able to read the file")  # fmt: skip
         else:
-            self.tell("ok", "format", f"a ledger of format {version}")
+            self.report("ok", "format", f"a ledger of format {version}")
         return True
 
     def check(self, connection: sqlite3.Connection) -> None:
@@ -297,35 +303,35 @@ class _Visit:
         tables = [problem for problem in report.problems if OF_PROJECTIONS(problem)]
         log = [problem for problem in report.problems if problem not in pages and problem not in tables]
         for problem in log:
-            self.tell("problem", "log", problem, RECOVER)
+            self.report("problem", "log", problem, RECOVER)
         for problem in pages:
-            self.tell("problem", "pages", problem, RECOVER if log or not writable else REBUILD)
+            self.report("problem", "pages", problem, RECOVER if log or not writable else REBUILD)
         for problem in tables if writable and not log else ():
-            self.tell("problem", "projections", problem, REBUILD)
+            self.report("problem", "projections", problem, REBUILD)
         if tables and log:
             text = f"{len(tables)} tables differ from this log, which says little while the log is damaged"
-            self.tell("note", "projections", text)
+            self.report("note", "projections", text)
         if not log:
-            self.tell("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
+            self.report("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
         if not log and not pages:
-            self.tell("ok", "pages", "SQLite's integrity check finds nothing")
+            self.report("ok", "pages", "SQLite's integrity check finds nothing")
         if tables and not log and not writable:
-            self.tell("note", "projections", "the tables are not those of this version, which may not write them",
+            self.report("note", "projections", "the tables are not those of this version, which may not write them",
                       "this version reads private tables; the newer version folds the file's again on opening")  # fmt: skip
         elif report.projections and not report.problems:
             text = f"{len(report.projections)} are equal, row by row, to a fold of the log"
-            self.tell("ok", "projections", text)
+            self.report("ok", "projections", text)
         for warning in report.warnings:
             suspended = "suspended" in warning
             what = "projections" if suspended or "projection" in warning else "log"
             level = "note" if "without its class" in warning else "warning"
-            self.tell(level, what, warning, "rebuild folds them again" if suspended else "")
+            self.report(level, what, warning, "rebuild folds them again" if suspended else "")
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
-        looks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)
-        for look in (*looks, self.matchers):
+        checks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)
+        for check in (*checks, self.matchers):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # damage was reported already
-                look(connection)
+                check(connection)
 
     def formats(self, connection: sqlite3.Connection) -> bool:
         """Return True if this version may write the log, by the formats that its last upgrade asks for."""
@@ -336,7 +342,7 @@ class _Visit:
         except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log reports the damage
             return True
         if reader > READER or writer > WRITER:
-            self.tell(
+            self.report(
                 "problem" if reader > READER else "warning",
                 "format",
                 f"the event at position {position} asks for a reader of format {reader} and a writer of {writer},"
@@ -356,19 +362,19 @@ class _Visit:
             if type_ not in TYPES or (isinstance(schema, int) and schema > TYPES[type_].schema)
         ]
         if listed:
-            self.tell("note", "unknown events",
+            self.report("note", "unknown events",
                       f"of types or schemas that this version does not know: {', '.join(listed[:5])}",
                       "they are kept as they are, and shown as unknown; a newer version may know them")  # fmt: skip
 
     def matchers(self, connection: sqlite3.Connection) -> None:
-        """Tell of policies in effect that name a matcher which this version does not have."""
+        """Report policies in effect that name a matcher which this version does not have."""
         sql = (
             "SELECT json_extract(parameters, '$.matcher'), count(DISTINCT user) FROM policies"
             " WHERE undone_at IS NULL GROUP BY 1 ORDER BY 1"
         )
         for name, users in connection.execute(sql):
             if name is not None and name not in MATCHERS:
-                self.tell("note", "policy",
+                self.report("note", "policy",
                           f"the policy of {users:,} {'user' if users == 1 else 'users'} names the matcher {name!r:.40},"
                           f" which this version does not have; {DEFAULT_MATCHER} takes its place",
                           f"policy.set(matcher={DEFAULT_MATCHER!r}) says so in the log")  # fmt: skip
@@ -380,10 +386,10 @@ class _Visit:
             return
         recorded = datetime.fromisoformat(event.envelope.recorded_at).astimezone(UTC)
         if recorded > now() + AHEAD:
-            self.tell("warning", "clock", f"the last event says {event.envelope.recorded_at}, which is in the future",
+            self.report("warning", "clock", f"the last event says {event.envelope.recorded_at}, which is in the future",
                       "set the clock right; events are ordered by position, but decay and validity use the time")  # fmt: skip
         else:
-            self.tell("ok", "clock", f"the last event was recorded at {event.envelope.recorded_at}")
+            self.report("ok", "clock", f"the last event was recorded at {event.envelope.recorded_at}")
 
     def leases(self, connection: sqlite3.Connection) -> None:
         running = False
@@ -392,10 +398,10 @@ class _Visit:
             alive = until > time.time() and is_alive(holder)
             running |= alive
             state = "runs" if alive else "was killed; the next process takes over"
-            self.tell("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {state}")
+            self.report("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {state}")
         left = [name for prefix in (FRESH, OLD) for name, _ in prefixed(connection, prefix)]
         if left and not running:
-            self.tell(
+            self.report(
                 "note", "tables", f"{len(left)} were left by a rebuild that was killed", "the next rebuild drops them"
             )
 
@@ -403,20 +409,20 @@ class _Visit:
         """Report the files that a backup, an export or a repair is made under, wherever they are."""
         for part, is_made in making.unfinished(connection, self.path):
             if is_made:
-                self.tell("note", "unfinished copy", f"{part} is being made")
+                self.report("note", "unfinished copy", f"{part} is being made")
             elif os.path.lexists(part):
-                self.tell("warning", "unfinished copy", f"{part} was left by a copy that was killed, and may hold texts",
+                self.report("warning", "unfinished copy", f"{part} was left by a copy that was killed, and may hold texts",
                           "open the ledger for writing, which removes the file")  # fmt: skip
 
     def suspended(self, connection: sqlite3.Connection) -> None:
         sql = "SELECT name, suspended_at, error FROM projections WHERE suspended_at IS NOT NULL ORDER BY name"
         for name, at, error in connection.execute(sql):
-            self.tell("problem", "projections", f"{name} is suspended at position {at}: {error}",
+            self.report("problem", "projections", f"{name} is suspended at position {at}: {error}",
                       "rebuild tries again, after an update that can fold that event")  # fmt: skip
 
         for entry in registry.entries(connection).values():
             if entry.suspended_at is not None:
-                self.tell("problem", "projections", f"{entry.name}, which you added, is suspended at position"
+                self.report("problem", "projections", f"{entry.name}, which you added, is suspended at position"
                           f" {entry.suspended_at}: {entry.error}",
                           "mend its fold and raise its version; the next open with its class folds it again")  # fmt: skip
 
@@ -424,7 +430,7 @@ class _Visit:
         """Report erasures whose texts were not purged yet; each open for writing continues them."""
         with suppress(sqlite3.Error):  # the check of the schema reports missing tables
             for erasure in erasures.pending(connection):
-                self.tell("warning", "unfinished", f"an erasure of position {erasure.position} is not finished",
+                self.report("warning", "unfinished", f"an erasure of position {erasure.position} is not finished",
                           "open the ledger for writing, which continues the erasure")  # fmt: skip
 
     def equal(self, connection: sqlite3.Connection) -> None:
@@ -434,7 +440,7 @@ class _Visit:
         """
         sql = "SELECT count(*) FROM duplicates WHERE status = 'active' GROUP BY fingerprint HAVING count(*) > 1"
         if count := sum(row[0] for row in connection.execute(sql)):
-            self.tell("note", "memories", f"{count:,} active memories have the same text as another",
+            self.report("note", "memories", f"{count:,} active memories have the same text as another",
                       "an undo or a redo brought a memory back; merges.find proposes to merge them")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import sqlite3
 
 from ledger.core.log_reading import check_tables
 from ledger.domain.errors import ConflictError
-from ledger.proof.schema_check import misshapen
+from ledger.proof.schema_check import is_misshapen
 
 
 def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> set[str] | None:
@@ -15,7 +15,7 @@ def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) ->
     None means that a table is missing, is of another version, lags behind, or cannot be read by SQLite.
     """
     try:
-        if misshapen(connection):
+        if is_misshapen(connection):
             return None
         _, suspended = check_tables(connection, secret)
         last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()

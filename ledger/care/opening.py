@@ -65,7 +65,7 @@ REBUILDS = 3
 
 
 class OpenRequest(Struct, frozen=True, kw_only=True):
-    """The arguments of ``Ledger.open`` besides the path, described there."""
+    """The arguments of ``Ledger.open`` besides the path; ``Ledger.open`` describes them."""
 
     user: str | None = None
     actor: str = ""
@@ -94,7 +94,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     random = system_random if request.random is None else request.random
     if not isinstance(request.sessions, SessionPatterns):
         raise RejectedError("sessions must be a SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
-    _check_given(settings, clock=clock, random=random)
+    _check_arguments(settings, clock=clock, random=random)
     default = _default(request)
     embedder = request.embedder if request.embedder is not None or settings is None else settings.embedder
     counter = as_counter(request.token_counter)
@@ -106,7 +106,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     if settings is not None:
         store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
-        created = _created(store) or _begin(store, default, clock, random)
+        created = _created(store) or _write_first_event(store, default, clock, random)
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
         engine.counter, engine.patterns, engine.settings = counter, patterns, settings
@@ -175,9 +175,9 @@ def import_log(
 
 
 def _fit_projections(engine: Engine) -> None:
-    """Give the tables this product's versions; use private tables if the file cannot be written."""
+    """Rebuild the tables that are not those of this version; if the file cannot be written, fold private tables instead."""
     rebuilt = 0
-    while not _look(engine):
+    while not _projections_fit(engine):
         if engine.store.readonly:
             from ledger.care import care
 
@@ -257,8 +257,8 @@ def _finish_erasures(engine: Engine) -> None:
     completing.purge_what_a_crash_left(engine)
 
 
-def _look(engine: Engine) -> bool:
-    """Check the format that the log needs, and return True if the projections fit.
+def _projections_fit(engine: Engine) -> bool:
+    """Return True if the tables of the projections fit, after a check of the format that the log needs.
 
     The last upgrade is read from the audit trail, or from the whole log if the trail does not fit (0.3 s a million
     events).
@@ -272,7 +272,7 @@ def _look(engine: Engine) -> bool:
     return suspended is not None
 
 
-def _check_given(settings: object, **functions: object) -> None:
+def _check_arguments(settings: object, **functions: object) -> None:
     if settings is not None:
         from ledger.core.settings import Settings
 
@@ -340,11 +340,11 @@ def check_owner(connection: sqlite3.Connection, path: str) -> None:
 def held_by_another(connection: sqlite3.Connection) -> str:
     """Return the part of a file that belongs to an application of the eventsourcing library, or ""."""
     first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
-    whose = "an application of the eventsourcing library"
+    owner_words = "an application of the eventsourcing library"
     if first is not None and mapper.is_foreign(first[0]):
-        return f"the log of {whose}, whose first event is a {first[0]:.60}, and is no ledger"
+        return f"the log of {owner_words}, whose first event is a {first[0]:.60}, and is no ledger"
     theirs = [name for name in ("stored_snapshots", "tracking") if exists(connection, name)] if first is None else []
-    return f"the table {theirs[0]} of {whose}, so no ledger can begin there" if theirs else ""
+    return f"the table {theirs[0]} of {owner_words}, so no ledger can begin there" if theirs else ""
 
 
 def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:
@@ -355,7 +355,7 @@ def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | No
     return last_upgrade(connection)
 
 
-def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
+def _write_first_event(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
     """Write the first event, unless another process has written it already."""
     if store.readonly:
         raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")

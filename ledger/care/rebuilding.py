@@ -1,4 +1,4 @@
-"""A rebuild that repairs: ``rebuild()`` makes damaged projections again from the log, and never touches a damaged log.
+"""The rebuild of projections from the log, which also repairs damaged tables and pages; a damaged log is never touched.
 
 If damaged pages prevent even the drop of the old tables, a fresh file is made from the verified log and copied over
 this file through SQLite, in one transaction.
@@ -33,8 +33,8 @@ from projections.core import own_registry as registry
 from projections.core import projector, sql_views
 from projections.core.sqlite import integrity_problems
 
-ROUNDS = 5  # attempts to copy, while others go on writing
-WAIT_SECONDS = 30.0  # for the writer's lock
+ROUNDS = 5  # the most attempts to copy the log, while others go on writing
+WAIT_SECONDS = 30.0  # the longest wait for the writer's lock
 
 # The beginnings of problems that ``verify`` finds in projections and pages; all other problems are the log's own.
 OF_PROJECTIONS = re.compile(
@@ -192,9 +192,9 @@ def _replace(engine: Engine) -> list[str]:
         for _ in range(ROUNDS):
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
                 copied = copy_log(connection, fresh)
-            with closing(_same(engine, part)) as made:
+            with closing(_engine_of(engine, part)) as made:
                 care.fold_again(made, digest=False)
-            if (unreadable := _pour(engine, part, copied)) is not None:
+            if (unreadable := _copy_over(engine, part, copied)) is not None:
                 with suppress(LedgerError):
                     engine.store.checkpoint()
                 return unreadable
@@ -203,11 +203,11 @@ def _replace(engine: Engine) -> list[str]:
     )
 
 
-def _same(engine: Engine, part: str) -> Engine:
+def _engine_of(engine: Engine, part: str) -> Engine:
     return Engine(EventStore.open(part), engine.created, engine.default, engine.clock, engine.random)
 
 
-def _pour(engine: Engine, part: str, copied: int) -> list[str] | None:
+def _copy_over(engine: Engine, part: str, copied: int) -> list[str] | None:
     """Copy a file over this one in one transaction, and return the names of tables that could not be read.
 
     Tables that people added are copied into the new file before. None means that the log grew after the new file was

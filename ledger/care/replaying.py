@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from msgspec.structs import replace
 
 from ledger.care import answers
-from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, known_end, taking
+from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, erasing_before, known_end
 from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.engine import Engine
 from ledger.core.log_reading import FoldReading, owner, read_event
@@ -85,23 +85,23 @@ def replay(
         if stopping.why:
             raise _Stopped
 
-    def step(done: int, of: int) -> None:
+    def step(done: int, total: int) -> None:
         go_on()
         if progress is not None:
-            progress(done, of)
+            progress(done, total)
 
     for _ in range(ATTEMPTS):
-        made = _Made(engine, position, step, go_on)
+        replayed = _Made(engine, position, step, go_on)
         with suppress(ErasedMeanwhile):
             with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
-                made.copy(part, for_reading=not branch)
+                replayed.copy(part, for_reading=not branch)
                 if branch:
-                    made.branch(part, asker, reason, without)
-                made.check(part)
+                    replayed.branch(part, asker, reason, without)
+                replayed.check(part)
                 step(2 * position, 2 * position)
-                made.check_erased()
-                made.is_whole = True
-            return made.report(place, stopping.why, time.monotonic() - started)
+                replayed.check_erased()
+                replayed.is_whole = True
+            return replayed.report(place, stopping.why, time.monotonic() - started)
     raise ConflictError(
         f"texts were erased during each of {ATTEMPTS} attempts to copy the log, so no copy was kept; call replay() again"
     )
@@ -118,7 +118,7 @@ class _Made:
         self.later: list[tuple[copies.Later, AnyEvent]] = []
         self.voided: Voided | None = None
 
-    # --- the log, and what is folded of it -----------------------------------------------------------------------
+    # --- the log and its projections -----------------------------------------------------------------------
 
     def copy(self, part: str, *, for_reading: bool) -> None:
         """Copy the log up to the position, and fold its projections."""
@@ -140,8 +140,8 @@ class _Made:
             if for_reading:
                 copies.mark(made, (row for row, _ in self.later))
 
-    def _folded(self, done: int, of: int) -> None:
-        self.step(of + done, 2 * of)
+    def _folded(self, done: int, total: int) -> None:
+        self.step(total + done, 2 * total)
 
     def check(self, part: str) -> None:
         """Check the whole new file; raise StorageError for the first problem."""
@@ -175,12 +175,11 @@ class _Made:
                 who = replace(asker, user=event.envelope.user or "", client="replay")
                 writer.run("erase", who, self._erased_again(event))
         self.created = own
-        with closing(
-            open_engine(part, OpenRequest(clock=clock, random=random))
-        ) as engine:  # which also finishes the erasures
+        # Opening the file also completes the erasures.
+        with closing(open_engine(part, OpenRequest(clock=clock, random=random))) as engine:
             self.go_on()
             if without is not None:
-                self.voided = _made_void(engine, asker, without, reason)
+                self.voided = _make_void(engine, asker, without, reason)
 
     def _branched(self, own: str, reason: str) -> Body:
         def body(work: Work) -> str:
@@ -193,13 +192,14 @@ class _Made:
     def _erased_again(self, event: AnyEvent) -> Body:
         """Return a command that records the same erasure in the branch, for the rows that the branch has.
 
-        The rows were copied without their texts; the command only makes them name the branch's own erasure.
+        The rows were copied without their texts. The command only changes ``erased_by`` of these rows to the position of the
+        erasure in the branch.
         """
         data: ContentErased = event.data
         targets = tuple(target for target in data.targets if target.position <= self.position)
         kept = tuple(place for place in data.kept if place <= self.position)
 
-        def name_it(work: Work, events: Sequence[AnyEvent]) -> None:
+        def set_erased_by(work: Work, events: Sequence[AnyEvent]) -> None:
             connection, transaction = work.transaction.connection, work.transaction
             for target in targets:
                 (state,) = connection.execute(
@@ -210,7 +210,7 @@ class _Made:
         def body(work: Work) -> str:
             work.user = event.envelope.user
             work.emit(LEDGER_STREAM, replace(data, targets=targets, blobs=(), kept=kept))
-            work.afterwards.append(lambda events: name_it(work, events))
+            work.afterwards.append(lambda events: set_erased_by(work, events))
             return LEDGER_STREAM
 
         return body
@@ -234,7 +234,7 @@ class _Made:
         )
 
 
-def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str], reason: str) -> Voided:
+def _make_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str], reason: str) -> Voided:
     if (origin := origin_of(without)) is not None:
         kind, name = origin
         report = distrusting.distrust(engine, asker, name, kind=kind, reason=reason, exclusive=True)
@@ -248,6 +248,6 @@ def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str
 
 
 def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[copies.Later, AnyEvent]]:
-    """Yield the erasures after a position that took texts before it, as stored and decoded."""
+    """Yield the erasures after a position that erased texts at or before the position, as stored and decoded."""
     yield from erased_since(source, position)
-    yield from taking(copies.erased_later(source), position)
+    yield from erasing_before(copies.erased_later(source), position)

@@ -35,7 +35,7 @@ def pages() -> list[PageOfDocs]:
 
 
 def _files() -> list[Path]:
-    """Return the pages to read from beginning to end first, then the pages to look things up in."""
+    """Return the files of the pages: first the pages to read from beginning to end, then the pages for reference."""
     return sorted(DOCS.rglob("*.md"), key=lambda path: ("Look up here" in path.read_text(encoding="utf-8")[:400], path))
 
 
@@ -61,7 +61,7 @@ def file(page: str) -> Path:
 
 
 def found(words: Sequence[str], page: str | None = None) -> list[ManualHit]:
-    """Return the lines that hold every one of these texts, in any case, of a page or of all pages."""
+    """Return the lines of a page, or of all pages, that contain each of these words; capitals make no difference."""
     folded = [word.casefold() for word in words]
     files = _files() if page is None else [file(page)]
     return [

@@ -34,7 +34,7 @@ class RefusalCounter:
         arguments: object,
     ) -> Work | None:
         """Return the work that records a refusal; None if the call was malformed, or an equal refusal is recorded."""
-        outcome = means.guard.nameless(who)
+        outcome = means.guard.without_secret_names(who)
         if refusal.rule == "validation" or outcome is None:
             return None
         attempt = means.mac("refused", outcome.user, encoded([refusal.rule, outcome.actor, command, arguments]))

@@ -1,4 +1,7 @@
-"""The queries on documents: a listing, a document with its chunks, and a chunk by its id, also a chunk that is gone."""
+"""The queries on documents: a listing, a document with its chunks, and a chunk by its id.
+
+A chunk is found by its id even if a newer text of the document replaced it, or the document was removed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def listing(
 ) -> list[answers.Document]:
     """Return documents without their chunks, newest first.
 
-    No statuses means all statuses, and ``project=""`` means documents of no project.
+    Without ``statuses``, documents of every status are listed; with ``project=""``, only documents without a project.
     """
     connection = snapshot.connection
     project_ids = scope_of(connection, user, project)

@@ -1,8 +1,8 @@
-"""The search for the acts of other streams that are about an erased subject.
+"""The search for decisions about an erased subject that are recorded outside the subject's own stream.
 
-Such an act says why a subject was undone, distrusted, kept out of recall, merged or held. An act names its subject by a
-position, by ranges of positions, by an id, or as a member. The act stays in effect; the erasure takes its reason,
-because the reason may repeat the erased text.
+Such an event records that, and why, the subject was undone, distrusted, quarantined, merged, put on hold or found to be
+in conflict. The decision stays in effect. The erasure takes only the words of the event that may repeat the erased
+text, such as the reason.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from projections.views import audit, conflicts, merges
 REASON = ("data.reason",)
 BY_ID = ("interaction", "session", "document")  # origins that are subjects; an actor's name is not a subject
 CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
-_OF_LEDGER: tuple[type[object], ...] = (
+_LEDGER_DECISIONS: tuple[type[object], ...] = (
     *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, OriginDistrusted, OriginTrusted),
     *(LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
 )
-_OF_JOINED: dict[type[object], tuple[str, ...]] = {
+_WORDS_OF: dict[type[object], tuple[str, ...]] = {  # the fields of conflicts and merges that repeat words
     ConflictFound: ("data.attribute", "data.values"),
     ConflictResolved: REASON,
     MergeProposed: ("data.content",),
     MemoriesMerged: REASON,
     MergeRejected: REASON,
 }
-NAMES = frozenset(kind.__name__ for kind in (*_OF_LEDGER, *_OF_JOINED))
+NAMES = frozenset(kind.__name__ for kind in (*_LEDGER_DECISIONS, *_WORDS_OF))
 _tags = msgspec.json.Decoder(tuple[str, ...])
 
 Position = tuple[int, tuple[str, ...]]  # a position, and the fields of the event there
@@ -74,11 +74,11 @@ def about(connection: Connection, user: str, subjects: Collection[str], position
 
 
 def _own_events(connection: Connection, user: str) -> Iterator[AnyEvent]:
-    names = tuple(kind.__name__ for kind in _OF_LEDGER)
+    names = tuple(kind.__name__ for kind in _LEDGER_DECISIONS)
     sql = f"SELECT position FROM events WHERE stream = ? AND type IN ({', '.join('?' * len(names))}) ORDER BY version"
     for (position,) in connection.execute(sql, (LEDGER_STREAM, *names)).fetchall():
         event = read_event(connection, position)
-        if event is not None and event.envelope.user == user and isinstance(event.data, _OF_LEDGER):
+        if event is not None and event.envelope.user == user and isinstance(event.data, _LEDGER_DECISIONS):
             yield event
 
 
@@ -108,21 +108,21 @@ def _any_within(positions: Sequence[int], span: tuple[int, int]) -> bool:
     return at < len(positions) and positions[at] <= span[1]
 
 
-# --- of memories -----------------------------------------------------------------------------------------------------
+# --- conflicts, merges and consolidations ----------------------------------------------------------------------------
 
 
 def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Position]:
     """Yield the events of conflicts and merges that repeat the words of a memory.
 
-    Of a memory that goes wholly, also yield the reasons of the merges and decisions about the memory, and the reasons
-    why the same commands superseded other memories.
+    If the memory is erased as a ``whole``, yield also the reasons of the decisions about its merges and conflicts, and
+    the reasons for which the same commands superseded other memories.
     """
     rows = {*merges.ever_about(connection, memory), *conflicts.ever_about(connection, memory)}
     rows |= {proposal.row for proposal in merges.naming(connection, [memory])}
     for row in sorted(rows):
         first = read_event(connection, row)
         for event in read_stream(connection, first.stream, 2**62) if first is not None else ():
-            fields = _OF_JOINED.get(type(event.data))
+            fields = _WORDS_OF.get(type(event.data))
             if fields is not None and (whole or isinstance(event.data, ConflictFound)):
                 yield event.position, fields
             if whole and isinstance(event.data, MemoriesMerged | ConflictResolved):
@@ -134,24 +134,26 @@ def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Positi
 def scopes(
     connection: Connection, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]
 ) -> Iterator[Position]:
-    """Yield the consolidations whose tags belong only to memories that go, and to nothing that stays.
+    """Yield the consolidations that were limited to tags which no memory or observation has any more after the erasure.
+
+    Such tags would still tell something about the erased memories.
 
     Args:
         connection: The snapshot to read.
         user: The owner of the memories.
         tags: Memory -> the tags that the memory ever had.
-        gone: The ids of the memories and observations that go.
+        gone: The ids of the memories and observations that are erased.
     """
     staying: list[set[str]] | None = None
     for event in _own_events(connection, user) if any(tags.values()) else ():
-        bound = set(event.data.tags or ()) if isinstance(event.data, CONSOLIDATED) else set[str]()
-        if bound and any(bound <= set(had) for had in tags.values()):
-            staying = _tags_but(connection, user, gone) if staying is None else staying
-            if not any(bound <= remaining for remaining in staying):
+        limits = set(event.data.tags or ()) if isinstance(event.data, CONSOLIDATED) else set[str]()
+        if limits and any(limits <= set(had) for had in tags.values()):
+            staying = _tags_except(connection, user, gone) if staying is None else staying
+            if not any(limits <= remaining for remaining in staying):
                 yield event.position, ("data.tags",)
 
 
-def _tags_but(connection: Connection, user: str, gone: Collection[str]) -> list[set[str]]:
+def _tags_except(connection: Connection, user: str, gone: Collection[str]) -> list[set[str]]:
     """Return the tags of each memory and observation of a user, except those in ``gone``."""
     tag_sets = []
     for table in ("memories", "observations"):

@@ -6,7 +6,7 @@ from ledger.core.answer import Answer
 
 
 class Erased(Answer, frozen=True, kw_only=True):
-    """An event in a list of an erasure: its fields concerned, and the choice "erase", "cut", "keep", or "" if none was made.
+    """An event in a list of an erasure: the fields concerned, and the choice "erase", "cut", "keep", or "" without a choice.
 
     ``spans`` are (field, start, end) of the characters that become black, if a field does not go as a whole. ``excerpt`` belongs
     to a dry run only: the first words of each text, or the words around the black or quoted ones, between [[ and ]].
@@ -22,9 +22,9 @@ class Erased(Answer, frozen=True, kw_only=True):
 
 
 class Remaining(Answer, frozen=True, kw_only=True):
-    """An event or session name that stays and holds erased text: the text's place, between [[ and ]], and why it stays.
+    """An event or a session name that still holds erased text: the text between [[ and ]], and the reason why it stays.
 
-    Of another user's event only the position is given.
+    For an event of another user only the position is given.
     """
 
     position: int
@@ -37,14 +37,15 @@ class Remaining(Answer, frozen=True, kw_only=True):
 class ErasureReport(Answer, frozen=True, kw_only=True):
     """The report of an erasure in the state "dry run", "pending" (with ``why``), "stopped" or "completed".
 
-    ``erased`` are the subject's own events, ``derived`` those of memories derived from it, ``sources`` those that it was derived
-    from, ``quotes`` all others with the same text. ``searched`` are the forms of the erased text for which the ``files`` were
-    searched. ``hits`` counts places that hold the text rightly, because it was kept or another event has it too: ``remaining``
-    lists the first 20 of the ``remaining_total`` events, without those that nobody decided about. ``earlier`` are the earlier
-    erasures of the same call, if a whole user takes several: each has its own certificate. ``stopped`` is "timeout" or
-    "cancelled" if the call ended early: the listed events are erased for good, ``left`` events of the user are not, and the
-    same call continues. ``projections`` are your own projections whose tables were emptied, to be folded again by a process that
-    has their classes. ``own_tables`` are tables made by hand in this file (``my_``) that hold an erased text: they are searched
+    ``erased`` are the subject's own events. ``derived`` are the events of memories, summaries and observations made from the
+    subject, ``sources`` the events from which the subject was made, ``quotes`` all other events with the same text.
+    ``searched`` are the forms of the erased text for which the ``files`` were searched. ``hits`` counts the places whose text
+    may stay, because it was kept or another event has the same text. ``remaining`` lists the first 20 of the
+    ``remaining_total`` events that hold such a text; events without a choice are left out. ``earlier`` are the earlier erasures
+    of the same call, if the erasure of a whole user takes several; each has a certificate of its own. ``stopped`` is "timeout"
+    or "cancelled" if the call ended early: the listed events are erased for good, ``left`` events of the user are not, and the
+    same call continues. ``projections`` are your own projections whose tables were emptied; a process that has their classes
+    folds them again. ``own_tables`` are tables made by hand in this file (``my_``) that hold an erased text: they are searched
     and not changed.
     """
 

@@ -27,10 +27,17 @@ T = TypeVar("T")
 
 
 class ErasureRequest(Struct, frozen=True):
-    """A subject to erase.
+    """The subject of an erasure or a hold.
 
-    ``kind`` is "memory", another kind of subject, "user" or "event". A subject has an id, an event has a position, and
-    a user has the events between the positions ``first`` and ``last``.
+    Attributes:
+        kind: "memory" or another kind of subject, "event" for a single event, "user" for everything of the user.
+        subject: The id of the subject; of an event, the id of the subject that the event belongs to.
+        position: The position of a single event.
+        fields: The fields of a single event that are erased as a whole.
+        spans: The spans of characters of a single event that are erased.
+        phrases: The phrases that are erased wherever the single event says them.
+        first: The first position of a user's events.
+        last: The last position of a user's events.
     """
 
     kind: str
@@ -43,11 +50,8 @@ class ErasureRequest(Struct, frozen=True):
     last: int = 2**62
 
 
-def asked(connection: Connection, subject: Subject, owner: str) -> ErasureRequest:
-    """Return the request for a subject or one event.
-
-    A summary is named by its id; the request is then for the event that holds the text of the summary.
-    """
+def request_for(connection: Connection, subject: Subject, owner: str) -> ErasureRequest:
+    """Return the request for a subject or for a single event; for a summary, for the event that holds its text."""
     if isinstance(subject, Event) and type(position := subject.position) is int:
         fields, spans = _several("fields", subject.fields), _several("spans", subject.spans)
         event = read_event(connection, position) if 0 < position < 2**63 else None
@@ -58,10 +62,10 @@ def asked(connection: Connection, subject: Subject, owner: str) -> ErasureReques
         return ErasureRequest("event", event.stream, position, names, _checked(spans), phrases)
     if (place := _summary_at(connection, owner, subject)) is not None:
         return ErasureRequest("event", place[0], place[1])
-    return subject_asked(connection, subject, owner)
+    return request_for_subject(connection, subject, owner)
 
 
-def subject_asked(
+def request_for_subject(
     connection: Connection, subject: Subject, owner: str, part: str = "goes by the position of its event"
 ) -> ErasureRequest:
     """Return the request for a whole subject or for everything of a user.
@@ -70,7 +74,8 @@ def subject_asked(
         connection: The snapshot to read.
         subject: The subject as the caller named it.
         owner: The user whose subjects are searched.
-        part: Advice for an id that names a part of a whole (a chunk or a summary), as the end of the error message.
+        part: The end of the error message for the id of a chunk or a summary, which is only a part of a subject.
+            "{whole}" stands for the kind of that subject.
 
     Raises:
         NotFoundError: This user has no such subject.
@@ -152,7 +157,7 @@ def _checked(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 class ErasureChoices(Struct, frozen=True, kw_only=True):
-    """The choices for the texts that an erasure also concerns; None for a list that is not expected.
+    """The choices for the other texts that an erasure finds; None for a list that the caller expects to be empty.
 
     Attributes:
         derived: The choice for texts that were derived from the subject: "erase", "cut" or "keep".
@@ -168,7 +173,7 @@ class ErasureChoices(Struct, frozen=True, kw_only=True):
 
 
 def checked_choices(choices: ErasureChoices) -> dict[str, str | None]:
-    """Return the choices for the lists if each is a known choice or None."""
+    """Return the choice for each list, after a check that the choice is known."""
     by_list = {"derived": choices.derived, "sources": choices.sources, "quotes": choices.quotes}
     for name, choice in by_list.items():
         if choice is not None and choice not in CHOICES:

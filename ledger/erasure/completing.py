@@ -33,15 +33,17 @@ def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
     reports = []
     for act in acts:
         with engine.reading() as connection:
-            report = remembered(engine, connection, act)
-        reports.append(finished(engine, report, act))
+            report = recorded_report(engine, connection, act)
+        reports.append(finish(engine, report, act))
     return reports
 
 
 def reports(engine: Engine, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
     """Return the erasures of this ledger, newest first, each with its certificate; no report holds a user's name."""
     with engine.reading() as connection:
-        return [remembered(engine, connection, erasure.act) for erasure in erasures.newest(connection, before, limit)]
+        return [
+            recorded_report(engine, connection, erasure.act) for erasure in erasures.newest(connection, before, limit)
+        ]
 
 
 def all_certificates(engine: Engine) -> list[str]:
@@ -49,28 +51,27 @@ def all_certificates(engine: Engine) -> list[str]:
     return [report.certificate for report in reports(engine)[::-1] if report.certificate is not None]
 
 
-def finished(
+def finish(
     engine: Engine,
     report: answers.ErasureReport,
     act: str,
     names: Collection[ErasureRow] = (),
     kept: Collection[int] = (),
 ) -> answers.ErasureReport:
-    """Purge and search the files for an erasure, and return its report.
+    """Purge and search the files for an erasure that the log records, and return its report.
 
     Args:
         engine: The engine of the ledger.
         report: The report so far, from the plan of the erasure.
         act: The command id of the erasure.
-        names: The rows that name shared sessions of an erased project; the rows stay.
+        names: The rows that name sessions of an erased project which other projects use too; these rows stay.
         kept: The positions that the caller chose to keep.
     """
     texts, raw = engine.unsearched.get(act), list(engine.erased_vectors)
     try:
         purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
-    except (
-        LedgerError
-    ) as error:  # the texts are gone from the log: a failed purge makes the erasure pending, not refused
+    except LedgerError as error:
+        # The log holds the texts no more, so the erasure cannot fail any more: it is pending until a purge succeeds.
         purge = Purge(str(error))
     if purge.why:
         _log.warning("the erasure %s is pending: its texts may still be in the files", act)
@@ -79,7 +80,7 @@ def finished(
             engine.erased_vectors.pop(vector, None)
         _complete(engine, act, purge)
     with engine.reading() as connection:
-        known = remembered(engine, connection, act)
+        known = recorded_report(engine, connection, act)
         begun = read_event(connection, known.position)
         owner = begun.envelope.user if begun is not None else None
         named = [remaining.name(row) for row in names]
@@ -127,14 +128,14 @@ def _complete(engine: Engine, act: str, purge: Purge) -> None:
 def purge_what_a_crash_left(engine: Engine) -> None:
     """Complete the erasures that a crash left pending.
 
-    Nothing happens while a projection is suspended that says which erasures are pending, or while another process
-    erases.
+    Nothing happens while another process erases, or while a projection is suspended from which the pending erasures
+    are read.
     """
     with engine.store.snapshot() as connection:
         if _is_suspended(connection):
             return
         waiting = erasures.pending(connection)
-        if not waiting or _under_way(connection):
+        if not waiting or _is_under_way(connection):
             return
     purging = Purging(engine.store, engine.writer, engine.created.ledger_id)
     if not purging.run(None).why:
@@ -142,7 +143,7 @@ def purge_what_a_crash_left(engine: Engine) -> None:
             _complete(engine, erasure.act, Purge(""))
 
 
-def remembered(engine: Engine, connection: Connection, act: str) -> answers.ErasureReport:
+def recorded_report(engine: Engine, connection: Connection, act: str) -> answers.ErasureReport:
     """Return the report of an erasure as the log records it."""
     issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
     certificate = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
@@ -188,13 +189,13 @@ def _erased(connection: Connection, target: Redaction) -> answers.Erased:
 
 
 def _is_suspended(connection: Connection) -> bool:
-    """Return True if a projection is suspended that says which erasures are pending."""
+    """Return True if a projection is suspended from which the pending erasures are read."""
     needed = (*ESSENTIAL, "erasures")
     suspended = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in suspended)
 
 
-def _under_way(connection: Connection) -> bool:
+def _is_under_way(connection: Connection) -> bool:
     """Return True if another process holds the lease of an erasure."""
     holder = lease.holder_of(connection, "erase")
     return holder is not None and not holder.startswith(f"{os.getpid()}-")

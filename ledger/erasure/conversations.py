@@ -14,13 +14,14 @@ from projections.core.rows import Connection
 
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"
 FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # types that may repeat the text of a message
-FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}  # of the turn's event
+# The fields of a turn's event that hold the text of a message, by the side of the turn that the message repeats.
+FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}
 
 Raws = tuple[int, str, str, str]  # (position, stream, type, state)
 
 
 class Tied(Struct, frozen=True):
-    """A message whose text is stored with an interaction, in one field of the turn."""
+    """A message that repeats one field of a captured turn, with which its text is stored."""
 
     position: int
     session: str
@@ -29,7 +30,7 @@ class Tied(Struct, frozen=True):
 
 
 class Summed(Struct, frozen=True):
-    """The fields of an event that say which messages and summaries the event came from."""
+    """The fields of a session event that name the messages, summaries and turn from which the event was made."""
 
     summary: str = ""
     ranges: tuple[tuple[int, int], ...] = ()
@@ -47,12 +48,13 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def summed_of(state: str) -> Summed:
+    """Return the origin of a session event from its stored state."""
     return _decoder.decode(state).data or Summed()
 
 
-def tied_to(connection: Connection, interactions: Collection[str]) -> list[Tied]:
+def messages_of(connection: Connection, interactions: Collection[str]) -> list[Tied]:
     """Return the messages whose text is stored with these interactions, void messages included."""
-    tied: dict[int, Tied] = {}
+    messages: dict[int, Tied] = {}
     sql = (
         "SELECT m.row, e.stream, m.interaction, m.field FROM {} m CROSS JOIN events e ON e.position = m.row WHERE m.{}"
     )
@@ -64,10 +66,10 @@ def tied_to(connection: Connection, interactions: Collection[str]) -> list[Tied]
         rows = connection.execute(sql.format("messages", "interaction IS NOT NULL")).fetchall() if ids else []
     if ids:
         rows += connection.execute(sql.format("messages_were", "interaction IS NOT NULL")).fetchall()
-    for message in rows:
-        if message[2] in ids:
-            tied[message[0]] = Tied(*message)
-    return [tied[position] for position in sorted(tied)]
+    for position, session, interaction, field in rows:
+        if interaction in ids:
+            messages[position] = Tied(position, session, interaction, field)
+    return [messages[position] for position in sorted(messages)]
 
 
 def repairs(connection: Connection, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
@@ -102,10 +104,10 @@ def written_from(
 def of_projects(
     connection: Connection, user: str, projects: Sequence[str | None], without_text: Collection[str]
 ) -> dict[str, bool]:
-    """Return the sessions in which events of these projects were recorded.
+    """Return the sessions in which events of these projects were recorded, each with True if no other events have text.
 
-    The value of a session is True if all texts in the session belong to these projects. Types in ``without_text`` are
-    ignored.
+    True means that every event with a text in the session belongs to these projects. ``without_text`` are the types of
+    events that hold no text.
     """
     marks = ", ".join("?" * len(projects))
     sql = (

@@ -30,9 +30,8 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.erasure import answers, certificates, remaining
-from ledger.erasure.asked import ErasureChoices, ErasureRequest, checked_choices, exceptions
-from ledger.erasure.asked import asked as subject_of_erasure
-from ledger.erasure.completing import finish_erasures, finished, remembered
+from ledger.erasure.asked import ErasureChoices, ErasureRequest, checked_choices, exceptions, request_for
+from ledger.erasure.completing import finish, finish_erasures, recorded_report
 from ledger.erasure.holding import refuse_held
 from ledger.erasure.plan import LISTS, ErasurePlan, Listed, NothingLeft, check_decided, check_kept, check_reason_given
 from ledger.erasure.planning import ErasurePlanner
@@ -45,9 +44,9 @@ from projections.views import audit
 
 T = TypeVar("T")
 
-USER_EVENTS = 20_000  # the most events of a whole user that one erasure takes
+USER_EVENTS = 20_000  # the most events of one erasure in the series that erases a whole user
 EVENT_BYTES = 600_000  # about the largest size of one ContentErased event
-TEXTS = 4  # shown of one event in a dry run, those with marks first
+TEXTS = 4  # the most texts of one event that a dry run shows; texts with marks come first
 NOBODY = "no actor was given, so the log does not say who erased: name the actor with actor=…"
 
 
@@ -56,7 +55,7 @@ def erase(
     asker: Who,
     subject: Subject,
     reason: str,
-    also: ErasureChoices,
+    erasure_choices: ErasureChoices,
     *,
     exclusive: bool,
     dry_run: bool,
@@ -64,28 +63,29 @@ def erase(
 ) -> answers.ErasureReport:
     """Remove the texts of a subject, of one event or of a whole user.
 
-    A message goes with its repairs and, if the message is part of a captured turn, with its text in the interaction.
+    A message is erased with its repairs and, if the message is part of a captured turn, with its text in the
+    interaction.
 
     A dry run returns three lists: ``derived`` (memories, summaries and observations made from the subject), ``sources``
-    (what the subject was made from), and ``quotes`` (other events of this user that repeat its text). Each list that is
-    not empty needs a choice; without a choice nothing is written.
+    (the subjects from which the subject was made), and ``quotes`` (other events of this user that repeat its text).
+    Each list that is not empty needs a choice; without a choice nothing is written.
 
     The report is "pending" until a search of the files finds no text; ``finish_erasures`` and every open for writing
-    try again. The report is "stopped" if the erasure had to end early; the same call continues.
+    try again. The report is "stopped" if the erasure had to end early; the same call continues the erasure.
     """
     reason = check_reason("reason", reason)
-    choices = checked_choices(also)
+    choices = checked_choices(erasure_choices)
     if engine.writer.batching and not dry_run:
         raise ConflictError("erase() cannot run inside a batch, because it rewrites whole files; leave the batch first")
     with engine.reading() as connection:
-        request = subject_of_erasure(connection, subject, asker.user)
-        kept = exceptions(connection, asker.user, also.keep)
-    asker = _hiding(asker, request)
+        request = request_for(connection, subject, asker.user)
+        kept = exceptions(connection, asker.user, erasure_choices.keep)
+    asker = _without_erased_name(asker, request)
     if dry_run:
-        return _dry(engine, _plan(engine, request, asker.user, choices, kept), asker)
+        return _dry_run(engine, _plan(engine, request, asker.user, choices, kept), asker)
     arguments = (request, choices, sorted(map(str, kept)), reason)
-    if asker.key is not None and (known := _repeated(engine, asker, arguments)) is not None:
-        return known
+    if asker.key is not None and (earlier_report := _repeated(engine, asker, arguments)) is not None:
+        return earlier_report
     if request.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
         return _erase_user(engine, parts, asker, choices, kept, reason, stopping)
     try:
@@ -105,8 +105,8 @@ class _NotBegun(Exception):
 def _parts(engine: Engine, user: str) -> list[tuple[ErasureRequest, int]]:
     """Return the events of a user as a series of erasures in the order of the log, each with its number of events.
 
-    The last part of a named user has no end, so it also takes the events that are written meanwhile. For the user
-    without a name the end stays, because the erasures themselves are recorded for that user.
+    The last erasure has no end, so that it also takes the events that are written meanwhile. But the erasures of the
+    user without a name are recorded for that user, so there the last erasure ends where the log ends now.
     """
     with engine.reading() as connection:
         sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
@@ -128,7 +128,7 @@ def _erase_user(
     reason: str,
     stopping: Stopping,
 ) -> answers.ErasureReport:
-    """Run the erasures of a whole user one after the other, after a check that nothing prevents any of them."""
+    """Run the erasures of a whole user one after the other; begin only if no hold and no reason prevents any of them."""
     waiting: list[tuple[ErasureRequest, int]] = []
     for part, events in parts:
         if stopping.why:
@@ -141,15 +141,15 @@ def _erase_user(
             waiting.append((part, events))
     if not waiting:
         raise NothingLeft
-    done: list[answers.ErasureReport] = []
+    reports: list[answers.ErasureReport] = []
     with suppress(_NotBegun):
         for part, _ in waiting:
-            done.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
-    if not done:
+            reports.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
+    if not reports:
         return _stopped(_empty(waiting[0][0], asker), stopping.why, sum(events for _, events in waiting))
-    pending = next((report for report in done if report.state == "pending"), done[-1])
-    report = replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
-    events = sum(events for _, events in waiting[len(done) :])
+    pending = next((report for report in reports if report.state == "pending"), reports[-1])
+    report = replace(reports[-1], earlier=tuple(reports[:-1]), state=pending.state, why=pending.why)
+    events = sum(events for _, events in waiting[len(reports) :])
     return _stopped(report, stopping.why, events) if events else report
 
 
@@ -192,10 +192,10 @@ def _erase(
     plan, outcome = optimistic(planned, decide)
     act = outcome.events[0].envelope.command_id
     engine.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
-    return finished(engine, _report(plan, asker, None), act, plan.names, plan.kept)
+    return finish(engine, _report(plan, asker, None), act, plan.names, plan.kept)
 
 
-def _dry(engine: Engine, plan: ErasurePlan, asker: Who) -> answers.ErasureReport:
+def _dry_run(engine: Engine, plan: ErasurePlan, asker: Who) -> answers.ErasureReport:
     """Return the lists with their texts, the texts that would stay, and the hold that would prevent the erasure."""
     with engine.reading() as connection:
         stays, total = remaining.planned(connection, plan, asker.user)
@@ -225,17 +225,17 @@ def _plan(
 def _repeated(engine: Engine, asker: Who, arguments: object) -> answers.ErasureReport | None:
     """Return the report of the earlier erasure with this idempotency key, or None."""
 
-    def nothing(work: Work) -> str:
+    def not_repeated(work: Work) -> str:
         raise Moved
 
     try:
-        outcome = engine.writer.run("erase", asker, nothing, arguments)
+        outcome = engine.writer.run("erase", asker, not_repeated, arguments)
     except Moved:
         return None
     with engine.reading() as connection:
         entry = audit.at(connection, outcome.position)
         assert entry is not None
-        return replace(remembered(engine, connection, entry.command_id), replayed=True)
+        return replace(recorded_report(engine, connection, entry.command_id), replayed=True)
 
 
 # --- under the lock ------------------------------------------------------------------------------------------
@@ -277,19 +277,19 @@ def apply_certificates(engine: Engine, texts_of_certificates: Iterable[str]) -> 
     opened = [certificates.read(text, engine.created.ledger_id, engine.writer.mac) for text in texts_of_certificates]
     applied = 0
     with engine.reading() as connection:
-        left = certificates.outstanding(connection, opened)
-        erased_texts = [text for _, data in left for text in ErasureRows(connection).texts_gone(data.targets)]
-    for event, data in left:
-        outcome = engine.writer.run("erase", _who_again(event), _again(engine, event, data))
+        outstanding = certificates.outstanding(connection, opened)
+        erased_texts = [text for _, data in outstanding for text in ErasureRows(connection).texts_gone(data.targets)]
+    for event, data in outstanding:
+        outcome = engine.writer.run("erase", _eraser(event), _erasing_again(engine, event, data))
         act = outcome.events[0].envelope.command_id
         engine.unsearched[act] = erased_texts
         applied += 1
-    if left:
+    if outstanding:
         finish_erasures(engine)
     return applied
 
 
-def _again(engine: Engine, event: AnyEvent, data: ContentErased) -> Body:
+def _erasing_again(engine: Engine, event: AnyEvent, data: ContentErased) -> Body:
     def body(work: Work) -> str:
         work.user = event.envelope.user
         work.emit(LEDGER_STREAM, data)
@@ -299,12 +299,12 @@ def _again(engine: Engine, event: AnyEvent, data: ContentErased) -> Body:
     return body
 
 
-def _who_again(event: AnyEvent) -> Who:
+def _eraser(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="certificate")
 
 
-def _hiding(asker: Who, request: ErasureRequest) -> Who:
-    """Return who erases, without the name of the user if the whole user is erased."""
+def _without_erased_name(asker: Who, request: ErasureRequest) -> Who:
+    """Return the asker; if the whole user is erased, without the names that equal the user's name."""
     if request.kind != "user":
         return asker
     if asker.key is not None:

@@ -9,14 +9,14 @@ from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text
 from ledger.erasure import answers
-from ledger.erasure.asked import subject_asked
+from ledger.erasure.asked import request_for_subject
 from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
 from projections.views import audit, erasures, projects
 from projections.views.erasures import HoldRow
 
-Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
+Places = list[tuple[int, str]]  # the positions that an erasure would take, each with its stream
 
 
 def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.Hold:
@@ -29,11 +29,11 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
     named = (kinds[type(subject)], *subject) if isinstance(subject, tuple) and type(subject) in kinds else subject
 
     def held_stream(connection: Connection) -> str | None:
-        return subject_asked(connection, subject, asker.user, "is held with its {whole}").subject
+        return request_for_subject(connection, subject, asker.user, "is held with its {whole}").subject
 
     def body(work: Work) -> str:
         stream = held_stream(work.connection())
-        if any(held.subject == stream for held in erasures.holds(work.connection(), asker.user)):
+        if any(hold_row.subject == stream for hold_row in erasures.holds(work.connection(), asker.user)):
             work.absorbed = True
         else:
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
@@ -42,10 +42,12 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
     outcome = engine.writer.run("holds.add", asker, body, (named if subject is not EVERYTHING else None, reason))
     with engine.reading() as connection:
         stream = held_stream(connection)
-        held = next((held for held in erasures.holds(connection, asker.user) if held.subject == stream), None)
-        if held is None:
+        hold_row = next(
+            (hold_row for hold_row in erasures.holds(connection, asker.user) if hold_row.subject == stream), None
+        )
+        if hold_row is None:
             raise NotFoundError("the hold was added, but lifted before it could be returned")
-        return _shown(connection, held, outcome)
+        return _shown(connection, hold_row, outcome)
 
 
 def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hold:
@@ -56,11 +58,11 @@ def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hol
 
     def body(work: Work) -> str:
         connection = work.connection()
-        held = next((held for held in erasures.holds(connection, asker.user) if held.act == hold), None)
-        if held is None:
+        hold_row = next((hold_row for hold_row in erasures.holds(connection, asker.user) if hold_row.act == hold), None)
+        if hold_row is None:
             raise NotFoundError(f"this user has no hold {hold!r:.60}; holds.list() lists the holds")
-        lifted.append(_shown(connection, held, None))
-        work.emit(LEDGER_STREAM, LegalHoldReleased(held.act, reason))
+        lifted.append(_shown(connection, hold_row, None))
+        work.emit(LEDGER_STREAM, LegalHoldReleased(hold_row.act, reason))
         return LEDGER_STREAM
 
     outcome = engine.writer.run("holds.remove", asker, body, (hold, reason))
@@ -73,29 +75,31 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
         event = read_event(connection, outcome.position)
         act = event.data.hold if event is not None else ""
         entries = audit.of_command(connection, act)
-        entry = next((event_entry for event_entry in entries if event_entry.type == LegalHoldPlaced.__name__), None)
+        entry = next((placing for placing in entries if placing.type == LegalHoldPlaced.__name__), None)
         placed = read_event(connection, entry.position) if entry is not None else None
         if entry is None or placed is None:
             raise DamagedError(audit.AUDIT.name, None, f"no command in the table placed the hold {act:.60}")
-        held = HoldRow(act, entry.position, placed.envelope.user, placed.data.subject)
-        return _shown(connection, held, outcome)
+        hold_row = HoldRow(act, entry.position, placed.envelope.user, placed.data.subject)
+        return _shown(connection, hold_row, outcome)
 
 
 def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
     """Return the holds on this user's subjects, newest first, at most ``limit`` of them before a position."""
     with engine.reading() as connection:
-        return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
+        return [
+            _shown(connection, hold_row, None) for hold_row in erasures.newest_holds(connection, user, before, limit)
+        ]
 
 
-def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> answers.Hold:
-    event = read_event(connection, held.position)
+def _shown(connection: Connection, hold_row: HoldRow, outcome: Outcome | None) -> answers.Hold:
+    event = read_event(connection, hold_row.position)
     assert event is not None
     return answers.Hold(
-        id=held.act,
-        subject=held.subject,
-        user=held.user,
+        id=hold_row.act,
+        subject=hold_row.subject,
+        user=hold_row.user,
         reason=event.data.reason,
-        position=held.position,
+        position=hold_row.position,
         recorded_at=event.envelope.recorded_at,
         absorbed=outcome is not None and not outcome.events and not outcome.replayed,
         replayed=outcome is not None and outcome.replayed,
@@ -103,24 +107,25 @@ def _shown(connection: Connection, held: HoldRow, outcome: Outcome | None) -> an
 
 
 def refuse_held(connection: Connection, user: str, places: Places) -> None:
-    """Raise RejectedError if any place to erase is on hold, by itself or with its project, session or user."""
-    by_subject = {held.subject: held for held in erasures.holds(connection, user)}
+    """Raise RejectedError if a subject of these events is on hold, or the project, session or user of an event is."""
+    by_subject = {hold_row.subject: hold_row for hold_row in erasures.holds(connection, user)}
     if not by_subject:
         return
     if None in by_subject:
         raise _refusal(by_subject[None], "all of this user")
-    around = any(subject is not None and subject[0] in "ps" for subject in by_subject)
+    is_place_held = any(subject is not None and subject[0] in "ps" for subject in by_subject)
     for position, stream in places:
-        entry = audit.at(connection, position) if around else None
+        entry = audit.at(connection, position) if is_place_held else None
         within = (*projects.together(connection, entry.project), entry.session) if entry is not None else ()
         for subject in (stream, *within):
             if subject is not None and subject in by_subject:
                 raise _refusal(by_subject[subject], subject)
 
 
-def _refusal(held: HoldRow, what: str) -> RejectedError:
+def _refusal(hold_row: HoldRow, what: str) -> RejectedError:
     return RejectedError(
-        f"nothing was erased: {what} is on hold since position {held.position}; holds.remove({held.act!r}) would allow it",
+        f"nothing was erased: {what} is on hold since position {hold_row.position};"
+        f" holds.remove({hold_row.act!r}) would allow it",
         rule="hold",
-        subject=held.subject,
+        subject=hold_row.subject,
     )

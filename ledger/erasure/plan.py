@@ -36,7 +36,17 @@ class Listed(Struct, frozen=True):
 
 
 class ErasurePlan(Struct, frozen=True):
-    """The lists and targets of an erasure, found when the log ended at ``head``."""
+    """The lists and targets of an erasure, planned when the log ended at ``head``.
+
+    Attributes:
+        lists: "erased" (the subject's own events), "derived", "sources" and "quotes", each with its events.
+        targets: The parts of rows that are erased.
+        kept: The positions of the listed events that the caller chose to keep.
+        needles: The texts that other events may repeat.
+        streams: The subjects of the plan. A later event that names one of these may change the plan.
+        sessions: The sessions of the plan. A later summary or repair in one of these may change the plan.
+        names: The rows with names of sessions that other projects use too; the names stay.
+    """
 
     head: int
     asked: ErasureRequest
@@ -44,9 +54,9 @@ class ErasurePlan(Struct, frozen=True):
     targets: tuple[Target, ...]
     kept: tuple[int, ...]
     needles: Needles
-    streams: frozenset[str]  # a later event that names one of these may change the plan
-    sessions: frozenset[str]  # a later summary or repair in one of these may change the plan
-    names: tuple[ErasureRow, ...] = ()  # names of sessions that other projects use too; the names stay
+    streams: frozenset[str]
+    sessions: frozenset[str]
+    names: tuple[ErasureRow, ...] = ()
 
     @property
     def undecided(self) -> dict[str, int]:
@@ -80,8 +90,8 @@ class ErasurePlan(Struct, frozen=True):
 
 def check_kept(plan: ErasurePlan, kept: frozenset[str | int]) -> None:
     listed = {place for name in LISTS for item in plan.lists[name] for place in (item.row.position, item.row.stream)}
-    if strange := sorted(map(str, kept - listed)):
-        raise RejectedError(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
+    if unlisted := sorted(map(str, kept - listed)):
+        raise RejectedError(f"keep names {unlisted[0]:.60}, which is in none of the lists; a dry run shows them")
 
 
 def check_decided(plan: ErasurePlan) -> None:
@@ -100,14 +110,14 @@ def check_reason_given(plan: ErasurePlan, reason: str) -> None:
 
 
 def check_cut(name: str, items: Iterable[Listed], chosen: Mapping[int, Target]) -> None:
-    """Raise RejectedError if a row is to be cut but repeats none of the text.
+    """Raise RejectedError if a subject is to be cut, but none of its rows has a part that repeats the text.
 
-    Such a row would stay whole, and the report would say that it was cut.
+    The subject would stay whole, although the report says that it was cut.
     """
     listed = [*items]
-    cut = {_subject_name(item.row) for item in listed if item.choice == "cut"}
-    done = {_subject_name(item.row) for item in listed if item.row.position in chosen}
-    if whole := sorted(cut - done):
+    to_cut = {_subject_name(item.row) for item in listed if item.choice == "cut"}
+    with_target = {_subject_name(item.row) for item in listed if item.row.position in chosen}
+    if whole := sorted(to_cut - with_target):
         raise RejectedError(
             f"{name}: nothing in {whole[0]} repeats the whole text, so nothing can be cut: choose erase or keep"
         )

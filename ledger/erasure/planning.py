@@ -41,15 +41,16 @@ from projections.core.rows import Connection
 from projections.views import audit, projects
 
 _WITH_TEXT = type_names(used_as("quotes"))  # types of the ledger's own events that repeat texts
-# Types that belong to a project if the project has the session alone.
+# Types of events that name or govern a session. They are erased with a project only if no other project has the session.
 _NAMING = type_names((*of(begins="session"), *of(governs="session")))
 
 
 class ErasurePlanner:
-    """The maker of a plan.
+    """The maker of an erasure's plan.
 
-    ``choices`` gives each list "erase", "cut", "keep" or None. ``keep`` names subjects and positions that stay in any
-    case.
+    Attributes:
+        choices: The choice for each list: "erase", "cut", "keep" or None.
+        keep: The subjects and positions that stay, whatever the choice for their list.
     """
 
     def __init__(
@@ -60,6 +61,15 @@ class ErasurePlanner:
         self.related = Related(self.rows, owner)
 
     def plan(self, request: ErasureRequest) -> ErasurePlan:
+        """Return the plan of an erasure.
+
+        First come the subject's own events. Then the events made from the subject (derived) and its sources are looked
+        up by the ids that events name. Last, every event of the user is searched for the texts that are erased so far
+        (quotes). A whole user needs no other lists, because all of the user's events are own events.
+
+        Raises:
+            NothingLeft: The subject's own events hold no text.
+        """
         own, streams, names = self._own(request)
         wholly = [self.rows.whole(row, people=request.kind == "user") for row in own]
         if request.kind == "event":
@@ -69,11 +79,12 @@ class ErasurePlanner:
             targets |= {target.position: target for target in self._as_maker()}
         if not any(target.fields or target.spans for target in targets.values()):
             raise NothingLeft
-        cited = set[str]()
+        source_keys = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
         material = [row for row in own if request.kind != "project" or row.type not in _NAMING]
         needles = Needles(self._significant(material, targets, named=bool(request.fields)))
         if request.kind != "user":
+            # A single message that repeats a captured turn is erased with the text of the turn.
             turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if request.kind == "event" else streams
             related = self.related
             derived = related.by_stream(related.derived(turns), besides=turns) | related.written(own, streams)
@@ -82,7 +93,8 @@ class ErasurePlanner:
             sources = related.by_stream(related.cited(streams), besides=streams | derived.keys())
             seen_rows = (own, *derived.values(), *sources.values())
             sources |= related.messages(streams, {row.position for rows in seen_rows for row in rows})
-            cited = set(sources)
+            source_keys = set(sources)
+            # The words of derived events and sources may be repeated too, as far as they are erased.
             if self.choices["derived"] in (None, "erase"):
                 needles = Needles(needles.forms | set(self._significant(_rows(derived))))
             if self.choices["sources"] == "erase":
@@ -92,8 +104,9 @@ class ErasurePlanner:
         sessions = {row.stream for row in (*own, *listed) if row.stream[0] == "s"} - streams
         seen = streams | {row.stream for row in listed} - sessions
         if request.kind != "user":
+            # Of these subjects only a part is listed, so their other events are searched for quotes.
             single = (row.stream for row in listed if row.type == ChunkAdded.__name__ or row.stream[0] == "i")
-            parts = {stream for stream in single if stream not in cited}
+            parts = {stream for stream in single if stream not in source_keys}
             whole = streams | seen - parts
             positions = {row.position for row in (*own, *listed)}
             quotes, confirming = self._search(needles, whole - {LEDGER_STREAM}, positions)
@@ -127,14 +140,12 @@ class ErasurePlanner:
     # --- the subject itself --------------------------------------------------------------------------------------
 
     def _own(self, request: ErasureRequest) -> tuple[list[ErasureRow], set[str], list[ErasureRow]]:
-        """Return the rows of the subject, the streams that go wholly, and the rows that name shared sessions."""
+        """Return the rows of the subject, the streams that are erased as a whole, and the names of shared sessions."""
         if request.kind == "event":
             row = self.rows.row(request.position)
-            return (
-                [row, *(() if request.fields or request.spans or request.phrases else self.related.with_message(row))],
-                set(),
-                [],
-            )
+            is_partial = bool(request.fields or request.spans or request.phrases)
+            copies = () if is_partial else self.related.with_message(row)
+            return [row, *copies], set(), []
         if request.kind == "user":
             sql = "SELECT position FROM audit WHERE user = ? AND position BETWEEN ? AND ? ORDER BY position"
             span = (self.owner, request.first, request.last)
@@ -164,7 +175,7 @@ class ErasurePlanner:
             names = [row for columns in naming_events if (row := self.rows.read(*columns)).parts]
         rows = {row.position: row for stream in sorted(streams) for row in self.rows.stream(stream)}
         rows |= {position: self.rows.row(position) for position in single if position not in rows}
-        messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
+        messages = conversations.messages_of(self.connection, {stream for stream in streams if stream[0] == "i"})
         rows |= {
             message.position: self.rows.row(message.position) for message in messages if message.position not in rows
         }
@@ -219,13 +230,13 @@ class ErasurePlanner:
         """
         fields, spans = list(request.fields), list(request.spans)
         for phrase in request.phrases:
-            says = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
-            holding = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
+            pattern = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
+            holding = [part for part in row.parts if any(map(pattern.search, self.rows.texts(part)))]
             if not holding:
                 raise RejectedError(f"the event at position {row.position} does not say one of the phrases")
             fields += [part.field for part in holding if not part.plain]
             texts = [(part.field, part.texts[0]) for part in holding if part.plain]
-            matches = [(field, m.start(), m.end()) for field, text in texts for m in says.finditer(text)]
+            matches = [(field, m.start(), m.end()) for field, text in texts for m in pattern.finditer(text)]
             spans += [span for span in matches if span not in spans]
         return replace(request, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())
 
@@ -295,9 +306,9 @@ class ErasurePlanner:
         taken: Mapping[int, Target],
         kept: Collection[int],
     ) -> Iterator[Target]:
-        """Yield targets for the reasons and values in acts about subjects that go wholly.
+        """Yield targets for the reasons of decisions about subjects that are erased as a whole.
 
-        The values in a memory's merges and conflicts go with the memory's words.
+        The values in the merges and conflicts of a memory are erased with the words of the memory.
         """
         wholly = {position for position, target in taken.items() if target.wholly and target.fields}
         positions = wholly | {row.position for row in (own if request.kind != "event" else ())}
@@ -320,7 +331,7 @@ class ErasurePlanner:
                 yield more
 
     def _reasons(self, memory: str, taken: Mapping[int, Target]) -> Iterator[acts.Position]:
-        """Yield the reasons why a memory was rejected or changed, if none of its words are left."""
+        """Yield the reasons for which a memory was rejected or changed, if no words of the memory are left."""
         rows = self.rows.stream(memory)
         worded = ((row, part) for row in rows for part in row.parts if part.field == "data.content")
         if all(_goes(part, taken.get(row.position)) for row, part in worded):
@@ -352,9 +363,9 @@ class ErasurePlanner:
     def _significant(
         self, rows: Iterable[ErasureRow], targets: Mapping[int, Target] = {}, *, named: bool = False
     ) -> Iterator[str]:
-        """Yield the texts that another event could quote: the spans that go, or the significant texts.
+        """Yield the texts that another event could quote: the erased spans, or the significant texts.
 
-        A text that is named by its field counts as significant.
+        With ``named``, every text counts as significant, because the caller named the field to erase.
         """
         for row in rows:
             target = targets.get(row.position)
@@ -403,7 +414,7 @@ def _loses_words(target: Target) -> bool:
 
 
 def _goes(part: erasure.Part, target: Target | None) -> bool:
-    """Return True if the target leaves nothing of a field."""
+    """Return True if the target takes the whole field."""
     spans = [(first, last) for field, first, last in _spans(target) if field == part.field]
     return target is not None and (part.field in target.fields or [*merged(spans)] == [(0, len("".join(part.texts)))])
 

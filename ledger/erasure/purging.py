@@ -44,15 +44,25 @@ _WAL_IN_USE = "a reader or a writer is active, so the -wal, which may hold the t
 
 
 class Purge(Struct, frozen=True):
-    """The result of a purge: why it is not done yet ("" if done), and the files, bytes and forms that were searched."""
+    """The result of a purge.
+
+    Attributes:
+        why: The reason why texts may still be in the files; "" if the purge is done.
+        searched: The forms of the texts that were searched for, such as "utf-8" and "base64".
+        bytes_searched: The number of bytes that were searched.
+        files: The names of the files that were searched.
+        hits: The places with a text that may stay, because another event of the log holds the text.
+        held: These other events: position -> a piece of the text.
+        own_tables: The tables that people added themselves and that hold such a text.
+    """
 
     why: str
     searched: tuple[str, ...] = ()
     bytes_searched: int = 0
     files: tuple[str, ...] = ()
-    hits: int = 0  # places whose text stays rightly, because another event of the log holds it
-    held: Mapping[int, str] = {}  # those other events: position -> a piece of the text
-    own_tables: tuple[str, ...] = ()  # tables that people added themselves and that hold such a text
+    hits: int = 0
+    held: Mapping[int, str] = {}
+    own_tables: tuple[str, ...] = ()
 
 
 class Purging:
@@ -91,7 +101,7 @@ class Purging:
     def _drop_remains(self) -> None:
         """Remove unfinished copies of the file, and the tables of a rebuild that ended or that the erasure ended."""
         remove_unfinished(self.store)
-        with suppress(RebuildUnderWay):  # a rebuild that began after the erasure dropped them itself
+        with suppress(RebuildUnderWay):  # a rebuild that began after the erasure has dropped the old tables itself
             Rebuild(self.store, self.writer.secret, self._ledger_id, FoldReading, None).drop_remains()
 
     def _merge_index(self, owner: str, index: str) -> None:
@@ -139,11 +149,11 @@ class Purging:
         read, hits = _search_in_process(paths, texts, raw)
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
-        rightly, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
+        allowed, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
         own = self._own_tables(scan, pieces)
-        rightly = rightly.union(*own.values())
-        remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
-        count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
+        allowed = allowed.union(*own.values())
+        remains = {path for number, path, _ in hits if scan.patterns[number][0] not in allowed}
+        count = sum(count for number, _, count in hits if scan.patterns[number][0] in allowed)
         found_in = ", ".join(sorted(map(os.path.basename, remains)))
         why = f"a text is still found in {found_in}" if remains else ""
         return Purge(why, FORMS, read, names, count, held, tuple(sorted(own)))

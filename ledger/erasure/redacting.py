@@ -21,7 +21,11 @@ LEASE_SECONDS = 600.0
 
 
 def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
-    """Remove the texts that these erasures name from the log's rows, and fold the tables again without them."""
+    """Remove the texts that these erasures name from the rows of the log and from the tables.
+
+    The rows of the tables that depend on an erased event are folded twice, with the texts and without them, and each
+    row that differs is replaced.
+    """
     erased = [event for event in events if isinstance(event.data, ContentErased)]
     targets = {target.position: (event.position, target) for event in erased for target in event.data.targets}
     writer, connection = engine.writer, transaction.connection
@@ -49,7 +53,7 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
     lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
 
 
-def _redact_row(transaction: Transaction, position: int, at: int, target: Redaction) -> None:
+def _redact_row(transaction: Transaction, position: int, erased_at: int, target: Redaction) -> None:
     sql = "SELECT type, state FROM events WHERE position = ?"
     type_, state = transaction.connection.execute(sql, (position,)).fetchone()
     after = erasure.redacted(type_, state, target.fields, target.spans)
@@ -57,7 +61,7 @@ def _redact_row(transaction: Transaction, position: int, at: int, target: Redact
         raise ConflictError(
             f"position {position} was erased by another command meanwhile; nothing was erased, try again"
         )
-    transaction.redact(position, after, at)
+    transaction.redact(position, after, erased_at)
 
 
 def _concerned(connection: Connection, positions: Iterable[int]) -> list[AnyEvent]:

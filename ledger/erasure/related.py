@@ -1,4 +1,4 @@
-"""The events related to an erased subject: made from it, its sources, and the other places of a message."""
+"""The events related to an erased subject: events made from the subject, its sources, and other copies of a message."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SHARED = ("p", "s")  # projects and sessions are only named by commands about ot
 
 
 class Related:
-    """The relations of one user's subjects on one snapshot."""
+    """The search for the events that are related to the subjects of a user, on one snapshot."""
 
     def __init__(self, rows: ErasureRows, owner: str) -> None:
         self.rows, self.connection, self.owner = rows, rows.connection, owner
         self.citations = Citations(rows.connection)
 
     def written(self, own: Iterable[ErasureRow], streams: Collection[str]) -> dict[str, list[ErasureRow]]:
-        """Return the summaries that were written from these rows, each under a key of its own."""
+        """Return the summaries that were written from these rows; the key names the session and the position of a summary."""
         messages, made, turns = dict[str, set[int]](), dict[str, set[str]](), set[str]()
         for row in own:
             if row.type in (MESSAGE, REPAIR):
@@ -39,7 +39,7 @@ class Related:
                 made.setdefault(row.stream, set()).add(conversations.summed_of(row.state).summary)
             elif row.stream[0] == "i":
                 turns.add(row.stream)
-        for message in conversations.tied_to(self.connection, turns):
+        for message in conversations.messages_of(self.connection, turns):
             messages.setdefault(message.session, set()).add(message.position)
         taken, written = {row.position for row in own}, dict[str, list[ErasureRow]]()
         for session in sorted({*messages, *made} - set(streams)):
@@ -50,11 +50,11 @@ class Related:
         return written
 
     def called(self, positions: AbstractSet[int], streams: Collection[str]) -> dict[str, list[ErasureRow]]:
-        """Return the model calls that read these positions or proposed changes to these streams.
+        """Return the model calls that read these events or proposed changes to these subjects.
 
-        Such a call holds what the model said, also where nothing of the answer was kept.
+        The record of a call holds the whole answer of the model, even if nothing of the answer was kept.
         """
-        calls_found, inorder = dict[str, list[ErasureRow]](), sorted(positions)
+        calls_found, ordered = dict[str, list[ErasureRow]](), sorted(positions)
         for position in calls.answered(self.connection, self.owner):
             event = read_event(self.connection, position) if position not in positions else None
             if event is None or not isinstance(event.data, ModelCalled) or not event.data.texts:
@@ -63,7 +63,7 @@ class Related:
             read = any(
                 first <= position_read <= last
                 for first, last in event.data.ranges
-                for position_read in inorder[bisect_left(inorder, first) :][:1]
+                for position_read in ordered[bisect_left(ordered, first) :][:1]
             )
             if read or not about.isdisjoint(streams):
                 row = self.rows.row(position)
@@ -120,7 +120,7 @@ class Related:
                     yield event.data.memory
 
     def parts(self, stream: str) -> list[str]:
-        """Return the other ids that a subject is cited by: chunks of a document, messages of a session."""
+        """Return the ids by which others cite parts of a subject: chunks of a document, messages of a session."""
         return observations.parts(self.connection, stream)
 
     def _captures(self, streams: Iterable[str]) -> Iterator[AnyEvent]:
@@ -177,7 +177,7 @@ class Related:
     def origins(self, streams: Iterable[str]) -> dict[str | int, list[Span]]:
         """Return the spans in which these memories were found: source -> spans of its fields.
 
-        The source of a memory from a session is the position of the message.
+        The key of a source is its id, or the position of a message in a session.
         """
         spans_by_source: dict[str | int, list[Span]] = {}
         for event in self._captures(streams):
@@ -214,6 +214,10 @@ class Related:
         return tuple(text for part in contents for text in self.rows.texts(part))
 
     def by_stream(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[ErasureRow]]:
+        """Return the rows of each subject that is not in ``besides``.
+
+        A chunk has only the row with its words, and is left out if its whole document is among the subjects.
+        """
         rows_of = {stream: self._rows_of(stream) for stream in streams if stream not in besides}
         named = {*besides, *(stream for stream in rows_of if not stream.startswith("c_"))}
         return {

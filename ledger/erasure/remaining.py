@@ -1,4 +1,4 @@
-"""The report of what an erasure leaves: the other events that rightly hold one of its texts."""
+"""The report of the events that still hold an erased text, because they were kept or belong to somebody else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from projections.core import sql_views
 from projections.core.rows import Connection, DatabaseError
 from projections.search import vectors
 
-LISTED = 20  # entries in a report, which also gives the number of all
+LISTED = 20  # the most entries in a report, which also gives the number of all entries
 KEPT, ANOTHER, ALSO = "it was kept", "it is another user's", "it says the same or a part of the same"
 MADE, ERASED = "it says who made the ledger", "it says who erased"
 NAMED = "texts of other projects, or of none, were recorded in its session: `erase {position}` takes the name alone"
@@ -55,9 +55,8 @@ def own_tables(connection: Connection, scan: Scan, pieces: Collection[int]) -> d
     missing, holding = set(pieces), dict[str, set[int]]()
     tables = [name for kind, name, _ in sql_views.by_hand(connection) if kind == "table"] if missing else []
     for name in tables:
-        with suppress(
-            DatabaseError
-        ):  # an unreadable table cannot explain a hit, so the purge counts the hit as a remain
+        # A table that cannot be read explains no hit of the search, so the hit keeps the erasure pending.
+        with suppress(DatabaseError):
             for row in connection.execute(f'SELECT * FROM main."{name}"'):
                 data = b"\n".join(
                     value if isinstance(value, bytes) else str(value).encode("utf-8", "replace") for value in row
@@ -100,7 +99,7 @@ def _batches(log: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes
     yield batch
 
 
-# --- as a report lists them ------------------------------------------------------------------------------------------
+# --- the entries of a report ------------------------------------------------------------------------------------------
 
 
 def planned(connection: Connection, plan: ErasurePlan, owner: str) -> tuple[tuple[answers.Remaining, ...], int]:
@@ -116,7 +115,7 @@ def planned(connection: Connection, plan: ErasurePlan, owner: str) -> tuple[tupl
 
 
 def people(connection: Connection, texts: Collection[str], positions: Iterable[int]) -> Iterator[answers.Remaining]:
-    """Yield the events at these positions whose maker or eraser has a name that was erased elsewhere."""
+    """Yield the events at these positions whose envelope names a person whose name is one of the erased texts."""
     for position in positions:
         event = read_event(connection, position)
         recorded = (event.envelope.actor, event.envelope.agent, event.envelope.client) if event is not None else ()
@@ -134,7 +133,15 @@ def listed(
     owner: str | None,
     kept: Collection[int],
 ) -> tuple[tuple[answers.Remaining, ...], int]:
-    """Return the first entries for a report and the number of all; names come first, then events that hold a text."""
+    """Return the first entries for a report and the number of all entries.
+
+    Args:
+        connection: The snapshot to read.
+        holding: Position -> a piece of an erased text that the event there holds.
+        names: Entries for names that stay, which come first.
+        owner: The user whose texts were erased; of another user's event only the position is given.
+        kept: The positions that the caller chose to keep.
+    """
     rows, listed = ErasureRows(connection), [*names]
     places = {
         position: piece for position, piece in holding.items() if position not in {entry.position for entry in names}

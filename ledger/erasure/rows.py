@@ -1,4 +1,4 @@
-"""The rows of the log as an erasure sees them, and the target of a row: the fields or spans that go."""
+"""The rows of the log as an erasure reads them, and the target of a row: the fields or spans that are erased."""
 
 from __future__ import annotations
 
@@ -28,9 +28,16 @@ class ErasureRow(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """The part of a row that goes.
+    """The part of a row that is erased.
 
-    ``texts`` are the texts that the files must not hold afterwards; they are never written down.
+    Attributes:
+        fields: The fields that are erased as a whole.
+        spans: The characters that become black.
+        blobs: The ids of the blobs that are emptied.
+        texts: The texts that no file may hold afterwards. They are never written down.
+        before: The digest of the row's state before the erasure.
+        after: The digest of the row's state after the erasure.
+        wholly: True if all texts of the row are erased.
     """
 
     position: int
@@ -42,7 +49,7 @@ class Target(Struct, frozen=True):
     texts: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
-    wholly: bool = False  # True if all texts of the row go
+    wholly: bool = False
 
     @property
     def redaction(self) -> Redaction:
@@ -50,7 +57,7 @@ class Target(Struct, frozen=True):
 
 
 class ErasureRows:
-    """The rows of a snapshot, and the targets made from them."""
+    """The rows of a snapshot, and the targets for parts of these rows."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -87,7 +94,7 @@ class ErasureRows:
         return (str(row[0][16:], "utf-8"),) if row is not None and row[0] is not None else ()
 
     def whole(self, row: ErasureRow, *, people: bool = False) -> Target | None:
-        """Return a target for every text of a row, or None if it has none; ``people`` adds the names of its writers."""
+        """Return a target for every text of a row, or None if the row has no text; ``people`` adds the names of its writers."""
         parts = (*row.parts, *(erasure.people(row.state) if people else ()))
         if not parts and not erasure.has_digests(row.type, row.state):
             return None
@@ -103,7 +110,9 @@ class ErasureRows:
         return self.target(row, names, (), texts, blobs)
 
     def cut(self, row: ErasureRow, needles: Needles, origins: Iterable[Span]) -> Target | None:
-        """Return a target for the spans of a row that repeat a needle or an origin, or None if nothing does.
+        """Return a target for the parts of a row that repeat a needle or lie in an origin, or None without such a part.
+
+        A needle is a text to look for. An origin is a span in which an erased memory was found.
 
         A field that is a list, free JSON or a blob can only go as a whole.
         """

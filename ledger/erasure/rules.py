@@ -1,9 +1,9 @@
-"""The erasure of texts in the stored JSON of one event: named fields become null, spans black, and nothing else changes.
+"""The erasure of texts in the stored JSON of one event: fields become null, spans become black, and nothing else changes.
 
-Every value that is not named stays byte for byte as it was, for events of any type, known or not. If this version cannot read
-an event, nobody can tell which parts are text, so that its whole ``data`` is erased.
+Every other value stays byte for byte as it was, for events of any type, known or not. If this version cannot read an event,
+it cannot tell which values are text. Then the whole ``data`` of the event is erased.
 
-A list of ids that a caller gave may hold anything: a part that is not an id of this product is text, and leaves the list.
+A list of ids that a caller gave may hold anything. An item that is not an id of this product is text, and leaves the list.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _any = msgspec.json.Decoder()
 
 @cache
 def given_ids(type_: str) -> tuple[str, ...]:
-    """Return the fields of an event with ids as a caller gave them.
+    """Return the fields of an event that hold ids as a caller gave them.
 
-    Such a field may hold any text, so that the guards search it too.
+    Such a field may hold any text, so the guards search these fields too.
     """
     fields = id_fields(TYPES[type_]) if type_ in TYPES else ()
     return tuple(field.path[0] for field in fields if field.ref is not None and field.ref.among == "anything")
@@ -136,10 +136,10 @@ def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
 
 
 def _of_message(part: Part, parts: list[object]) -> Part:
-    """Return the part with the texts of a message, and those of them that others can quote.
+    """Return the part with the texts of a message, and the texts among them that others can quote.
 
-    A call's id or the name of a tool is too common to be a quote. The names of fields, and the type, are this product's own; the
-    type of a provider's own part is the provider's.
+    The id of a call and the name of a tool are too common to be quotes. Names of fields, and the type of a part, are words of
+    this product or of a provider, and no text of the user.
     """
     own_parts = [item for item in parts if isinstance(item, dict) and item.get("type") != provider_forms.OTHER]
     texts = [text for item in own_parts for name, value in item.items() if name != "type" for text in strings(value)]
@@ -166,7 +166,7 @@ def _values(value: object) -> Iterable[str]:
 def people(state: str) -> list[Part]:
     """Return the fields of an event that name a person or program: user, actor, agent and client.
 
-    This product's own policies are no persons and are left out.
+    The product's own policies, which act under a name too, are left out.
     """
     fields = _members.decode(state)
     values = ((name, _any.decode(fields[name])) for name in PEOPLE if name in fields)
@@ -210,7 +210,7 @@ def strings(value: object) -> Iterable[str]:
 
 
 def has_digests(type_: str, state: str) -> bool:
-    """Return True if the event has a keyed digest of given texts: the arguments of a keyed command, or the text of a refusal."""
+    """Return True if the event has a keyed digest of a text: of the arguments of a command, or of a refused text."""
     fields = _members.decode(state)
     data = fields.get("data", NULL)
     inside = _members.decode(data) if _digests(type_) and _is_readable(type_, data) else {}

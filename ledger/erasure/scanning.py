@@ -1,8 +1,8 @@
 """A search for texts in the bytes of files, run as a separate process: ``python scanning.py``.
 
 A process that has a ledger open must not open the ledger's file except through SQLite, because closing the file would
-drop SQLite's locks. Therefore the search is a process of its own. It writes nothing but places and numbers, and it runs
-without the product's packages, so this file imports none of them.
+drop SQLite's locks. Therefore the search is a process of its own. Its answer holds only numbers and paths. The process runs
+without the packages of the product, so this file imports none of them.
 
 The request comes through standard input: ``{"paths": […], "texts": […], "raw": […]}``, with ``raw`` in hexadecimal
 digits. The answer is ``{"bytes": …, "hits": [[pattern, path, count], …]}``. ``patterns`` gives the same numbers to the
@@ -18,12 +18,11 @@ from collections.abc import Iterable, Iterator
 
 FORMS = ("utf-8", "json", "utf-16le", "utf-16be", "hex", "base64")
 LEAST_BYTES = 7  # a shorter text occurs by chance in any large file
-LEAST_LETTERS = 3  # different characters; a run of dashes is nobody's text
+LEAST_LETTERS = 3  # the least number of different characters; a run of dashes identifies no text
 PIECE_CHARS = 24  # a text longer than a page is stored in pieces, so pieces are looked for
 PIECES = 200  # the most pieces of one text, spread over the text
-ALL_PIECES = (
-    20_000  # about the most pieces of all texts together, but at least three of each: a large document is many texts
-)
+# About the most pieces of all texts together, but at least three of each text: a large document is many texts.
+ALL_PIECES = 20_000
 RAW_BYTES, RAW_PIECES, RAW_DIFFERENT = 24, 8, 12  # raw bytes: length of a piece, pieces, different bytes
 CHUNK_BYTES = 8 * 1024 * 1024
 _WIDTHS = (8, 4)  # bytes of the windows by which patterns are found
@@ -52,7 +51,7 @@ def _pieces(text: str, most: int) -> Iterator[str]:
         ]
     else:
         pieces = [text]
-    for piece in map(str.strip, pieces):  # stripped, as a byte 32 next to it may be a row's length
+    for piece in map(str.strip, pieces):  # a blank at the end could be the byte 32 of a row's length in the file
         if len(piece.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(piece)) >= LEAST_LETTERS:
             yield piece
 
@@ -126,7 +125,7 @@ def _most_distinct(data: bytes, size: int) -> int:
 
 
 class Scan:
-    """The patterns of all texts, found in one walk over a file however many there are."""
+    """The patterns of all texts; one walk over a file finds all of them, whatever their number."""
 
     def __init__(self, texts: Iterable[str], raw: Iterable[bytes] = ()) -> None:
         self.patterns = patterns(texts, raw)
@@ -157,7 +156,10 @@ class Scan:
         return size, counts
 
     def within(self, chunk: bytes, known: int = 0) -> Iterator[int]:
-        """Yield the pattern of each place in a chunk that ends after the first ``known`` bytes, searched before."""
+        """Yield the number of the pattern at each place of a chunk.
+
+        The first ``known`` bytes were searched before, so a place that ends within these bytes is left out.
+        """
         for windows in self._windows:
             yield from windows.within(chunk, known)
         for number, data in self._few:

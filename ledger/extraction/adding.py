@@ -1,6 +1,6 @@
 """The ``add`` call: messages appended to a session, captured as turns, reinforced, extracted and consolidated.
 
-Each step is a command of its own, for a model is never asked under the lock. Each step finds the work that is left by itself,
+Each step is a command of its own, because no model is asked under the writer's lock. Each step looks up the pending work itself,
 so the same call after a crash does the rest. All commands share a correlation id.
 """
 
@@ -72,7 +72,7 @@ _CHAT = "the text was taken for one message; a chat is a list: [{'role': 'user',
 
 
 class _Steps(Struct):
-    """The progress of a call, reported to the caller's function."""
+    """The steps of a call that are done, which are reported to the caller's function."""
 
     progress: Progress | None
     total: int
@@ -85,7 +85,7 @@ class _Steps(Struct):
 
 
 class AddRequest(Struct, frozen=True, kw_only=True):
-    """Messages to add, and what may follow from them.
+    """Messages to add, and the choices for the steps that follow.
 
     Attributes:
         messages: A text, a message, or a list of messages as OpenAI or Anthropic has them.
@@ -93,7 +93,7 @@ class AddRequest(Struct, frozen=True, kw_only=True):
         project: The project of the session.
         extract: "auto", "model", "rules" or "off"; True for "auto" and False for "off".
         metadata: Keys of the caller for the captured turns.
-        dry_run: True to only return what would become of the messages.
+        dry_run: True to only return the results that the call would have.
     """
 
     messages: object
@@ -105,7 +105,7 @@ class AddRequest(Struct, frozen=True, kw_only=True):
 
 
 def add(engine: Engine, asker: Who, request: AddRequest, stopping: Stopping, progress: Progress | None = None) -> Added:
-    """Append messages and run everything that follows from them, as documented at ``Ledger.add``."""
+    """Append messages and run the steps that follow; ``Ledger.add`` describes the call."""
     extract, metadata = _extract_checked(request.extract), checked(request.metadata)
     messages, session, dry_run = request.messages, request.session, request.dry_run
     if not isinstance(dry_run, bool):
@@ -284,7 +284,7 @@ class _Call:
             yield from of_extraction(run, Notes(connection, self.asker.user), model=self.model is not None)
 
     def _elsewhere(self) -> Iterator[str]:
-        """Yield a reason if another project was given than the session's, which stays in the project it began in."""
+        """Yield a reason if the call names another project than the session's; a session stays in the project it began in."""
         if not self.session.project:
             return
         with self.session.reading() as (connection, state):
@@ -300,7 +300,7 @@ class _Call:
         elif not self.extracts:
             yield "the policy extracts nothing; policy.set(extract=True) changes it"
 
-    # --- without writing ---------------------------------------------------------------------------------------------
+    # --- dry run ---------------------------------------------------------------------------------------------
 
     def preview(self, lines: list[Outside], *, new: bool) -> Added:
         plan = (
@@ -318,7 +318,7 @@ class _Call:
         ]
         done = Continued(plan.known)
         by_rules = self.extracts and self.model is None
-        learned, proposed = self._would_be(fresh) if by_rules else ((), ())
+        learned, proposed = self._found_by_rules(fresh) if by_rules else ((), ())
         reasons = [*of_messages(done, len(lines)), *self._off()]
         if by_rules and not learned and not proposed:
             reasons += self._found(ExtractionRun(messages=len(fresh)))
@@ -338,8 +338,8 @@ class _Call:
             dry_run=True,
         )
 
-    def _would_be(self, fresh: Sequence[Outside]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
-        """Return the findings of the rules in some messages: those that would be active, and those that would wait for review."""
+    def _found_by_rules(self, fresh: Sequence[Outside]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
+        """Return the memories that the rules find in messages: the active ones, and the ones that wait for review."""
         texts = [
             turns.ConversationLine(
                 position=0,

@@ -62,12 +62,12 @@ class Added(Answer, frozen=True, kw_only=True):
 class ExtractionReport(Answer, frozen=True, kw_only=True):
     """The result of an extraction from an ``interaction`` or a ``session``.
 
-    ``kept`` are the new memories, ``superseded`` the ids of those that they replaced, ``retracted`` the ids of those that the
-    user took back, ``relations`` the number of stated relations, ``dropped`` the proposals that were dropped, each with its
-    ``reason``. Of a session ``messages`` counts those looked at, ``skipped`` those that held nothing worth a model's time, and
-    ``cursor`` is the position behind which the next extraction begins. ``failure`` is the reason why a model's call failed.
-    ``stopped`` is the reason why messages were left ("under_way", "moved", "cancelled", "enough") or not read ("ignored",
-    "stateless").
+    ``kept`` are the new memories, ``superseded`` the ids of memories that a new memory replaced, ``retracted`` the ids of
+    memories that the user took back, ``relations`` the number of stated relations, ``dropped`` the proposals that were dropped,
+    each with its ``reason``. For a session, ``messages`` counts the messages that were searched, ``skipped`` the messages that
+    were not shown to a model because they held nothing to remember, and ``cursor`` is the position after which the next
+    extraction begins. ``failure`` is the reason why a model's call failed. ``stopped`` is the reason why messages were left
+    ("under_way", "moved", "cancelled", "enough") or not read ("ignored", "stateless").
     """
 
     interaction: str = ""

@@ -1,6 +1,8 @@
-"""The findings of a model in a piece of conversation, applied under the lock: successors, retractions, new facts, relations.
+"""The application of the facts that a model proposes: new memories, successors, retractions and relations.
 
-A refused finding is dropped with its reason, and no memory is retracted for it.
+On a snapshot, outside the writer's lock, the memories that each proposal may concern are looked up (``look``). Under the
+lock each proposal is checked again and recorded (``TurnsBatch``). A proposal that is refused is dropped with its reason,
+and no memory is retracted for it.
 """
 
 from __future__ import annotations
@@ -34,24 +36,31 @@ from projections.views import projects
 
 KEPT, CONFIRMED = "kept", "confirmed"
 STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated by the user, or by the assistant alone
-ACTIONS = 50  # of one call that are applied, as in ATOCore's batch cap; further ones are counted
+ACTIONS = 50  # the most actions of one call that are applied, as in ATOCore's batch cap; further ones are counted
 FACT_CHARS = 2_000  # a longer text is not a fact (our own choice)
-SHOWN = 60  # facts in a prompt, the newest, as in rubino
-LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the newest first (our own choice)
-MODEL_CONFIDENCE = 600_000  # of a fact without a confidence in [0, 1], equal to a sentence rule's (our own choice)
+SHOWN = 60  # the most facts in a prompt, the newest, as in rubino
+LOOKED_AT = 2_000  # the most memories that one search for near duplicates reads, the newest first (our own choice)
+# The confidence, in millionths, of a fact for which the model gave none in [0, 1]; equal to a sentence rule's (our own choice).
+MODEL_CONFIDENCE = 600_000
 UNTRUSTED = ("web", "tool", "file")  # channels whose texts always need a review
 
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
-CITED = 20  # messages listed for a memory; a memory with more of them rests on the whole piece (our own choice)
+CITED = 20  # the most messages that are listed for a memory; a memory with more rests on the whole piece (our own choice)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """A fact that a model found: a new fact, or the successor of another.
+    """A change that a model proposes: a new fact, the successor of a known fact, or the retraction of a known fact.
 
-    The fact replaced is ``fact`` (a number in the prompt), or a memory that says ``old``. ``cited`` are the lines that state the
-    fact. ``confidence`` is None if the model gave none in [0, 1]. A retraction has no ``content``: ``fact`` no longer holds, or
-    was ``wrong`` from the beginning.
+    Attributes:
+        what: "add", "supersede" or "retract".
+        content: The new fact; "" for a retraction.
+        by_user: True if the model says that the user stated the fact.
+        cited: The lines that state the fact.
+        confidence: In millionths; None if the model gave none in [0, 1].
+        fact: The number in the prompt of the known fact that is replaced or retracted, or None.
+        old: The text of that known fact, for a model that gave no number.
+        wrong: True if the retracted fact was wrong from the beginning, and not only ended.
     """
 
     what: str
@@ -68,7 +77,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     @property
     def claimed(self) -> bool:
-        """Return True if only the assistant stated the fact: the model says so, or cites no line of the user's."""
+        """Return True if only the assistant stated the fact: the model says so, or cites no line of the user."""
         return not self.by_user or not any(line.role == "user" for line in self.cited)
 
     @property
@@ -102,11 +111,11 @@ class ProposedRelation(Struct, frozen=True):
         return f"{self.subject} {self.relation} {self.object}"
 
 
-# --- outside of the lock ---------------------------------------------------------------------------------------------
+# --- on a snapshot ---------------------------------------------------------------------------------------------
 
 
 class SeenProposal(Struct, frozen=True):
-    """A proposal with the memories found on a snapshot: the memory to replace, and those that say nearly the same.
+    """A proposal with memories found on a snapshot: the memory to replace or retract, and memories that say nearly the same.
 
     ``unknown`` is True if the proposal names a fact that the model was not shown.
     """
@@ -120,7 +129,7 @@ class SeenProposal(Struct, frozen=True):
 def look(
     connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[MemoryState], user: str, project: str | None
 ) -> SeenProposal:
-    """Return the proposal with related memories, by reading only; decisions check the memories again under the lock."""
+    """Return the proposal with the memories that it may concern; these are checked again under the lock."""
     like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
     if proposal.what not in (SUPERSEDE, RETRACT):
         return SeenProposal(proposal, None, like)
@@ -148,10 +157,12 @@ def _memory_stating(
 
 
 def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[MemoryState]:
-    """Return the memories of a project and without a project that say nearly the same, whatever their status; the nearest first.
+    """Return the memories that say nearly the same as a text, the nearest first.
 
-    A memory that is similar enough has one of the few words looked up here (the prefix filter): of n words, of which it has
-    at least 85 %, any n - ⌈0.85 n⌉ + 1. The longest words are taken, for they are the rarest.
+    Memories of any status count, in the project and without a project. Only memories with at least one of a few words of the
+    text are compared (the prefix filter). A text of n words and a memory that is similar enough share at least 85 % of these
+    words, so the memory has at least one of any n - ⌈0.85 n⌉ + 1 of them. The longest words are looked up, because they are the
+    rarest.
     """
     own = near.word_set(content)
     if not own:
@@ -169,7 +180,8 @@ def near_to(connection: sqlite3.Connection, content: str, user: str, project: st
 def same_fact(own: near.WordSet, content: str | None) -> int:
     """Return the similarity of a text, in millionths; 0 if it states another fact.
 
-    Two texts state different facts below the threshold, and where one denies the other or has a number of its own.
+    Two texts state different facts if their similarity is below the threshold, if one denies the other, or if one has a number
+    that the other has not.
     """
     word_set = near.word_set(content or "")
     similarity = near.similarity(own, word_set)
@@ -180,7 +192,10 @@ def same_fact(own: near.WordSet, content: str | None) -> int:
 
 
 class TurnsBatch:
-    """The application of a piece: the memories made and retracted so far, and the characters that these add."""
+    """The application of the proposals for one piece of conversation, in one command.
+
+    The batch holds the memories that were made and retracted so far, and counts the characters that they add to the budget.
+    """
 
     def __init__(
         self, work: Work, sources: Callable[[ConversationLine], tuple[str, ...]], injected: Iterable[str] = ()
@@ -204,7 +219,7 @@ class TurnsBatch:
     def apply(
         self, seen: Sequence[SeenProposal], relations: Sequence[ProposedRelation], lines: Sequence[ConversationLine]
     ) -> list[ActionOutcome]:
-        """Apply successors first, then retractions, then new facts, then relations."""
+        """Apply all proposals and return their outcomes: successors first, then retractions, new facts and relations."""
         self._lines = lines
         for action in (SUPERSEDE, RETRACT, ADD):
             for proposal_seen in seen:
@@ -243,13 +258,13 @@ class TurnsBatch:
             target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
             if seen.unknown or (seen.target is not None and target is None):
                 return ActionOutcome(proposal.what, "unknown")
-            if why := self._no_target(target, proposal):
+            if why := self._why_not_replaceable(target, proposal):
                 return ActionOutcome(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return ActionOutcome(proposal.what, "echo", echoed.id)
         line = next(
             (cited_line for cited_line in proposal.cited if cited_line.role == "user" or proposal.claimed),
-            _nobodys(lines[0]),
+            _without_source(lines[0]),
         )
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
@@ -289,18 +304,15 @@ class TurnsBatch:
         self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
     def _row(self, proposal: Proposal, target: MemoryState | None) -> admitting.AdmissionRow | None:
-        """Return the line of the table that decides; None if a person decides."""
+        """Return the row of the table of admission that decides the status; None if every memory waits for a person."""
         if self.policy.admit == REVIEW:
             return None
         content = proposal.content or (target.content or "" if target is not None else "")
         corrects = target is not None
         return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
-    def _no_target(self, target: MemoryState | None, proposal: Proposal) -> str:
-        """Return the reason why a memory cannot be replaced; "" if it can.
-
-        Without a known memory the fact is simply new.
-        """
+    def _why_not_replaceable(self, target: MemoryState | None, proposal: Proposal) -> str:
+        """Return the reason why a memory cannot be replaced; "" if it can, or if there is no memory to replace."""
         if target is None:
             return ""
         if target.row in self._retired:
@@ -311,6 +323,7 @@ class TurnsBatch:
         return "same" if normalise(target.content or "") == normalise(proposal.content) else ""
 
     def _echoed(self, content: str) -> MemoryState | None:
+        """Return a memory that the assistant had just been shown and that the text restates, or None."""
         response = Response(content)
         readable = (memory for memory in self.injected if memory.content)
         return next(
@@ -340,7 +353,10 @@ class TurnsBatch:
     def _known(
         self, attempt: MemoryCaptured, like: Sequence[MemoryState], target: MemoryState | None, proposal: Proposal
     ) -> tuple[str, str | None]:
-        """Return the reason why a fact is not new, and the memory that has it; the memory to be replaced does not count."""
+        """Return the reason why a fact is not new, and the memory that states the fact; ("", None) for a new fact.
+
+        The memory to be replaced does not count.
+        """
         besides = target.row if target is not None else 0
         if (made := self._made_near(attempt)) is not None:
             return "repeated", made
@@ -364,9 +380,9 @@ class TurnsBatch:
         return "", None
 
     def _reason(self, memory: MemoryState) -> str | None:
-        """Return the meaning of a memory that says nearly the same; None if it ended without a person's rejection.
+        """Return the reason that a memory with nearly the same text is against a new fact; None if it is no reason.
 
-        A fact that ended so may become true again.
+        A memory that ended without a rejection by a person is no reason, because the fact may have become true again.
         """
         reasons = {
             "active": "near_duplicate",
@@ -379,7 +395,7 @@ class TurnsBatch:
         return None if is_no else reason
 
     def _still(self, seen: MemoryState, attempt: MemoryCaptured) -> MemoryState | None:
-        """Return a memory found on the snapshot, if it still states the same."""
+        """Return the present state of a memory from the snapshot if it still states the same fact, else None."""
         memory: MemoryState | None = self.work.at_row(seen.row, "m")
         own = near.word_set(attempt.content or "")
         says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
@@ -435,13 +451,13 @@ class TurnsBatch:
         return ActionOutcome(RELATIONS, KEPT, anchor)
 
 
-def _nobodys(line: ConversationLine) -> ConversationLine:
-    """Return a line with the time of this line, and without its source, for a proposal that cites nothing."""
+def _without_source(line: ConversationLine) -> ConversationLine:
+    """Return the line without its place, for a proposal that cites no line and needs only a time."""
     return replace(line, position=0, interaction=None)
 
 
 def _malformed(proposal: Proposal) -> str:
-    """Return the reason why a text is not a fact; "" if it is."""
+    """Return the reason why a proposal's text cannot be a memory; "" if it can."""
     content = proposal.content.strip()
     if not content or not words(content):
         return "blank"
@@ -449,9 +465,10 @@ def _malformed(proposal: Proposal) -> str:
 
 
 def confirm(work: Work, believed: MemoryState, attempt: MemoryCaptured) -> bool:
-    """Record that the user stated a known fact again; return False if he said so before, or if a turn denies the memory.
+    """Record that the user stated a known fact again, and return True.
 
-    A memory that a turn denies waits for a person.
+    Nothing is recorded, and the answer is False, if the statement is not newer than the memory, or if a turn denies the memory. A
+    memory that a turn denies waits for a person.
     """
     is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
     if not is_newer or reinforcement.is_contradicted(work, believed):

@@ -32,7 +32,7 @@ Cited = tuple[str, tuple[ConversationLine, ...]]  # a memory, and the lines that
 
 
 class ModelProposals(Struct, frozen=True):
-    """A model's answer about some lines, with the state of each proposal's subject on a snapshot."""
+    """A model's answer about some lines, with the memories that each proposal may concern, found on a snapshot."""
 
     asked: ModelReply
     request: ModelRequest
@@ -54,7 +54,7 @@ class Asker(Struct, frozen=True):
     cancel: Cancel | None = None
 
     def ask(self, lines: Sequence[ConversationLine]) -> ModelProposals:
-        """Ask the model which memories are in some lines.
+        """Return the proposals of the model for some lines.
 
         Raises:
             Unanswered: The model gave no answer, or none that can be read.
@@ -94,7 +94,7 @@ def record_call(
     results: Sequence[calls.ActionOutcome],
     cited: Iterable[Cited] = (),
 ) -> None:
-    """Record the call in the append of its results."""
+    """Record a call of the model in the same append as the results of its answer."""
     taken = [*results, *calls.dropped(answer.parsed)]
     if work.policy().secrets == "refuse":
         taken = [replace(action, text="") if work.secret_in(action.text) else action for action in taken]
@@ -111,7 +111,7 @@ def record_call(
 
 
 def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
-    """Yield for each memory from a session the messages that the model named for it, by the ids of their events."""
+    """Yield the link from each memory to the messages that the model cited for it, by the ids of the messages' events."""
     for memory, lines in cited:
         positions = [line.position for line in lines] if len(lines) <= found_in.CITED else []
         events = (read_event(work.connection(), position) for position in positions)
@@ -121,7 +121,7 @@ def _citations(work: Work, cited: Iterable[Cited]) -> Iterator[Acted]:
 
 
 def record_unread(work: Work, answer: ModelProposals, lines: Sequence[ConversationLine]) -> None:
-    """Record a call whose answer is not used, for its subject changed meanwhile; nothing of the answer's text is kept."""
+    """Record a call whose answer is not used, because the messages changed meanwhile; no text of the answer is kept."""
     count = len(answer.seen) + len(answer.relations) + len(answer.parsed.dropped) + answer.left_over
     moved = [calls.ActionOutcome("", "moved")] if count else []
     calls.emit_call(

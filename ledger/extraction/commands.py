@@ -43,9 +43,11 @@ def extract(
 ) -> answers.ExtractionReport:
     """Extract memories from an interaction, or from the messages of a session since the last extraction.
 
-    The model ``model`` is asked, or the ledger's; without a model, and with ``method="rules"``, the extraction rules search. For
-    a session see ``Session.extract``. ``dry_run`` only shows the findings in an interaction. An interaction that was already
-    extracted returns its earlier results, unless only the ``gate`` closed it and this call is without the gate.
+    The model ``model`` is asked, or the ledger's model. Without a model, and with ``method="rules"``, the extraction rules
+    search. For a session see ``Session.extract``. ``dry_run`` only shows the findings in an interaction. The gate is a cheap
+    check that keeps a model from being asked about texts without anything to remember; ``gate=False`` leaves the check out. An
+    interaction that was extracted already returns its earlier results, unless the gate closed it and this call is without the
+    gate.
 
     Raises:
         ModelError: The model failed, which is recorded.

@@ -1,6 +1,6 @@
 """The extraction cursor of a session: the position up to which its messages were searched.
 
-The cursor goes back for a second search, and ahead over messages that a branch shares with its parent.
+The cursor can be moved back, so that messages are searched again, and ahead over messages that a branch shares with its parent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from projections.views import sessions
 BRANCH_MESSAGES = 100_000  # the most messages that are compared to find where a branch begins
 
 
-def go_back(conversation: Conversation, since: int, asker: Who) -> None:
+def move_back(conversation: Conversation, since: int, asker: Who) -> None:
     if isinstance(since, bool) or not isinstance(since, int) or since < 0:
         raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
 
@@ -43,11 +43,11 @@ def go_back(conversation: Conversation, since: int, asker: Who) -> None:
 def skip_extraction(
     conversation: Conversation, asker: Who, parent: str | None = None, up_to: int | None = None
 ) -> SessionInfo:
-    """Move the cursor over the messages that this session shares with its parent, for they are extracted there.
+    """Move the cursor ahead over the messages that this session shares with its parent, which are extracted there.
 
-    With ``parent`` (a name or id) the cursor moves behind the messages that both sessions begin with, compared by role and text.
-    With ``up_to`` the cursor moves behind the message at that position, and with both behind the earlier of the two. The cursor
-    never moves back.
+    With ``parent`` (a name or id) the cursor moves after the messages that both sessions begin with, compared by role and text.
+    With ``up_to`` the cursor moves after the message at that position. With both the cursor moves to the earlier of the two
+    places. The cursor never moves back.
 
     Raises:
         RejectedError: Neither argument was given, or the position is not that of a message of this session.

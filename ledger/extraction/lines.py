@@ -13,8 +13,8 @@ from ledger.interactions.rules import InteractionState
 from ledger.sessions.rules.message import Part
 
 PIECE_TOKENS = 4_000  # a piece of this size takes no further turn (our own choice)
-PIECE_LINES = 100  # messages of a piece (our own choice)
-SCANNED = 2_000  # messages of any role that a piece reads (our own choice)
+PIECE_LINES = 100  # the most messages of a piece (our own choice)
+SCANNED = 2_000  # the most messages of any role that are read for a piece (our own choice)
 
 EXTRACTED, EMPTY, NOT_SALIENT, SKIPPED, ASKED = "extracted", "empty", "not_salient", "skipped", "asked"
 CONTENT = "content"  # the field of a message with its own text
@@ -43,8 +43,8 @@ class ConversationLine(Struct, frozen=True, kw_only=True):
 class ConversationPiece(Struct, frozen=True):
     """Lines to be searched together, up to the position ``to``.
 
-    ``why`` is "extracted" (the lines are searched), "empty" (there are none) or "not_salient" (no model need be asked). ``ended``
-    are the captured turns whose answers lie in the piece.
+    ``why`` is "extracted" (the lines are searched), "empty" (there are no lines) or "not_salient" (the lines hold nothing to
+    remember, so no model is asked). ``ended`` are the captured turns whose answers lie in the piece.
     """
 
     lines: tuple[ConversationLine, ...]
@@ -76,9 +76,9 @@ def piece(
 ) -> ConversationPiece:
     """Return the piece that begins with these lines.
 
-    ``upto`` is the position up to which lines were read, and ``whole`` is True if there are no lines beyond. For a ``model``, the
-    last turn of partly read lines is left for the next piece, unless it is the only turn. With the ``gate``, the turns at the
-    beginning that hold nothing to remember are a piece of their own.
+    ``upto`` is the position up to which lines were read, and ``whole`` is True if there are no lines after it. If there are more
+    lines, the last turn may be incomplete; for a ``model`` it is left for the next piece, unless it is the only turn. With the
+    ``gate``, the turns at the beginning that hold nothing to remember are a piece of their own, which no model is shown.
     """
     if not lines:
         return ConversationPiece((), EMPTY, upto)
@@ -86,15 +86,17 @@ def piece(
     kept = all_turns if whole or len(all_turns) == 1 or not model else all_turns[:-1]
     why = EXTRACTED
     if model and gate:
-        idle = next((at for at, turn in enumerate(kept) if _tells(turn)), len(kept))
+        idle = next((at for at, turn in enumerate(kept) if _is_worth_asking(turn)), len(kept))
         kept, why = (kept[:idle], NOT_SALIENT) if idle else (kept, EXTRACTED)
-    taken = tuple(line for turn in kept for line in turn)
-    everything = len(taken) == len(lines)
-    ended = tuple(dict.fromkeys(line.interaction for line in taken if line.interaction and line.field == "response"))
-    return ConversationPiece(taken, why, upto if everything else taken[-1].position, ended)
+    piece_lines = tuple(line for turn in kept for line in turn)
+    everything = len(piece_lines) == len(lines)
+    ended = tuple(
+        dict.fromkeys(line.interaction for line in piece_lines if line.interaction and line.field == "response")
+    )
+    return ConversationPiece(piece_lines, why, upto if everything else piece_lines[-1].position, ended)
 
 
-def _tells(turn: Sequence[ConversationLine]) -> bool:
+def _is_worth_asking(turn: Sequence[ConversationLine]) -> bool:
     from ledger.english.salience import is_salient  # compiles expressions, and no read needs them
 
     return is_salient(line.text for line in turn if line.role == "user")

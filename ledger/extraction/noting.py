@@ -27,8 +27,8 @@ from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection
 from projections.views import confidence
 
-LISTED = 20  # reasons of dropped findings; further ones are counted
-QUOTED = 80  # characters of a text in a reason
+LISTED = 20  # the most reasons of dropped findings that are listed; further ones are counted
+QUOTED = 80  # the most characters of a text in a reason
 _DROPPED = {  # the reasons why a finding is not a new memory
     "known": "is believed already",
     "confirmed": "is believed already: the user confirms it",
@@ -129,14 +129,14 @@ def _quoted(text: str) -> str:
 
 
 def of_admission(notes: Notes) -> Iterator[str]:
-    """Yield how to take back memories that no person admitted."""
+    """Yield a line about the memories that no person admitted, which says how to take them back."""
     if notes.admitted:
         yield (
             f"{notes.admitted:,} admitted without review: retract(id) takes one back; review(admitted=True) lists them"
         )
 
 
-# --- why nothing, or not more ------------------------------------------------------------------------------------------
+# --- the reasons for fewer results ------------------------------------------------------------------------------------------
 
 
 def of_messages(done: Continued, messages: int) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The next piece of a session: messages behind the cursor to be searched together, and the check that they are unchanged."""
+"""The next piece of a session: the messages after the cursor that are searched together.
+
+A piece is read on a snapshot. Before its findings are recorded, ``is_as_read`` checks that the piece is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,10 @@ class PieceRead(Struct, frozen=True):
 def read_piece(
     conversation: Conversation, *, model: bool, gate: bool, by_itself: bool, start: int | None = None
 ) -> PieceRead | None:
-    """Return the next piece, behind the cursor or behind ``start``; None after the last piece.
+    """Return the next piece after the cursor, or after ``start``; None after the last piece.
 
-    Without the ``gate``, a captured turn that the gate closed is open.
+    Without the ``gate``, a captured turn that the gate closed is searched again. ``by_itself`` is True for a search that no
+    person asked for, which does not repeat a search that was undone.
     """
     with conversation.engine.reading() as connection:
         state = conversation.needed(conversation.state(connection))
@@ -101,7 +105,7 @@ def _lines(
 ) -> Iterator[ConversationLine]:
     """Yield the lines of a message, unless it lies in quarantine or its captured turn was already searched.
 
-    With ``by_itself`` an undone search of the turn counts as a search too.
+    With ``by_itself`` a search of the turn that was undone counts as a search too.
     """
     data = texts.event.data
     text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
@@ -142,7 +146,7 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
 
 
 def _is_open(connection: Connection, turn: InteractionState, field: str, *, gate: bool) -> bool:
-    """Return True if a message of a captured turn is still to be searched. The older rules/1 searched answers only."""
+    """Return True if a message of a captured turn is still to be searched; the extractor rules/1 searches answers only."""
     if turn.extraction == ERASED:
         return False
     if turn.extraction != "done":

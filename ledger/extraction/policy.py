@@ -1,4 +1,4 @@
-"""The rules for everything that is extracted: it must be new, and fit to become a memory."""
+"""The rules for every text that is extracted: the text must be new, and fit to become a memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
 def judged(
     work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[MemoryState]
 ) -> tuple[str | None, MemoryState | None]:
-    """Return the same as ``known``, with "repeated" for a text that the same pass, recorded in ``earlier``, already found."""
+    """Return the answer of ``known``, or "repeated" if the same pass has found the text before; ``earlier`` holds its texts."""
     value = (attempt.kind, normalise(attempt.content or ""))
     if value in earlier:
         return "repeated", None
@@ -56,9 +56,10 @@ def judged(
 
 
 def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[MemoryState]) -> tuple[str | None, MemoryState | None]:
-    """Return the reason why a text is not new, and the memory that has it.
+    """Return the reason why a text is not new, and the memory that has the text; (None, None) for a new text.
 
-    Echoes are no evidence, and rejected texts stay rejected.
+    A text that only restates one of the ``echoes``, memories that the model had just been shown, is no evidence. A text
+    that a person rejected stays rejected.
     """
     content = attempt.content or ""
     for memory in echoes:
@@ -73,6 +74,6 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[MemoryState]) ->
 
 
 def injected(work: Work, id: str) -> MemoryState | None:
-    """Return the memory of a full id; a shorter text in ``memories_used`` is not a memory of this user."""
+    """Return the memory with a full id from ``memories_used``, or None; a shorter text names no memory."""
     state: MemoryState | None = work.find(id, "m") if len(id) == LENGTH else None
     return state

@@ -1,4 +1,7 @@
-"""The findings of the rules in a piece of conversation, recorded under the lock with the status of the table of admission."""
+"""The findings of the extraction rules in a piece of conversation, and their record in the log.
+
+The table of admission (``memories/admission_rules.py``) gives each finding its status: active, or candidate for a review.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,11 @@ _BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also
 
 
 def by_rules(lines: Sequence[ConversationLine]) -> Extraction:
-    """Return the findings of the rules in some lines, as one pass; each finding's ``field`` is the number of its line.
+    """Return the findings of the rules in some lines; the ``field`` of a finding is the number of its line.
 
-    A statement of the user about himself is dropped if it lies inside a finding of rules/1. Of the user's preferences only the
-    forms in the first person count, for those of rules/1 take half a sentence for the whole.
+    Two extractors search. rules/1 searches all lines; the rules of the first person search the lines of the user. If the
+    beginning of a finding of the second lies inside a finding of the first, only the first counts. Preferences of the user are
+    taken from the first person alone, because rules/1 takes half a sentence for a whole preference.
     """
     extracted = extract_all({str(number): line.text for number, line in enumerate(lines)})
     of_others = [
@@ -57,10 +61,10 @@ def record_rules(
     *,
     quarantined: bool = False,
 ) -> tuple[list[tuple[str, ConversationLine]], list[tuple[Dropped, ConversationLine]]]:
-    """Record the new findings under the lock, active or as candidates by the table of admission.
+    """Record the new findings, active or as candidates by the table of admission.
 
-    The function returns the memories, and the dropped findings with their reasons, each with its line. Nothing is kept of lines
-    in quarantine.
+    Return the memories, and the dropped findings with their reasons, each with its line. No finding in a line in quarantine is
+    kept.
     """
     policy = work.policy()
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
@@ -73,10 +77,8 @@ def record_rules(
         attempt = work.cleaned(_of_rule(extracted, line, sources(line), policy))
         reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
         if reason == "duplicate" and attempt.status == admitting.ACTIVE:
-            reason, known = (
-                None,
-                None,
-            )  # an active memory may have the text of a candidate, as after a person's remember
+            # An active memory may have the text of a candidate, as after a person's remember.
+            reason, known = None, None
         reason = reason or extraction.unfit(work, attempt)
         if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
             reason = "secret"
@@ -104,7 +106,7 @@ def record_rules(
 def _of_rule(
     finding: Extracted, line: ConversationLine, sources: tuple[str, ...], policy: PolicyState
 ) -> MemoryCaptured:
-    """Return the memory of a finding, with the status that its line of the table of admission gives."""
+    """Return the memory of a finding, with the status that the table of admission gives."""
     row = rule_row(finding, line) if policy.admit != REVIEW else None
     most = rules.millionths("claim_confidence", policy.claim_confidence)
     extractor = first_person.EXTRACTOR if finding.rule.endswith(first_person.OF_RULES) else EXTRACTOR
@@ -121,7 +123,7 @@ def _of_rule(
 
 
 def rule_row(finding: Extracted, line: ConversationLine) -> admitting.AdmissionRow:
-    """Return the line of the table for a rule's finding in a line."""
+    """Return the row of the table of admission for a rule's finding in a line."""
     stated = finding.rule.endswith(first_person.OF_RULES)
     prefers = finding.rule == "preference_sentence" and line.text[finding.start : finding.start + 1] == "I"
     before = line.text[max(0, finding.start - 40) : finding.start]
@@ -132,7 +134,7 @@ def rule_row(finding: Extracted, line: ConversationLine) -> admitting.AdmissionR
 
 
 def _is_by_user(attempt: MemoryCaptured, line: ConversationLine) -> bool:
-    """Return True if the user states the attempt in his own words, as far as a form can tell."""
+    """Return True if the form of a line tells that the user states the attempt in his own words."""
     return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
 
 

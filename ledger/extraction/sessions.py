@@ -1,8 +1,8 @@
-"""Extraction from conversations: piece by piece behind a cursor, by a model that is asked outside of any lock, or by rules.
+"""Extraction from a session, piece by piece after a cursor, by a model or by rules.
 
-A piece is read on a snapshot. Under the lock it is checked again: if messages were hidden, texts erased or the cursor moved
-meanwhile, nothing that depends on them is recorded. A piece is one append: the memories, what they replace, the call that
-found them, and the cursor.
+A piece is read on a snapshot, and a model is asked outside the writer's lock. Under the lock the piece is checked again: if
+messages were hidden, texts erased or the cursor moved meanwhile, no finding is recorded. The results of a piece are one append:
+the new memories, the ends of the memories that they replace, the record of the model's call, and the move of the cursor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ledger.extraction.asking import (
     record_call,
     record_unread,
 )
-from ledger.extraction.cursor import go_back
+from ledger.extraction.cursor import move_back
 from ledger.extraction.lines import EXTRACTED, NOT_SALIENT, ConversationLine
 from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
 from ledger.extraction.policy import finding
@@ -52,9 +52,9 @@ from ledger.sessions.conversation import Conversation
 from ledger.sessions.rules.session import SessionState as State
 from ledger.types import Cancel
 
-PIECES = 10_000  # of one explicit call
-FAILURES = 3  # failed attempts of the jobs on a session before they wait for new messages
-MOVED = 3  # attempts on a piece that changes while it is read
+PIECES = 10_000  # the most pieces of one call
+FAILURES = 3  # the failed attempts on a session after which the jobs wait for new messages
+MOVED = 3  # the most attempts on a piece that changes while it is read
 
 
 def extract(
@@ -70,17 +70,17 @@ def extract(
 ) -> answers.ExtractionReport:
     """Extract memories from the messages since the last extraction, in the order in which they were recorded.
 
-    A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user lines
-    hold nothing to remember; without the ``gate`` it is asked then too. Without a model, and with ``method="rules"``, the
-    extraction rules search. The table of admission gives a finding its status; with ``admit="review"`` each is a candidate. A
-    statement of the assistant alone, or through another channel than the user's, always is a candidate. Each piece is one append
-    with the cursor behind it. If the model fails, the cursor stays, and the report has the reason in ``failure``. ``since`` moves
-    the cursor back to a position first, so that the messages behind are searched again. ``timeout`` is in seconds, of one
-    attempt; None for that of the settings, or 60. Hidden messages and those of tools are skipped.
+    A model (``model``, or the ledger's model) is asked once for each piece of some turns, up to 4,000 tokens. If the lines of the
+    user in a piece hold nothing to remember, no model is asked; without the ``gate`` a model is asked all the same. Without a
+    model, and with ``method="rules"``, the extraction rules search. The table of admission gives a finding its status; with
+    ``admit="review"`` every finding is a candidate. A statement of the assistant alone, or through another channel than the
+    user's, is always a candidate. If the model fails, the cursor stays, and the report has the reason in ``failure``. ``since``
+    first moves the cursor back to a position, so that the messages after it are searched again. ``timeout`` is in seconds for one
+    attempt; None for the timeout of the settings, or 60. Hidden messages and messages of tools are skipped.
 
     Raises:
-        RejectedError: The call was made inside a batch with a model, with an idempotency key (a second call continues anyway), or
-            with a ``since`` ahead of the cursor.
+        RejectedError: A model would be asked inside a batch; an idempotency key was given, which is not needed because a second
+            call continues from the cursor; or ``since`` lies ahead of the cursor.
     """
     meant = meant_model(conversation.present, method, model)
     if asker.key is not None:
@@ -93,7 +93,7 @@ def extract(
     if conversation.kept_out:
         return answers.ExtractionReport(session=conversation.name, extractor="", stopped=conversation.kept_out)
     if since is not None:
-        go_back(conversation, since, asker)
+        move_back(conversation, since, asker)
     with conversation.reading() as (_, state):
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
@@ -111,7 +111,7 @@ def preview(
     cancel: Cancel | None = None,
     gate: bool = True,
 ) -> answers.ExtractionReport:
-    """Return the findings of a model or the rules behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
+    """Return in ``dropped`` the findings of a model or the rules after the cursor; nothing is recorded, not even the calls."""
     meant = meant_model(conversation.present, method, model)
     check_call(timeout, cancel)
     with conversation.reading() as (_, state):
@@ -199,13 +199,13 @@ def _extractor(model: Model | None) -> str:
 def found_by_rules(lines: Sequence[ConversationLine]) -> list[dict[str, Any]]:
     """Return the findings of the rules, each with its message."""
     extraction = found_in.by_rules(lines)
-    finds: list[Extracted | Passed] = [*extraction.kept, *extraction.dropped]
-    about = ((found_text, lines[int(found_text.field)]) for found_text in finds)
-    return [finding(found_text) | {"field": line.field, "position": line.position} for found_text, line in about]
+    findings: list[Extracted | Passed] = [*extraction.kept, *extraction.dropped]
+    pairs = ((extracted, lines[int(extracted.field)]) for extracted in findings)
+    return [finding(extracted) | {"field": line.field, "position": line.position} for extracted, line in pairs]
 
 
 class Extractor:
-    """A run over a session: piece after piece, until no piece is left, one fails, or enough were done."""
+    """A run over a session: piece after piece, until no piece is left, a piece fails, or enough pieces were done."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Extractor:
     def _piece(self, read: PieceRead) -> bool:
         """Record a piece; return False if the piece changed since it was read."""
         if read.piece.why != EXTRACTED:
-            return self._append(read, lambda work, state: self._passed_over(work, state, read))
+            return self._append(read, lambda work, state: self._record_skipped(work, state, read))
         if self.model is None:
             extraction = found_in.by_rules(read.piece.lines)
             return self._append(read, lambda work, state: self._by_rules(work, state, read, extraction))
@@ -278,7 +278,7 @@ class Extractor:
             self.done.messages += len(read.rows)
         return recorded
 
-    def _passed_over(self, work: Work, state: State, read: PieceRead) -> None:
+    def _record_skipped(self, work: Work, state: State, read: PieceRead) -> None:
         piece = read.piece
         gate = GATE if piece.why == NOT_SALIENT else ""
         work.emit(state.id, ExtractionCursorMoved(read.start, piece.to, piece.why, gate), first=state.row)
@@ -346,7 +346,7 @@ class Extractor:
 
 
 def sources_in(session: str) -> Callable[[ConversationLine], tuple[str, ...]]:
-    """Return the function from a line to the sources of its memory: the captured turn with its text, and the session."""
+    """Return a function that returns the sources of a memory from a line: the captured turn with the text, and the session."""
     return lambda line: (session,) if line.interaction is None else (line.interaction, session)
 
 
@@ -366,7 +366,7 @@ def close(
     kept: Sequence[tuple[str, ConversationLine]],
     dropped: Sequence[tuple[Dropped, ConversationLine]],
 ) -> None:
-    """Record as extracted the captured turns whose answers were searched as messages."""
+    """Record that the captured turns whose answers were searched as messages are extracted."""
     for id in ended:
         turn: InteractionState | None = work.find(id, "i")
         if turn is None or turn.extraction in ("done", ERASED):

@@ -18,10 +18,10 @@ from projections.core.rows import Connection
 from projections.views import memories, projects
 from projections.views.memories import MemoryFilter
 
-LINES = 20  # user's lines of a piece that are searched for
-FOUND = 12  # facts that the search finds for one of them, at most
-PROFILE = 30  # of the profile
-SEARCHED_CHARS = 4_000  # of one line
+LINES = 20  # the most lines of the user in a piece for which related facts are searched
+FOUND = 12  # the most facts that are searched for one line
+PROFILE = 30  # the most facts of the user's profile
+SEARCHED_CHARS = 4_000  # the most characters of a line that are searched for
 
 
 def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[ConversationLine]) -> list[MemoryState]:
@@ -60,5 +60,5 @@ def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[M
 def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[MemoryState]:
     """Yield the newest memories of the profile, then the newest of every kind."""
     for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
-        wanted = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.now())
-        yield from memories.listing(connection, wanted, limit=limit)
+        filters = MemoryFilter(user=user, statuses=("active",), kinds=kinds, projects=scope, valid=engine.now())
+        yield from memories.listing(connection, filters, limit=limit)

@@ -43,8 +43,8 @@ def extract_turn(
 ) -> tuple[ExtractionRun, Outcome]:
     """Ask a model about a captured turn, and apply its answer in one append with the end of the turn's extraction.
 
-    The function returns the results and the outcome of the command. Without the ``gate`` the model is also asked about a turn
-    that the gate would close, or closed.
+    Return the results and the outcome of the command. Without the ``gate`` the model is also asked about a turn that seems to
+    hold nothing to remember.
 
     Raises:
         ModelError: The model failed, which is recorded and counts as an attempt.
@@ -71,12 +71,12 @@ def extract_turn(
         if current is None and answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = subject.project, subject.session
-        same = current is not None and is_open(work.connection(), current, gate=gate)
-        same = same and current is not None and current.response_at == subject.response_at
-        same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
-        if answer is not None and (not same or erasures.last(work.connection()) != erased):
+        unchanged = current is not None and is_open(work.connection(), current, gate=gate)
+        unchanged = unchanged and current is not None and current.response_at == subject.response_at
+        unchanged = unchanged and not is_quarantined(work.connection(), [line.text_at for line in lines])
+        if answer is not None and (not unchanged or erasures.last(work.connection()) != erased):
             record_unread(work, answer, lines)
-        elif current is not None and same:
+        elif current is not None and unchanged:
             _close_turn(work, current, answer, lines, done)
         return subject.id
 
@@ -105,7 +105,10 @@ def preview_turn(engine: Engine, subject: InteractionState, asker: Asker, *, gat
 
 
 def turn_lines(connection: Connection, subject: InteractionState) -> list[ConversationLine]:
-    """Return the lines of a turn that a model is shown: without a summary beside an answer, and without quarantined texts."""
+    """Return the lines of a turn that a model is shown.
+
+    A summary is left out if the whole answer is there, and so are texts in quarantine.
+    """
     lines = all_lines(connection, subject)
     whole = any(line.field == "response" for line in lines)
     lines = [line for line in lines if not (whole and line.field == "summary")]

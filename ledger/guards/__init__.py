@@ -1,1 +1,1 @@
-"""Scanners of the texts that are about to be recorded. Each scanner has a name and a version; its patterns are data files."""
+"""The guards: scanners that search each text for secrets and threats before it is recorded, and the quarantine."""

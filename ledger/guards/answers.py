@@ -6,11 +6,12 @@ from ledger.core.answer import Answer
 
 
 class Quarantined(Answer, frozen=True, kw_only=True):
-    """A memory or text in quarantine. ``position`` is that of the event with the text; of a memory, that of its first event.
+    """A memory or text in quarantine.
 
-    ``kind`` is "memory", "interaction", "response", "message", "chunk", "summary", "state" or "observation"; ``id`` is that of
-    the memory, interaction, session, chunk, summary, project or observation. ``finding`` is the label that ``scanner`` gave;
-    both are empty if a person began the quarantine. ``since`` is the position of the event that began it.
+    ``position`` is the position of the event with the text, or of a memory's first event. ``kind`` is "memory", "interaction",
+    "response", "message", "chunk", "summary", "state" or "observation". ``id`` is the id of the memory, interaction, session,
+    chunk, summary, project or observation. ``finding`` is the label that ``scanner`` gave; both are empty if a person began the
+    quarantine. ``since`` is the position of the event that began the quarantine.
     """
 
     position: int
@@ -36,8 +37,9 @@ class StoredSecret(Answer, frozen=True, kw_only=True):
 class ScanReport(Answer, frozen=True, kw_only=True):
     """The numbers of memories and texts that a scan read, put into quarantine and released.
 
-    ``scanners`` are those that ran. ``secrets`` lists at most 1,000 of the ``secrets_found``. ``reached`` is the last position
-    that was scanned. ``stopped`` is "timeout" or "cancelled" if events are left; a scan ``since=reached + 1`` continues.
+    ``scanners`` are the scanners that ran. ``secrets`` lists at most 1,000 of the ``secrets_found``. ``reached`` is the last
+    position that was scanned. ``stopped`` is "timeout" or "cancelled" if events are left; a scan ``since=reached + 1``
+    continues.
     """
 
     scanners: tuple[str, ...]

@@ -1,7 +1,8 @@
-"""A text as a reader would understand it: look-alike and invisible characters, spacing and encodings are undone before matching.
+"""The readings of a text: look-alike and invisible characters, spacing and encodings are undone before patterns are matched.
 
-``views`` yields the folded text and the texts that are hidden in it. Sizes and depth are bounded, so that a hostile text
-costs no more than a long text.
+An attacker can hide words from a pattern, for example by letters of another script or in base64. ``fold`` returns the plain
+form of a text. ``views`` yields the folded text and the texts that are hidden in it. Sizes and depth are bounded, so that a
+hostile text costs no more than a long text.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Iterator
 from ledger.domain.late import late
 from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
 
-DEPTH = 2  # an encoded text within an encoded text
-PIECES = 16  # encoded pieces of a text that are decoded
-PIECE_CHARS = 16_384  # of each piece
+DEPTH = 2  # so an encoded text within an encoded text is still read
+PIECES = 16  # the most encoded pieces of a text that are decoded
+PIECE_CHARS = 16_384  # the most characters of each decoded piece
 # Letters of other scripts that look like Latin letters. NFKC has undone full width, circled and mathematical letters before.
 _LOOK_ALIKES = {
     "a": "аɑαᴀ", "b": "ьʙ", "c": "сϲᴄ", "d": "ԁɗᴅ", "e": "еєҽᴇ", "f": "ғ", "g": "ɡԍɢ", "h": "һнʜ", "i": "іıιɪ",
@@ -47,7 +48,7 @@ _ESCAPES = late(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
 _ENTITIES = late(r"(?:&#x?[0-9a-fA-F]+;){4,}")
 _ESCAPE = late(r"\\[ux]([0-9a-fA-F]{2,4})")
 _LEETED = late(r"[^\W\d_][01345789@$]+[^\W\d_]")
-_LEETED_WORDS = 2  # a single such word is a name, like "b2b"
+_LEETED_WORDS = 2  # the least number of words with digits for letters; a single such word is a name, like "b2b"
 _SPACED = late(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
 _BACKWARDS = late(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
 
@@ -56,8 +57,8 @@ def fold(text: str) -> str:
     """Return a text in lower case and NFKC, without accents and invisible characters, look-alikes replaced by Latin letters."""
     if text.isascii() or is_typographic(text):
         return text.lower()
-    shown = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", shown).translate(_ACCENTS))
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", visible).translate(_ACCENTS))
     return plain.translate(_LETTERS)
 
 
@@ -96,16 +97,16 @@ _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm
 
 
 def _joined(folded: str) -> str:
-    """Return a text with words that were spelt with a sign between the letters ("i g n o r e") joined."""
+    """Return a text in which words with a sign between all letters ("i g n o r e") are joined."""
     return _SPACED.sub(lambda word: word.group().replace(word[1], ""), folded)
 
 
 def _decoded(text: str) -> Iterator[str]:
     """Yield the first texts that are encoded in a text, cut to a length."""
-    left = PIECES
+    remaining = PIECES
     for decoded in _encoded(text):
-        if decoded and left:
-            left -= 1
+        if decoded and remaining:
+            remaining -= 1
             yield decoded[:PIECE_CHARS]
 
 

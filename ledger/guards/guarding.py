@@ -26,16 +26,23 @@ from ledger.log.event_base import NOTHING
 if TYPE_CHECKING:
     from ledger.core.who import Who
 
-KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # cached verdicts: a text is scanned once, before the lock is taken
+KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # the most cached verdicts, and the most characters of their texts
 SEVERAL_CHARS = 1_000  # a longer text is scanned before the lock is taken
 LABEL_CHARS, NAMES_CHARS = 64, 300
-_WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # the names in a command's ``Who``
+_WHO = (
+    "user",
+    "actor",
+    "client",
+    "agent",
+    "causation_id",
+    "correlation_id",
+)  # the fields of a ``Who`` that are searched
 
 PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # the text fields of each type of event
 
 
 class TakenSecret(Struct, frozen=True):
-    """A secret that was taken out, of a ``kind`` and ``length``. A mark stands at ``start`` to ``end`` instead."""
+    """A secret that was removed from a text: its kind and length, and the place of the mark that stands for the secret."""
 
     kind: str
     start: int
@@ -51,9 +58,13 @@ class ScannerHit(Struct, frozen=True):
 
 
 class GuardedText(Struct, frozen=True):
-    """The result of a text's scan: the text with marks for its secrets, the places of the marks, and the first threat.
+    """The result of scanning a text.
 
-    ``plain`` is True if nothing has to be done: no threat, no secret, and no mark of an earlier redaction.
+    Attributes:
+        text: The text with marks for its secrets.
+        taken: The secrets that were removed, each with the place of its mark.
+        found: The first threat, or None.
+        plain: True if the text has no threat, no secret and no mark of an earlier redaction.
     """
 
     text: str
@@ -92,7 +103,7 @@ def as_scanners(objects: object) -> tuple[Scanner, ...]:
 
 
 class Guard:
-    """The scanners of an open ledger. ``counts`` are the secrets taken out since it was opened, by kind."""
+    """The scanners of an open ledger; ``counts`` are the secrets removed since the ledger was opened, by kind."""
 
     def __init__(self, scanners: Sequence[Scanner] = ()) -> None:
         self.scanners = tuple(scanners)
@@ -109,6 +120,7 @@ class Guard:
     # --- one text ------------------------------------------------------------------------------------------------
 
     def verdict(self, text: str) -> GuardedText:
+        """Return the result of scanning a text, from the cache if the text was scanned before."""
         if (kept := self._verdicts.get(text)) is not None:
             return kept
         known = words(text.encode()) if text.isascii() else None
@@ -130,8 +142,8 @@ class Guard:
                 for finding in scanner.scan(text):
                     return ScannerHit(_label(finding), scanner.name)
             except Exception as error:
-                what = f"the scanner {scanner.name!r} failed: {type(error).__name__}"
-                warnings.warn(what, ScannerFailed, stacklevel=2)
+                message = f"the scanner {scanner.name!r} failed: {type(error).__name__}"
+                warnings.warn(message, ScannerFailed, stacklevel=2)
         return None
 
     def ahead(self, arguments: object) -> None:
@@ -140,7 +152,7 @@ class Guard:
             if len(text) > SEVERAL_CHARS or (self.scanners and len(text) > 2):
                 self.verdict(text)
 
-    # --- texts of commands that compare them, before the decision ---------------------------------------------------
+    # --- commands that compare texts, before their decision ---------------------------------------------------
 
     def without_secrets(self, text: str, taken: dict[str, tuple[TakenSecret, ...]]) -> str:
         """Return a text with marks for its secrets. The places of the marks are added to ``taken``."""
@@ -154,9 +166,10 @@ class Guard:
         return known.text
 
     def cleaned(self, value: object, taken: dict[str, tuple[TakenSecret, ...]], within: str = "") -> Any:
-        """Return a text, or all texts of a JSON value or struct, without secrets.
+        """Return a text, or a JSON value or struct, with marks for its secrets.
 
-        ``within`` is the path of names above the value.
+        ``taken`` collects the removed secrets. ``within`` is the encoded text before the value, such as `{"password": `,
+        because a name may tell that its value is a secret.
         """
         if isinstance(value, str):
             return self._named(value, taken, within)
@@ -178,7 +191,7 @@ class Guard:
         return value
 
     def _named(self, value: str, taken: dict[str, tuple[TakenSecret, ...]], within: str) -> str:
-        """Return a value of an object without secrets. Its name may mark it as a secret, as in {"password": …}."""
+        """Return a value of an object without secrets; the name of the value may mark it as a secret, as in {"password": …}."""
         begin = len(within) + 1
         if not within or not 3 < len(value) <= 200 or secrets.MARK.fullmatch(value):
             return self.without_secrets(value, taken)
@@ -216,9 +229,10 @@ class Guard:
         return secrets.may_have(msgspec.json.encode(arguments, enc_hook=str).decode("utf-8", "replace"))
 
     def of_large(self, text: str, taken: dict[str, tuple[TakenSecret, ...]], secrets_policy: str) -> GuardedText:
-        """Return the verdict on a text for the blobs table. Its ``text`` is the text to store.
+        """Return the verdict on a text for the blobs table; the ``text`` of the verdict is the text to store.
 
-        ``taken`` are the marks in texts that were cleaned before.
+        ``taken`` are the marks in texts that were cleaned before. Unless ``secrets_policy`` is "redact", the text keeps its
+        secrets.
         """
         verdict = self.verdict(text)
         if not verdict.taken:
@@ -236,7 +250,7 @@ class Guard:
                 raise secret_in_a_name(taken[0].kind)
         self._people = who
 
-    def nameless(self, who: Who) -> Who | None:
+    def without_secret_names(self, who: Who) -> Who | None:
         """Return the ``Who`` of a refusal without names that contain a secret, or None if the user's name contains one."""
         names = {name: getattr(who, name) for name in _WHO}
         bad = {name for name, text in names.items() if text and self.verdict(text).taken}

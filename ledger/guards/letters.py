@@ -1,7 +1,7 @@
-"""A quick look at the letters of a text, so that the expensive patterns run only on a text in which they could match.
+"""Quick tests of the letters of a text, so that the expensive patterns run only on a text in which they could match.
 
-A text becomes bytes in which one letter stands for each class of characters. A run of a class is then found by a plain
-search for bytes, which is the fastest search that Python has.
+The characters of a text are first replaced by the letters of their classes, for example all digits by "x". A run of 13 digits is
+then found by a search for 13 times "x". A plain search for bytes is the fastest search that Python has.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 from ledger.domain.late import late
 
 T = TypeVar("T")
-HEAD = 5  # letters of a word that are looked up
-KEPT, KEPT_LETTERS = 20_000, 32  # words that a sieve keeps, and the length of the longest
-_MEAN_WORD = 3  # the words of a spaced-out text are shorter on average
+HEAD = 5  # the letters at the beginning of a word by which patterns are looked up
+KEPT, KEPT_LETTERS = 20_000, 32  # the most words that a sieve remembers, and the most letters of a remembered word
+_MEAN_WORD = 3  # in a text with blanks between the letters, words and blanks are shorter than this on average
 
 
 def classes(rest: str = " ", **characters_of: str) -> bytes:
@@ -35,9 +35,8 @@ _HEXES = classes(x=hexdigits)
 _LEET = classes(x=ascii_letters, n="01345789@$")
 _WORDS = classes(x=ascii_letters + digits + "_")
 _WORD_BEYOND = late("[^\\W\x00-\x7f]")
-_DECLARED = late(
-    "[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:"
-)  # the text says that it is encoded or reversed
+# Words by which a text says that it is encoded or reversed.
+_DECLARED = late("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")
 
 
 def as_bytes(text: str) -> bytes:
@@ -56,41 +55,44 @@ def words(raw: bytes) -> set[bytes]:
 
 
 class Sieve(Generic[T]):
-    """A filter for words that no pattern begins with.
+    """A filter that passes only words which can be part of a pattern's match.
 
-    Most texts are made of a few thousand such dull words. Each word is judged once in a process. ``judge`` returns a value for
-    each word that is not dull.
+    Most texts are made of a few thousand words that no pattern needs, the dull words. Each word is judged once in a process and
+    then remembered. ``judge`` returns a value for each word that is not dull.
     """
 
     def __init__(self, judge: Callable[[set[bytes]], Mapping[bytes, T]]) -> None:
         self._judge = judge
         self._dull = set[bytes]()
-        self._called = dict[bytes, T]()
+        self._telling = dict[bytes, T]()
 
     def __call__(self, words: set[bytes]) -> list[T]:
         """Return the values of the words that are not dull."""
         if not (rest := words - self._dull):
             return []
-        called = self._called
-        values = [called[word] for word in rest if word in called]
+        telling = self._telling
+        values = [telling[word] for word in rest if word in telling]
         if len(values) < len(rest):
-            new = rest.difference(called)
+            new = rest.difference(telling)
             judged = self._judge(new)
             self._keep(new, judged)
             values += judged.values()
         return values
 
     def _keep(self, words: set[bytes], judged: Mapping[bytes, T]) -> None:
-        if len(self._dull) + len(self._called) > KEPT:
-            self._dull, self._called = set(), {}
+        if len(self._dull) + len(self._telling) > KEPT:
+            self._dull, self._telling = set(), {}
         if len(max(words, key=len)) > KEPT_LETTERS:
             words = {word for word in words if len(word) <= KEPT_LETTERS}
         self._dull |= words.difference(judged)
-        self._called |= {word: value for word, value in judged.items() if word in words}
+        self._telling |= {word: value for word, value in judged.items() if word in words}
 
 
 def is_odd(text: str, raw: bytes, lowered: str) -> bool:
-    """Return True if an ASCII text may hide another text: by long runs, digits within words, spaced letters, or a word for it."""
+    """Return True if an ASCII text may hide another text.
+
+    The signs are long runs of letters and digits, digits within words, blanks between letters, or a word such as "rot13".
+    """
     words = b" " + raw.translate(_NOT_BLANK)
     number = words.count(b" x")
     if not number:
@@ -120,7 +122,7 @@ def leeted(raw: bytes) -> int:
 
 
 def may_be_spaced(raw: bytes) -> bool:
-    """Return False if surely no letters are spaced out. An underscore may be a letter or a sign between two."""
+    """Return False if a text surely has no letters with signs between them; an underscore counts as a letter and as a sign."""
     known = b" " + raw.translate(_WORDS) + b" "
     return b" x x x " in known or (b"_" in raw and b" xxx x " in known)
 

@@ -18,16 +18,17 @@ class ScannerPattern(Struct, omit_defaults=True, eq=False, dict=True):
     label: str
     expression: str
     flags: int = 0
-    heads: tuple[str, ...] = ()  # beginnings of words: one of them or one of the signs must occur
+    heads: tuple[str, ...] = ()  # beginnings of words; a text must have one of them, or one of the signs
     signs: tuple[str, ...] = ()
-    has: tuple[tuple[str, ...], ...] = ()  # of each group one text must occur
+    has: tuple[tuple[str, ...], ...] = ()  # groups of words; a text must have one of each group
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self.expression, self.flags)
 
     def may_match(self, text: str) -> bool:
-        """Return True if a text in lower case satisfies ``has``. Most of the time of a scan is spent here: hence plain loops."""
+        """Return True if a text in lower case satisfies ``has``."""
+        # Plain loops, because most of the time of a scan is spent here.
         for group in self.has:
             for needle in group:
                 if needle in text:

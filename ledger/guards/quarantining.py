@@ -31,8 +31,8 @@ from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 
 ACTOR = "policy:guards"
-TOGETHER = 500  # events that are scanned, and written about, in one piece
-SHOWN = 1_000  # secrets that a report lists
+TOGETHER = 500  # events that are scanned in one piece, with one command for each user
+SHOWN = 1_000  # the most secrets that a report lists
 Progress = Callable[[int, int], None]
 TEXTS = {kind: kind.traits.quarantined_as for kind in e.TYPES.values() if kind.traits.quarantined_as}
 
@@ -45,7 +45,7 @@ def redactions(engine: Engine) -> dict[str, int]:
 def quarantined(
     engine: ReadingEngine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
 ) -> list[Quarantined]:
-    """Return the items in quarantine, newest first, behind ``after`` (since, position): labels and scanners, never a text."""
+    """Return the items in quarantine, newest first, after the item ``after`` (since, position), without any text."""
     with engine.reading() as connection:
         held = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
         return [_shown(connection, item) for item in held]
@@ -178,9 +178,9 @@ def rescan(
     """Run today's scanners over everything stored, of every user, or over the events after the position ``since``.
 
     A new finding goes into quarantine. A text that a scanner put into quarantine comes out if today's version of that scanner
-    finds nothing in it. A person's own quarantine or release is never overruled. Secrets are reported, for only ``erase``
-    removes them. The scan works in pieces of 500 events, between which it may be stopped; a second run finds nothing to do. A
-    ``dry_run`` decides the same and writes nothing.
+    finds nothing in it. A person's own quarantine or release is never overruled. Secrets are only reported, because only
+    ``erase`` removes them. The scan works in pieces of 500 events, between which it may be stopped. A second scan finds nothing
+    to change. A ``dry_run`` decides the same and writes nothing.
     """
     if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
         raise RejectedError(f"since must be a position, a whole number from 0, but {since!r:.40} was given")
@@ -206,7 +206,7 @@ def _shown(connection: Connection, held: quarantine.QuarantinedSubject) -> Quara
 
 
 class _Rescan:
-    """A scan of everything stored. It reads outside of the lock, and takes the lock for the changes."""
+    """A scan of everything stored, which reads outside the writer's lock and takes the lock only for the changes."""
 
     def __init__(
         self, engine: Engine, since: int, stopping: Stopping, progress: Progress | None, dry_run: bool
@@ -243,7 +243,7 @@ class _Rescan:
                 return
             last = min(first + TOGETHER - 1, head)
             with self._engine.reading() as connection:
-                changes = list(self._looked_at(connection, first, last))
+                changes = list(self._changes(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in changes):
                 self._apply(user, [change[1:] for change in changes if change[0] == user])
             self._reached = last
@@ -252,15 +252,15 @@ class _Rescan:
 
     # --- outside of the lock -------------------------------------------------------------------------------------
 
-    def _looked_at(
+    def _changes(
         self, connection: Connection, first: int, last: int
     ) -> Iterator[tuple[str, int, str, ScannerHit | None]]:
-        """Yield (user, position, memory or "", finding) of each text or memory whose quarantine has to change."""
-        out = control.voided(connection, first, last)
+        """Yield (user, position, memory or "", threat or None) for each text or memory whose quarantine has to change."""
+        void = control.voided(connection, first, last)
         held = quarantine.among(connection, range(first, last + 1))
         for event in decode_range(connection, first, last):
             user = event.envelope.user
-            if user is None or isinstance(event.data, e.Unknown) or event.position in out:
+            if user is None or isinstance(event.data, e.Unknown) or event.position in void:
                 continue
             self._look_for_secrets(event, user)
             threat, memory = None, ""
@@ -288,7 +288,7 @@ class _Rescan:
             if isinstance(value, msgspec.Raw):
                 value = msgspec.json.decode(value)
             value = text_of(connection, value) if isinstance(value, e.Blob) else value
-            yield from _flat(threats.judged(data, field, value) if isinstance(value, str) else value)
+            yield from _flat(threats.text_to_judge(data, field, value) if isinstance(value, str) else value)
 
     def _found(self, texts: Iterable[str | None]) -> ScannerHit | None:
         threats_found = (self._guard.verdict(text).found for text in texts if text)
@@ -360,7 +360,7 @@ class _Rescan:
         if threat is None:
             assert held is not None
             command = memory_domain.Release("", self._families[_family(held.scanner)])
-        elif _let_out(connection, state):
+        elif _is_released_by_person(connection, state):
             return False
         else:
             command = memory_domain.QuarantineMemory("", threat.label, threat.scanner)
@@ -377,7 +377,7 @@ def _texts_of(memory: MemoryState) -> Iterator[str | None]:
         yield from (edge.source, edge.relation, edge.target)
 
 
-def _let_out(connection: Connection, memory: MemoryState) -> bool:
+def _is_released_by_person(connection: Connection, memory: MemoryState) -> bool:
     """Return True if a person released this memory from quarantine and its text has not changed since."""
     for event in reversed(read_stream(connection, memory.id, memory.position)):
         if isinstance(event.data, e.MemoryRevised):

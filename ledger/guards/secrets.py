@@ -1,8 +1,11 @@
-"""The scanner "secrets/1": keys, passwords and card numbers in a text, each with its place, so that they can be taken out.
+"""The scanner "secrets/1": keys, passwords and card numbers in a text, each with its place, so that they can be redacted.
 
-Keys are recognised by the marks that their makers gave them, passwords by the words before them, in twelve languages. A
-placeholder of an example ("<your password>", "changeme", "${TOKEN}") is not a secret. There is no entropy rule: it would
-match every digest and id in a working note.
+Keys are recognised by the beginnings that their issuers give them (such as "ghp_"), passwords by the words before them, in twelve
+languages. A placeholder of an example ("<your password>", "changeme", "${TOKEN}") is not a secret. No rule searches for
+random-looking text, because that would match every digest and id in a working note.
+
+Most texts have no secret. So each pattern names texts that a match must contain, and a pattern is only tried on a text with one
+of them.
 """
 
 from __future__ import annotations
@@ -40,18 +43,21 @@ def mark(kind: str) -> str:
 MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
-_WORD, _SIGN = late("[a-z]+"), "://"  # the sign is the only wordless ASCII text that a pattern needs
+_WORD, _SIGN = late("[a-z]+"), "://"  # of the texts that patterns need, only this ASCII text has no word
 _ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # the meanings of escaped letters
-AGAIN, AGAIN_CHARS = 8, 4  # secrets that are searched for in the rest of a text, and their least number of characters
-_MORE = 200  # characters of a list, object or clause in which several secrets are looked for
+AGAIN, AGAIN_CHARS = 8, 4  # the most secrets that are looked for elsewhere in a text, and their least length
+_MORE = 200  # the most characters of a list, object or clause in which further secrets are looked for
 # Letters that a case-insensitive expression takes for an ASCII letter.
 _LOWER = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
 
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
-    """Return the secrets of a text in their order, none within another. ``known`` are the words of an ASCII text."""
-    if not (tried := _tried(text, known)) and not _may_have_cards(text):
+    """Return the secrets of a text in their order; no secret lies within another.
+
+    ``known`` are the words of an ASCII text, if the caller has them.
+    """
+    if not (tried := _patterns_to_try(text, known)) and not _may_have_cards(text):
         return []
     hits = sorted(chain(*(_found(reading, tried) for reading in _readings(text))), key=lambda hit: hit.start)
     kept = _apart(hits)
@@ -69,7 +75,7 @@ def _apart(hits: list[Secret]) -> list[Secret]:
 
 
 def _again(text: str, secrets_found: list[Secret]) -> Iterator[Secret]:
-    """Yield the other places of the first secrets of a text: a secret is a secret wherever it stands."""
+    """Yield the other places at which the first secrets of a text stand again."""
     values = {
         text[secret.start : secret.end]: secret.kind
         for secret in secrets_found
@@ -84,7 +90,7 @@ def _again(text: str, secrets_found: list[Secret]) -> Iterator[Secret]:
 
 def may_have(text: str) -> bool:
     """Return True if a text contains the words or signs that some pattern needs."""
-    return bool(_tried(text)) or _may_have_cards(text)
+    return bool(_patterns_to_try(text)) or _may_have_cards(text)
 
 
 def patterns() -> tuple[ScannerPattern, ...]:
@@ -98,11 +104,12 @@ def lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER).lower()
 
 
-class _Asked(Struct, frozen=True):
-    """The texts that patterns need, in an order that is quick to search for.
+class _NeededTexts(Struct, frozen=True):
+    """The texts that patterns need, each with the pattern that needs it, grouped for a quick search.
 
-    ``wordless`` are texts without a Latin word. ``by_word`` has all others under their longest word, which has a blank where it
-    begins or ends. ``beginnings`` are the first three letters of these words.
+    ``wordless`` are texts without a Latin word. ``by_word`` has the other texts under their longest word. A blank before or
+    after that word means that it must begin or end a word of the searched text. ``beginnings`` are the first three letters of
+    these words.
     """
 
     wordless: tuple[tuple[str, ScannerPattern], ...]
@@ -111,7 +118,7 @@ class _Asked(Struct, frozen=True):
 
 
 @cache
-def _asked() -> _Asked:
+def _needed_texts() -> _NeededTexts:
     wordless, by_word = list[tuple[str, ScannerPattern]](), dict[bytes, list[tuple[str, ScannerPattern]]]()
     for pattern in patterns():
         for text in (text for texts in pattern.has for text in texts):
@@ -123,15 +130,15 @@ def _asked() -> _Asked:
                 word = f"{'' if text.startswith(word) else ' '}{word}{'' if text.endswith(word) else ' '}"
             by_word.setdefault(word.encode(), []).append((text, pattern))
     beginnings = frozenset(tuple(word[:3]) for word in by_word)
-    return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
+    return _NeededTexts(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
 
 def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, ScannerPattern], ...]]:
-    """Return the texts that patterns need and that the words may be part of."""
+    """Return for each word the texts that patterns need and that may contain the word; words without such a text are left out."""
     joined = b" %b " % b" ".join(words)
-    if _asked().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):
+    if _needed_texts().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):
         return {}
-    candidates = [(word, texts) for word, texts in _asked().by_word if word in joined]
+    candidates = [(word, texts) for word, texts in _needed_texts().by_word if word in joined]
     if not candidates:
         return {}
     texts_of_words = (
@@ -143,18 +150,21 @@ def _judge(words: set[bytes]) -> dict[bytes, tuple[tuple[str, ScannerPattern], .
 _sieve = Sieve(_judge)
 
 
-def _tried(text: str, known: set[bytes] | None = None) -> list[ScannerPattern]:
-    """Return the patterns that may match a text; ``known`` are its words."""
+def _patterns_to_try(text: str, known: set[bytes] | None = None) -> list[ScannerPattern]:
+    """Return the patterns that may match a text; ``known`` are the words of the text, if the caller has them."""
     called = _sieve(known if known is not None else words(as_bytes(lowered(text))))
     if not called and _SIGN not in text and text.isascii():
         return []
     seen = lowered(text)
-    needed = {pattern for part_of_text, pattern in chain(_asked().wordless, *called) if part_of_text in seen}
+    needed = {pattern for part_of_text, pattern in chain(_needed_texts().wordless, *called) if part_of_text in seen}
     return sorted(needed, key=patterns().index)
 
 
 def _readings(text: str) -> Iterator[str]:
-    """Yield a text with its escapes resolved and padded with blanks, so that all places stay the same; then the text itself."""
+    """Yield a text with its escapes resolved, then the text itself.
+
+    Each resolved escape is padded with blanks, so that the places of all other characters stay the same.
+    """
     if "\\" in text:
         yield _ESCAPED.sub(lambda hit: _BLANK.get(hit[0][-1], hit[0][-1]).rjust(len(hit[0])), text)
     yield text
@@ -177,7 +187,7 @@ def _found(text: str, tried: list[ScannerPattern]) -> list[Secret]:
 
 
 def _named(text: str, named: re.Pattern[str]) -> Iterator[Secret]:
-    """Yield the secrets behind a name such as "password": after ``=`` or ``:`` any value, in prose only a value unlike a word."""
+    """Yield the secrets after a name such as "password": after ``=`` or ``:`` any value, in prose only a value unlike a word."""
     at = 0
     while (hit := named.search(text, at)) is not None:
         at = hit.end("name") + 1
@@ -202,7 +212,7 @@ def _listed(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def _behind(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the place of the secret behind a name, and behind a plural name the places of those that follow."""
+    """Yield the place of the secret after a name; after a plural name also the places of further secrets."""
     text, name, (begin, end) = hit.string, hit["name"].lower(), hit.span("value")
     torn = hit["quote"] and text[end : end + 1] == " "
     if torn and _is_password(name) and (phrase := _part("phrase").match(text, begin)):
@@ -233,7 +243,7 @@ def _is_signed(hit: re.Match[str]) -> bool:
 
 
 def _is_secret(value: str, hit: re.Match[str]) -> bool:
-    """Return True if a value is a secret, by its link to the name: a sign, a verb, or only a blank or line end."""
+    """Return True if a value is a secret, judged by its link to the name: a sign, a verb, a blank or the end of a line."""
     link, name, signed = hit["link"].strip(), hit["name"], _is_signed(hit)
     known = _is_password(name)
     if not hit["quote"] and signed and not (name.isupper() and link == hit["link"]) and _is_code(value, known):
@@ -255,7 +265,7 @@ def _is_secret(value: str, hit: re.Match[str]) -> bool:
 
 
 def _is_code(value: str, known: bool) -> bool:
-    """Return True if a value is code that says where a secret comes from, or its type."""
+    """Return True if a value is code and no secret, such as the name of a variable, a call or a type."""
     return _part("code").fullmatch(value) is not None or (not known and value.replace("_", "").isalpha())
 
 
@@ -264,7 +274,7 @@ def _is_none(value: str) -> bool:
 
 
 def _stands_out(value: str, name: str) -> bool:
-    """Return True if a value is unlike a word, or is a word with digits behind it that is called a password."""
+    """Return True if a value is unlike a word, or is a word that ends with digits and is called a password."""
     odd = _is_mixed(value) or (_is_password(name) and _part("numbered").fullmatch(value) is not None)
     return odd and not _is_none(value)
 

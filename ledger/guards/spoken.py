@@ -1,15 +1,16 @@
-"""The search for secrets in plain sentences: the words behind "the password is", to the end of the clause, unless they are talk.
+"""The search for secrets in plain sentences, such as the words after "the password is".
 
 A pattern finds the noun ("password", "PIN", "door code", "API key"), and three rules find the secret:
 
-1. The secret is the rest of the clause behind the noun and a verb, a sign or "to", or the clause after it ("It's …",
-   "mine is …"), or the words before it ("… is my password"). Of a PIN or a code only the figures count, of a key one word.
+1. The secret is the rest of the clause after the noun and a verb, a sign or "to", or the next clause ("It's …", "mine is …"), or
+   the words before the noun ("… is my password"). Of a PIN or a code only the figures count, of a key only one word.
 2. A word that stands out in the sentence of a noun, or in the sentence after it, is a secret: figures beside a PIN or code,
    mixed words, words with hyphens and quotations beside a password.
-3. A clause that begins with a little word or an adjective is talk, unless a sentence follows, which is a passphrase.
+3. A clause that begins with a little word or an adjective ("is easy to guess") is talk about a secret and not the secret, unless
+   a whole sentence follows, which is a passphrase.
 
-The words are data: ``tools/pages/patterns/secrets.txt``. Each noun looks at a bounded stretch of text, so that the time grows
-with the length of the text.
+The words of the patterns are in ``tools/pages/patterns/secrets.txt``. For each noun a bounded stretch of text is read, so that
+the time grows only with the length of the text.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]
 
 
 def _adjacent(text: str, noun: re.Match[str], kind: str) -> Place | None:
-    """Return the place of the value directly behind a noun: figures, a quotation, or a word after a user's name."""
+    """Return the place of the value directly after a noun: figures, a quotation, or a word after a user's name."""
     at = noun.end() + 1
     if kind in FIGURES or _has_figures(noun):
         figures = _part("figures").match(text, at)
@@ -217,7 +218,7 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
 
 
 def _clause_end(text: str, start: int) -> int:
-    """Return the end of a clause: a sign, a new line, words that begin another clause, or a little word behind a mixed word."""
+    """Return the end of a clause: a sign, a new line, words that begin another clause, or a little word after a mixed word."""
     limit = min(len(text), start + CLAUSE)
     hit = _part("clause_end").search(text, start + 1, limit)
     end = hit.start() if hit else limit
@@ -385,7 +386,10 @@ def _figures_shown(
 
 
 def _is_entered(text: str, noun: re.Match[str], start: int, place: Place) -> bool:
-    """Return True if a place is something to type: by the words beside it, a colon behind the noun, or the sentence's purpose."""
+    """Return True if a sentence says that the word at a place is to be typed.
+
+    The signs are the words beside it, a colon after the noun, or the purpose that the sentence names.
+    """
     at = place[0]
     if (noun.end() < at and text.endswith(": ", start, at)) or _part("entered_behind").match(text, place[1]):
         return True

@@ -1,6 +1,6 @@
-"""The scanner "threats/1": orders to a model, ways out for data and hidden characters, by patterns over the folded text.
+"""The scanner "threats/1": orders to a model, ways to send data out and hidden characters, found by patterns.
 
-The scanner is a tripwire, not a protection: an attacker who knows the patterns writes around them. The first five labels are
+The scanner raises an alarm and is no protection: an attacker who knows the patterns can avoid them. The first five labels are
 rubino's. The patterns match the folded text (``ledger/guards/folding.py``), in English and ten other languages.
 """
 
@@ -29,7 +29,7 @@ class ThreatFinding(Struct, frozen=True):
 
 
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
-_VARIED = 16  # different characters: base64 of nearly any text has more
+_VARIED = 16  # the least number of different characters of a blob; base64 of nearly any text has more
 _BLANKS = late(r"\s{9,}+")  # a longer run than the expressions allow for
 _IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
 _FLAG = late("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
@@ -46,7 +46,10 @@ _OWN_ROLE = late(r"(?i)\A\s*(?:\*\*)?assistant(?:\*\*)?\s*:(?:\*\*)?")
 
 
 def scan(text: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
-    """Return the findings in a text, each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
+    """Return the findings in a text, each label once, in the order of the patterns.
+
+    ``known`` are the words of an ASCII text, if the caller has them.
+    """
     raw = as_bytes(text)
     if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
         return _matches(lowered, known)
@@ -59,7 +62,7 @@ def scan(text: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
     return list(first_of_label.values())
 
 
-def judged(data: object, field: str, text: str) -> str:
+def text_to_judge(data: object, field: str, text: str) -> str:
     """Return the text of an event without a leading "assistant:", which some models put before their answers."""
     is_answer = field == "response" or (field == "content" and getattr(data, "role", "") == "assistant")
     return _OWN_ROLE.sub("", text, count=1) if is_answer else text
@@ -70,8 +73,8 @@ def patterns() -> tuple[ScannerPattern, ...]:
 
 
 @cache
-def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
-    """Return the numbers of the patterns to try for a beginning of a word, and for a sign."""
+def _patterns_by_beginning() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
+    """Return the numbers of the patterns to try, by the beginning of a word, and by a sign."""
     of_head, of_sign = dict[bytes, set[int]](), dict[str, set[int]]()
     for number, pattern in enumerate(patterns()):
         for head in pattern.heads:
@@ -82,7 +85,7 @@ def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
 
 
 def _judge(words: set[bytes]) -> dict[bytes, set[int]]:
-    of_head = _asked()[0]
+    of_head = _patterns_by_beginning()[0]
     return {word: of_head[head] for word in words if (head := word[:HEAD]) in of_head}
 
 
@@ -99,7 +102,7 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
         view = _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", view)
     numbers = set[int]().union(*called)
     if signed:  # every ASCII sign of a pattern contains one of the signs above
-        numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))
+        numbers.update(*(concerned for sign, concerned in _patterns_by_beginning()[1].items() if sign in view))
     first_of_label: dict[str, ThreatFinding] = {}
     for number in sorted(numbers):
         pattern = patterns()[number]
@@ -121,14 +124,14 @@ def _blobs(text: str) -> Iterator[ThreatFinding]:
 
 
 def _is_encoded(run: str) -> bool:
-    """Return True if a run of few different characters is base64 all the same, as of a short text repeated."""
+    """Return True if a run of few different characters is base64 all the same, such as base64 of a repeated word."""
     return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
 
 
 def _invisible(text: str) -> Iterator[ThreatFinding]:
     """Yield the first invisible character in a place where no script needs it.
 
-    Joiners in emoji, Persian or Hindi and the marks of Hebrew and Arabic are in their places.
+    Joiners in emoji, Persian and Hindi, and the marks of Hebrew and Arabic, are needed and no finding.
     """
     if text.isascii() or is_typographic(text) or INVISIBLE.search(text) is None:
         return

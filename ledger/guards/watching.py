@@ -1,8 +1,8 @@
-"""The scan of every command's texts for secrets and threats, after the decision and before the write.
+"""The scan of the texts of every command for secrets and threats, after the decision and before the write.
 
-It stands in the writer's only path to the log and walks the declared text fields of every event, so no command can bypass it.
-A secret is replaced by a mark, and the event's envelope says where. A memory with a threat is refused or quarantined; a
-captured turn, a message or a document with a threat is quarantined and never refused.
+The writer calls ``watch`` for every command on the only path to the log, and ``watch`` reads all text fields of every event. So
+no command can bypass the scan. A secret is replaced by a mark, and the envelope of the event records the place. A memory with a
+threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ledger.guards.guarding import PLANS, Guard, ScannerHit, TakenSecret, marks_
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
 
-_BETWEEN = "\ue000\ue001\ue000"  # marks the place of a mark while it is searched for in encoded JSON
+_BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 
 NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
-REPEATED = e.used_as("repeats")  # must repeat a text of the log unchanged
+REPEATED = e.used_as("repeats")  # such a field repeats a text of the log, which was scanned before
 # The fields that are searched for threats. Material is never refused.
 BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 CODED = e.used_as("coined")
@@ -40,14 +40,14 @@ def watch(guard: Guard, work: Work) -> int:
     for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
         if _is_plain(guard, data):
             continue
-        look = _EventScan(guard, work, data)
-        if look.data is not data:
-            work.emitted[at] = (stream, first, look.data, project, occurred_at)
-        if look.redactions:
-            work.redactions[at] = tuple(look.redactions)
-            guard.counts.update(redaction.kind for redaction in look.redactions)
-        if look.found is not None:
-            flagged.append((at, look.found))
+        scan = _EventScan(guard, work, data)
+        if scan.data is not data:
+            work.emitted[at] = (stream, first, scan.data, project, occurred_at)
+        if scan.redactions:
+            work.redactions[at] = tuple(scan.redactions)
+            guard.counts.update(redaction.kind for redaction in scan.redactions)
+        if scan.found is not None:
+            flagged.append((at, scan.found))
     if flagged:
         _quarantine(work, flagged)
     return len(work.emitted) - before
@@ -56,7 +56,7 @@ def watch(guard: Guard, work: Work) -> int:
 def _is_plain(guard: Guard, data: e.EventData) -> bool:
     """Return True if no text of an event needs an action."""
     kind = type(data)
-    for field in _looked_through(kind):
+    for field in _scanned_fields(kind):
         value = getattr(data, field)
         if value and value is not NOTHING and not (type(value) is str and guard.verdict(value).plain):
             return False
@@ -88,7 +88,7 @@ def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
 
 
 class _EventScan:
-    """An event that was looked through: its data without secrets, the redactions, and the first threat."""
+    """The scan of an event: its data without secrets, the redactions, and the first threat."""
 
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
         self.data, self.redactions = data, list[e.Redacted]()
@@ -96,7 +96,7 @@ class _EventScan:
         self._guard, self._work, self._changes = guard, work, dict[str, object]()
         kind: Any = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
-        for field in _looked_through(kind):
+        for field in _scanned_fields(kind):
             value = getattr(data, field)
             if not value or value is NOTHING:
                 continue
@@ -132,7 +132,7 @@ class _EventScan:
         if not text or (verdict := self._guard.verdict(text)).plain:
             return text
         if verdict.found is not None:
-            self._flag(field, self._guard.verdict(threats.judged(self.data, field, verdict.text)).found)
+            self._flag(field, self._guard.verdict(threats.text_to_judge(self.data, field, verdict.text)).found)
         if verdict.taken and self._redacts(verdict.taken[0].kind):
             self._note(name, verdict.taken)
             return verdict.text
@@ -141,7 +141,7 @@ class _EventScan:
         return text
 
     def _json(self, field: str, value: Raw) -> Raw:
-        """Return free JSON without secrets. The places of its marks are those in the encoded text."""
+        """Return free JSON without secrets; the places of the marks count characters of the encoded JSON."""
         decoded = msgspec.json.decode(value)
         taken: dict[str, tuple[TakenSecret, ...]] = {}
         clean = self._guard.cleaned(decoded, taken) if secrets.may_have(bytes(value).decode()) else decoded
@@ -182,7 +182,7 @@ class _EventScan:
 
 
 @cache
-def _looked_through(kind: type[Any]) -> tuple[str, ...]:
+def _scanned_fields(kind: type[Any]) -> tuple[str, ...]:
     """Return the fields of a type of event that can bring a new text into the log."""
     if not PLANS[kind] and kind not in CODED:
         return ()
@@ -192,8 +192,8 @@ def _looked_through(kind: type[Any]) -> tuple[str, ...]:
 def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
     """Return the error for a text that is a threat. Its message never repeats the text."""
     return RejectedError(
-        f"the text looks like what must not become a memory ({threat.label}, by {threat.scanner}); say it in other words, or "
-        'policy.set(threats="quarantine") to keep such texts out of recall instead',
+        f"the text looks like a threat and is refused ({threat.label}, by {threat.scanner}); say it in other"
+        ' words, or policy.set(threats="quarantine") to keep such texts out of recall instead',
         rule="threat",
         subject=subject,
         finding=threat.label,

@@ -34,11 +34,11 @@ class Alternative:
     def __init__(
         self,
         reader: Reader,
-        out: Collection[int] = (),
-        again: Collection[int] = (),
+        fallen: Collection[int] = (),
+        restored: Collection[int] = (),
         policy: Mapping[str, int] | None = None,
     ) -> None:
-        self.reader, self.out, self._again, self._policy = reader, out, again, policy
+        self.reader, self.fallen, self._restored, self._policy = reader, fallen, restored, policy
         self._ranks: dict[str, dict[str, int]] = {}
         self._live: dict[str, bool] = {}
         self._texts: dict[str, set[int]] = {}
@@ -46,7 +46,7 @@ class Alternative:
     def state(self, stream: str) -> Any:
         """Return the state that the subject would have, or None if the subject would not exist."""
         evolve, state = FAMILIES[stream[0]].evolve, None
-        for event in self._counting(stream):
+        for event in self._events_in_effect(stream):
             changed = self._under_policy(event)
             state = evolve(state, changed) if changed is not None else state
         return state
@@ -76,7 +76,7 @@ class Alternative:
 
     def _held_or_released(self) -> set[str]:
         """Return the subjects whose texts these events put into quarantine or released from quarantine."""
-        written = (self.reader.event(position).data for position in (*self.out, *self._again))
+        written = (self.reader.event(position).data for position in (*self.fallen, *self._restored))
         return {
             self.reader.event(decision.position).stream
             for decision in written
@@ -87,7 +87,7 @@ class Alternative:
         state: ObservationState | None = self.state(stream)
         if state is None:
             return None
-        events = self._counting(stream)
+        events = self._events_in_effect(stream)
         evidence = sorted((support.at, support.source, support.withdrawn) for support, _ in supports(events).values())
         sources = tuple(
             answers.ObservationSource(id=id, at=at, live=not withdrawn and self._is_live(id), withdrawn=withdrawn)
@@ -101,8 +101,8 @@ class Alternative:
         names = projects.names(self.reader.connection, {state.project})
         return answers.observation(state, names, sources, alive, as_of, quarantined=held)
 
-    def _counting(self, stream: str) -> list[AnyEvent]:
-        return self.reader.counting(stream, self.out, self._again)
+    def _events_in_effect(self, stream: str) -> list[AnyEvent]:
+        return self.reader.events_in_effect(stream, self.fallen, self._restored)
 
     # --- sources -------------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Alternative:
         if added.stream not in self._texts:
             state = self.state(added.stream)
             there = state is not None and state.status == "active"
-            self._texts[added.stream] = set(document.text_of(self._counting(added.stream))) if there else set()
+            self._texts[added.stream] = set(document.text_of(self._events_in_effect(added.stream))) if there else set()
         is_there = added.position in self._texts[added.stream] and added.data.content is not None
         return is_there and self._is_free(added.position)
 
@@ -143,7 +143,7 @@ class Alternative:
         state = self.state(session)
         if state is None or state.user is None:
             return False
-        events = self._counting(session)
+        events = self._events_in_effect(session)
         data = next((event.data for event in events if event.position == position), None)
         hidden = (span for event in events if isinstance(event.data, MessagesHidden) for span in event.data.ranges)
         if not isinstance(data, MessageAppended) or any(first <= position <= last for first, last in hidden):
@@ -153,7 +153,7 @@ class Alternative:
     def _is_free(self, position: int) -> bool:
         """Return True unless the last quarantine decision that would count for an event's text holds the text."""
         for decision, held in quarantine.decisions_on(self.reader.connection, position):
-            if decision not in self.out and (decision in self._again or not self.reader.is_out(decision)):
+            if decision not in self.fallen and (decision in self._restored or not self.reader.is_void(decision)):
                 return not held
         return True
 

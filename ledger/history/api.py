@@ -18,6 +18,7 @@ from ledger.models.models import ModelCall
 from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 from ledger.undo import distrusting, undoing
 from ledger.undo.answers import Distrusted, DistrustReport, UndoReport
+from ledger.undo.targets import CommandGroup
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -333,7 +334,7 @@ class History(HistoryRead, Generic[PastLedger]):
             "since": times.since("since", since, now) if since is not None else None,
             "until": times.since("until", until, now) if until is not None else None,
         }
-        group = undoing.CommandGroup(
+        group = CommandGroup(
             session=session,
             command=command,
             columns={name: value for name, value in columns.items() if value is not None},

@@ -105,7 +105,7 @@ def _wordings(reader: Reader, stream: str) -> dict[str, list[_Wording]]:
 def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
     state, family = None, FAMILIES[stream[0]]
     text: str | None = ""
-    for event in reader.counting(stream):
+    for event in reader.events_in_effect(stream):
         state = family.evolve(state, event)
         now = (state.content if stream[0] == "m" else state.text) if state is not None else None
         if now != text or getattr(event.data, "content", "") is None:  # None: the text was erased

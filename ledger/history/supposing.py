@@ -17,11 +17,11 @@ from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import checked
-from ledger.undo import distrusting, undoing
+from ledger.undo import distrusting
 from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
 from ledger.undo.in_effect import Reader
+from ledger.undo.targets import commands_named, target_of
 from ledger.undo.undo_plan import UndoPlan
-from ledger.undo.undoing import target_of
 from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None
@@ -52,11 +52,11 @@ def what_if(
     other_policy = _other_policy(policy)
     with engine.reading() as connection:
         reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-        out, again, concerned = _left_out(engine, reader, user, without, since, until)
+        fallen, restored, concerned = _left_out(engine, reader, user, without, since, until)
         memories = sorted(subject for subject in concerned if subject[0] == "m")
         if other_policy is not None:
             memories = _reinforced(connection, user)
-        alternative = Alternative(reader, out, again, other_policy)
+        alternative = Alternative(reader, fallen, restored, other_policy)
         return _difference(engine, connection, user, head, alternative, memories, concerned)
 
 
@@ -69,11 +69,11 @@ def _left_out(
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
         assert not isinstance(without, Mapping)
-        entries = undoing.commands_named(connection, owner, target_of(without))
+        entries = commands_named(connection, owner, target_of(without))
         plan = UndoPlan(reader, [entry.position for entry in entries])
-        return plan.out, (), plan.streams
+        return plan.fallen, (), plan.streams
     distrust = source_plan(connection, owner, source, reader)
-    return distrust.out, distrust.again, distrust.streams
+    return distrust.fallen, distrust.restored, distrust.streams
 
 
 def origin_of(without: Without) -> tuple[str | None, str] | None:
@@ -127,7 +127,7 @@ def _difference(
     )
     return answers.WhatIf(
         position=head,
-        events=len(alternative.out),
+        events=len(alternative.fallen),
         unchanged=all_held - differ,
         lost=tuple(lost),
         gained=tuple(gained),

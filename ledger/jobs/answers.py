@@ -9,10 +9,12 @@ from ledger.memories.answers import Memory
 class JobReport(Answer, frozen=True, kw_only=True):
     """The results of a run of jobs.
 
-    ``sessions`` counts those with messages that were read for memories; ``skipped`` of these ``messages`` held nothing.
-    ``waiting`` sessions and turns are left for the next run. ``given_up`` are sessions whose extraction failed three times in a
-    row: they wait for new messages, or for ``session.extract()``. ``conflicts`` were recorded, ``merges`` proposed. ``expiring``
-    are the memories that a dry run would end. ``stopped`` is "timeout" or "cancelled" if work is left: it stays pending.
+    ``sessions`` counts the sessions whose messages were searched for memories, ``messages`` their messages, and ``skipped`` the
+    messages that held nothing to remember. ``waiting`` counts the sessions and turns that are left for the next run.
+    ``given_up`` counts the sessions whose extraction failed three times in a row: these wait for new messages, or for
+    ``session.extract()``. ``conflicts`` counts the recorded conflicts, ``merges`` the proposed merges. ``expiring`` are the
+    memories that a dry run would end. ``stopped`` is "timeout" or "cancelled" if the run ended early; the work that is left
+    stays pending.
     """
 
     reinforced_interactions: int = 0

@@ -1,8 +1,8 @@
-"""The work that runs by itself: each policy is a job, run as a whole, or piece by piece by workers that share it.
+"""The background work of a ledger: reinforcement, extraction, expiry, conflicts, merges and consolidation.
 
-``run_policies`` runs jobs as a whole, ``work`` is a worker. A piece is what a worker does at a time, under a lease that
-all processes see. The lease only saves double work. Every job itself decides under the writer's lock that nothing is
-recorded twice, whoever holds the lease.
+``run_policies`` does the work of each job as a whole. ``work`` is a worker that shares the work with other workers: a
+job is divided into pieces, and a worker takes a lease on a piece, which all processes see. The lease only saves double
+work. Nothing is recorded twice, whoever holds the lease, because each job checks that under the writer's lock.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from projections.views import control, interactions, sessions
 
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log whose interactions are one piece of work
-CALLS_A_RUN = 200  # calls of a model in one run, for sessions and captured turns together
-LOOK_SECONDS = 1.0  # between two looks of a waiting worker
-EXPIRY_SECONDS = 3_600.0  # after which a waiting worker judges decay again, although nothing was recorded
+CALLS_A_RUN = 200  # the most calls of a model in one run, for sessions and captured turns together
+LOOK_SECONDS = 1.0  # the time between two checks of a waiting worker for new events
+EXPIRY_SECONDS = 3_600.0  # the time after which a waiting worker judges decay again, although nothing was recorded
 LONGEST_PAUSE = 60.0  # seconds that a worker waits after repeated failures
 
 
 class JobsRun(Struct):
-    """A pass through the jobs: the counts so far, the listener, and the reason to stop."""
+    """A pass through the jobs: the counts so far, the function to report progress to, and the reason to stop."""
 
     as_of: str
     stopping: Stopping
@@ -88,12 +88,12 @@ class JobsRun(Struct):
 
 
 class Job(Struct, frozen=True):
-    """A policy as work: ``pieces`` yields what is pending, and ``do`` does what is still pending of a piece."""
+    """A kind of work: ``pieces`` yields the pending pieces, and ``do`` does the part of a piece that is still pending."""
 
     name: str
     pieces: Callable[[JobsRun], Iterator[Any]]
     do: Callable[[Any, JobsRun], None]
-    key: Callable[[Any], str] = str  # names a piece in its lease
+    key: Callable[[Any], str] = str  # returns the name of a piece in its lease
 
 
 def _whole(run: JobsRun) -> Iterator[str]:
@@ -101,12 +101,12 @@ def _whole(run: JobsRun) -> Iterator[str]:
     return iter(("all",))
 
 
-ASKING = ("extraction", "consolidation")  # jobs that ask the model, if there is one
+ASKING = ("extraction", "consolidation")  # jobs that ask the model, if the ledger has a model
 JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
 
 
 def _jobs(engine: Engine) -> tuple[Job, ...]:
-    """Return every job, in the order in which one feeds the next."""
+    """Return every job, in an order in which each job finds the results of the jobs before it."""
     return (
         Job("reinforcement", lambda run: _spans(engine, "reinforcement"), partial(_reinforce_span, engine)),
         Job("extraction", lambda run: _to_extract(engine), partial(_extract_piece, engine)),
@@ -130,7 +130,7 @@ def _jobs(engine: Engine) -> tuple[Job, ...]:
 
 
 def _spans(engine: Engine, work: str) -> Iterator[int]:
-    """Yield the spans of the log with interactions that wait for a policy; the same spans for every worker."""
+    """Yield the spans of ``SPAN`` positions with interactions that wait for a job; every worker gets the same spans."""
     after = -1
     while page := _pending(engine, work, after, limit=1):
         yield (span := page[0].row // SPAN)
@@ -165,9 +165,9 @@ def _reinforce_span(engine: Engine, span: int, run: JobsRun) -> None:
 
 
 def _to_extract(engine: Engine) -> Iterator[int | str]:
-    """Yield the ids of the sessions with messages that no extraction read, and then spans of interactions.
+    """Yield the ids of the sessions with messages that no extraction has searched, and then spans of interactions.
 
-    An interaction that is part of a session is read there.
+    An interaction that is part of a session is searched with the session.
     """
     after = 0
     while True:
@@ -218,7 +218,7 @@ def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> 
 
 
 def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
-    """Extract from the unread messages of a session; messages beyond the calls of one run wait."""
+    """Extract from the new messages of a session; messages that would need more calls than a run may make wait."""
     with engine.reading() as connection:
         first = first_position(connection, id)
         state = sessions.get(connection, first) if first is not None else None
@@ -245,15 +245,16 @@ def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
     run.add(waiting=int(report.stopped in ("enough", "under_way", "moved")))
 
 
-# --- fading --------------------------------------------------------------------------------------------------
+# --- expiry --------------------------------------------------------------------------------------------------
 
 
 def _expire(engine: Engine, run: JobsRun) -> None:
     with engine.reading() as connection:
         faded = list(expiry.faded(connection, run.as_of))
         undecided = list(expiry.undecided(connection, run.as_of))
-    over = [(memory, expiry.ACTOR, expiry.record) for memory in faded]
-    for memory, actor, end in (*over, *((memory, expiry.REJECTING, expiry.reject) for memory in undecided)):
+    ending = [(memory, expiry.ACTOR, expiry.record) for memory in faded]
+    ending += [(memory, expiry.REJECTING, expiry.reject) for memory in undecided]
+    for memory, actor, end in ending:
         if run.stop():
             return
         if memory.user is not None:
@@ -263,7 +264,7 @@ def _expire(engine: Engine, run: JobsRun) -> None:
 
 
 def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobReport:
-    """Return the memories that the expiry would take at a time, and take none."""
+    """Return a report of the memories that the expiry would end at a time; nothing is ended."""
     if [job.name for job in jobs] != ["expiry"]:
         raise RejectedError("a dry run needs jobs=['expiry']: no other job has a dry run")
     with engine.reading() as connection:
@@ -286,7 +287,7 @@ def _expire_one(engine: Engine, memory: MemoryState, asker: Who, end: Callable[.
 
 
 def _to_consolidate(engine: Engine, run: JobsRun) -> Iterator[Pending]:
-    """Yield the projects of users with news; only a caller knows the tags to consolidate by."""
+    """Yield the projects of users with new sources. A job consolidates by no tags, because only a caller can choose tags."""
     scopes = consolidating.pending_scopes(engine)
     run.advance(0, len(scopes))
     yield from scopes
@@ -300,8 +301,9 @@ def _consolidate_piece(engine: Engine, pending: Pending, run: JobsRun) -> None:
 
 
 def _scope_key(engine: Engine, pending: Pending) -> str:
-    """Return a key that names no user: a lease is not an event, and no erasure looks for it."""
-    scope = pending.scope  # not the news in it: two consolidations of one scope would look at the same observations
+    """Return a key that names no user, because an erasure does not search the leases."""
+    # The key is of the scope alone, without its new sources, because two consolidations of a scope read the same observations.
+    scope = pending.scope
     return engine.writer.mac("lease", scope.user, scope.project or "").hex()
 
 
@@ -319,12 +321,12 @@ def run_policies(
 ) -> answers.JobReport:
     """Do the pending work of every user.
 
-    The jobs are: reinforcement, extraction, the expiry of what has faded, a search for conflicts and near duplicates,
-    which records and proposes the new ones, and the consolidation of new memories. Work that a crash prevented is
-    pending, and so is work that failed fewer than three times.
+    The jobs are: reinforcement, extraction, the expiry of memories whose confidence has decayed, a search that records
+    conflicts and proposes merges of near duplicates, and the consolidation of new memories. Work that a crash prevented
+    is pending, and so is work that failed fewer than three times.
 
-    ``as_of`` is the moment for which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called
-    with (done, found so far).
+    ``as_of`` is the time at which decay is judged, None for now; ``only`` names some of the jobs; ``progress`` is called
+    with (subjects done, subjects found so far).
 
     Raises:
         RejectedError: A model would be asked inside a batch.
@@ -355,9 +357,9 @@ def work(
 ) -> Iterator[answers.JobReport]:
     """Do pending work beside other workers, each piece under a lease, and yield a report of each pass.
 
-    With ``follow`` the worker then waits for more until it is stopped: it looks every second, judges once an hour what
-    has faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease
-    is free at once.
+    With ``follow`` the worker waits for more work after each pass, until it is stopped. It checks for new events every
+    second, judges decay once an hour, and waits up to a minute after failures. A worker that is killed leaves nothing
+    half done, and its lease is free at once.
 
     Raises:
         RejectedError: The call is inside a batch.
@@ -370,7 +372,7 @@ def work(
 
 
 def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
-    """Run these jobs after each capture; failures are recorded and stay pending, and the capture stands."""
+    """Run these jobs after each capture. A job that fails is recorded and stays pending; the capture itself succeeds."""
     jobs = tuple(job.name for job in _chosen(engine, only))
 
     def run() -> None:
@@ -412,7 +414,7 @@ def _share(engine: Engine, jobs: Sequence[Job], run: JobsRun) -> answers.JobRepo
 
 
 def _wait(engine: Engine, seen: int, stopping: Stopping) -> None:
-    """Wait until something was recorded, or until it is time to judge again what has faded."""
+    """Wait until an event was recorded, or until it is time to judge decay again."""
     until = time.monotonic() + EXPIRY_SECONDS
     while engine.position == seen and time.monotonic() < until and not stopping.why:
         stopping.wait(LOOK_SECONDS)

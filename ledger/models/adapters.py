@@ -66,7 +66,8 @@ def model_named(
 class Hosted:
     """A model behind HTTP.
 
-    The schema is requested as the provider's structured output, or in words from a server without that feature.
+    A server is asked for an answer that fits the schema: by the structured output of the provider, or by words in the
+    instructions if the server has no structured output.
     """
 
     def __init__(
@@ -142,9 +143,8 @@ class Hosted:
         openai_provider = OpenAIProvider(api_key=key, base_url=self._base_url, http_client=client)
         if self._provider == "openai" and self._base_url is None:
             return OpenAIChatModel(self._name, provider=openai_provider)
-        profile: Any = {
-            "openai_chat_supports_max_completion_tokens": False
-        }  # the older parameter name, which all servers know
+        # Compatible servers know only the older name of the parameter.
+        profile: Any = {"openai_chat_supports_max_completion_tokens": False}
         return OpenAIChatModel(self._name, provider=openai_provider, profile=profile)
 
 

@@ -1,4 +1,4 @@
-"""The calls of a language model: within a time, repeated after a passing failure, and never after a cancellation.
+"""The calls of a language model: each has a time limit, and a call that failed for a passing reason is repeated.
 
 There are up to three retries, and only after a failure that may pass in a moment: a rate limit, an overloaded or broken
 server, a lost connection, a timeout. The longest waits double from half a second up to 30 s; each wait is a random part
@@ -33,7 +33,7 @@ T = TypeVar("T")
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
 DEADLINE_SECONDS = 300.0  # for all calls of one request and the waits between them
-LOOK_SECONDS = 0.1  # the time between two looks for a cancellation
+LOOK_SECONDS = 0.1  # the time between two checks for a cancellation
 RATE_LIMITS = (429, 503)  # the statuses whose Retry-After is respected
 ANSWER_CHARS = 16 * 1024 * 1024
 _PASSING = (408, 429)
@@ -61,7 +61,7 @@ class ModelReply(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True):
-    """The facts about an exception that a model raised, without its message, which may hold texts or secrets."""
+    """The kind of an exception that a model raised, without the message, which may hold texts or secrets."""
 
     kind: str
     status: int | None = None
@@ -100,24 +100,26 @@ def ask(
     """
     started, attempts = clock(), 0
 
-    def taken() -> int:
+    def milliseconds() -> int:
         return max(0, round((clock() - started) * 1000))
 
     while True:
         if is_called_off(cancelled):
-            raise _failed(model, Failure("Cancelled"), attempts, taken())
+            raise _failed(model, Failure("Cancelled"), attempts, milliseconds())
         attempts += 1
         remaining = deadline - (clock() - started)
         try:
             answer = checked(within(min(request.timeout, remaining), lambda: model.answer(request), cancelled))
-            return ModelReply(answer=answer, model=answer.model or model.name, attempts=attempts, milliseconds=taken())
+            return ModelReply(
+                answer=answer, model=answer.model or model.name, attempts=attempts, milliseconds=milliseconds()
+            )
         except Exception as error:
             failure, cause = failure_of(error), error
         wait = _wait(failure, attempts, uniform)
         last = not failure.passing or attempts > retries or clock() - started + wait >= deadline
         if last or not _slept(wait, cancelled, sleep):
             failure = failure if last else Failure("Cancelled")
-            raise _failed(model, failure, attempts, taken()) from cause
+            raise _failed(model, failure, attempts, milliseconds()) from cause
 
 
 def check_outside(writer: Writer) -> None:
@@ -132,7 +134,7 @@ def check_outside(writer: Writer) -> None:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return the kind of failure that an exception is, by itself and by its causes."""
+    """Return the failure that an exception and its causes mean."""
     if isinstance(error, ModelError):
         status = _status(error)  # a model may have raised the error with any values
         kind = error.kind if isinstance(error.kind, str) and _PLAIN.fullmatch(error.kind) else "Exception"

@@ -20,7 +20,7 @@ ITEMS = 2_000  # the most ranges and the most subjects of one call
 
 
 def dropped(parsed: Parsed) -> list[ActionOutcome]:
-    """Return the parts of an answer that were no action, in the form for the log."""
+    """Return the parts of an answer that are no valid action, in the form for the log."""
     listed = [ActionOutcome(item.what, item.reason, text=item.text) for item in parsed.dropped]
     return [*listed, *([ActionOutcome("", "truncated")] if parsed.truncated else [])]
 
@@ -40,14 +40,14 @@ def emit_call(
 
     Args:
         work: The command.
-        asked: The answer.
+        answered: The answer.
         request: The request to the model.
         ranges: The positions of the events that the model was given to read.
         shown: The ids behind the numbers in the prompt.
         actions: The actions of the answer. At most ``LISTED`` are listed; actions that were not kept are listed with
             their text.
         cited: The sources that the model cited, listed after the actions.
-        left_over: How many more actions there were.
+        left_over: The number of further actions, which were not read.
     """
     listed = [
         action if isinstance(action, ActionOutcome) else ActionOutcome(action.what, action.reason, text=action.text)
@@ -110,5 +110,5 @@ def _texts(work: Work, listed: Sequence[ActionOutcome]) -> tuple[str, ...]:
 
 def _id(id: str | None) -> str | None:
     """Return the id if it has the form of an id of a ledger, and None for an id that the model made up."""
-    known = id is not None and len(id) == LENGTH and is_prefix(id, id[:1])
-    return id if known else None
+    has_form = id is not None and len(id) == LENGTH and is_prefix(id, id[:1])
+    return id if has_form else None

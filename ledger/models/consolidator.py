@@ -1,7 +1,8 @@
-"""The request to a model for the consolidation of sources, and the few actions that its answer comes to.
+"""The request to a model for the consolidation of sources into observations, and the actions in its answer.
 
-The model sees numbers and never an id, so it can name nothing but what it was shown. Each action is checked by itself,
-and again under the lock. An action that cannot be taken is recorded with its reason and does not affect the others.
+The model sees numbers and never an id, so it can name only sources and observations that it was shown. Each action is
+checked by itself, and again under the lock. An action that cannot be carried out is recorded with its reason, and does
+not affect the other actions.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ CONSOLIDATOR = "consolidate/1"  # the name of the consolidator and of its prompt
 RULE = "given/1"
 MOST_ACTIONS = 5  # the most actions of one answer, as in astrocyte
 ANSWER_TOKENS = 1_024  # astrocyte's 512 were too few for five actions with their reasons
-# observations in a prompt (as in astrocyte), stale ones among them, and sources of each stale one
+# The most observations in a prompt (as in astrocyte), the most stale ones among them, the most sources of each of these.
 SHOWN, STALE_SHOWN, OF_EACH = (10, 5, 4)
 SOURCE_CHARS = 1_000  # the most of one source in a prompt
-CLAMPED = "clamped"  # the action was taken with its confidence brought into bounds
+CLAMPED = "clamped"  # the action was carried out with its confidence brought into bounds
 ERASED = "source_erased"
 CHANGES = ("redundant", "state_change", "resolve")
 _MARKERS = re.compile(r"<(/?)(observations|notes)", re.IGNORECASE)
@@ -92,7 +93,7 @@ def _content(batch: ConsolidationBatch) -> str:
 
 
 def _shown(number: int, observation: Sourced, batch: ConsolidationBatch) -> str:
-    if number <= batch.stale:  # the text may repeat a source that is gone, so it is not shown
+    if number <= batch.stale:  # the text of a stale observation may repeat a source that is gone
         note_numbers = ", ".join(map(str, batch.of_stale.get(number, ())))
         return f"{number}. stale: word it anew from the notes {note_numbers}"
     proof = len(observation.live)
@@ -186,7 +187,7 @@ def erased_meanwhile(work: Work, batch: ConsolidationBatch) -> bool:
 
 
 def take(work: Work, scope: Scope, batch: ConsolidationBatch, parsed: Parsed) -> ConsolidationOutcome:
-    """Take each of the first ``MOST_ACTIONS`` actions that can be taken, and return the outcome of all actions."""
+    """Carry out the first ``MOST_ACTIONS`` actions as far as possible, and return the outcome of all actions."""
     answered = ConsolidationOutcome()
     live = observations.live(work.connection(), _sources_of(batch))
     touched: set[int] = set()
@@ -214,7 +215,7 @@ def _sources_of(batch: ConsolidationBatch) -> set[str]:
 
 
 class _Taking:
-    """The taking of one action."""
+    """The check and the execution of a single action of the answer."""
 
     def __init__(
         self,
@@ -319,7 +320,7 @@ class _Taking:
             self._drop("update", "source_gone" if not alive else CHANGED, text, value.observation)
             return
         stale = value.observation <= self._batch.stale
-        before = () if stale else current.written_from  # the new text continues the old one
+        before = () if stale else current.written_from  # the new text of a fresh observation continues the old text
         if not self._live.issuperset(before):
             self._drop("update", CHANGED, text, value.observation)
             return

@@ -26,7 +26,7 @@ from ledger.models.prompts import prompt
 from ledger.models.reading import Parsed
 
 PURPOSE = "extraction"
-LINE_CHARS = 8_000  # the most of one message in a prompt; a third of that is the end of the message
+LINE_CHARS = 8_000  # the most characters of one message in a prompt; a third of them from the end of the message
 FACT_SHOWN_CHARS = 400
 ANSWER_TOKENS = 4_096
 READ = 10 * ACTIONS  # the most actions of an answer that are read; ACTIONS of them are applied
@@ -34,7 +34,7 @@ _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
 
 
 def request(lines: Sequence[ConversationLine], facts: Sequence[MemoryState], timeout: float) -> ModelRequest:
-    """Return the request to a model: our instructions, and the facts and messages as data, numbered from 1."""
+    """Return the request to a model: the product's instructions, and the facts and messages as data, numbered from 1."""
     known = [f"[{number}] {one_line(fact.content or '')[:FACT_SHOWN_CHARS]}" for number, fact in enumerate(facts, 1)]
     numbered = [
         f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)
@@ -82,7 +82,7 @@ def _numbers(value: object) -> list[int]:
 
 
 def _number(value: object) -> int | None:
-    """Return the number in 3, "3" or "[3]", None for no value, and -1, which numbers nothing, for other values."""
+    """Return the number in 3, "3" or "[3]", None for no value, and -1, which no fact has as its number, for other values."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
@@ -110,7 +110,10 @@ def _is_name(text: str) -> bool:
 
 @cache
 def kinds() -> dict[str, type[Any]]:
-    """Return the pydantic model of each kind of action; optional fields are read as far as they can be understood."""
+    """Return the pydantic model of each kind of action.
+
+    A wrong value in an optional field becomes the default, so that the action is still read.
+    """
     from pydantic import BaseModel, BeforeValidator, Field, create_model
 
     confidence: Any = (Annotated[float | None, BeforeValidator(_confidence)], Field(None, description="from 0 to 1"))
@@ -151,7 +154,10 @@ def schema() -> type[Any]:
 
 
 def proposals(parsed: Parsed, lines: Sequence[ConversationLine]) -> tuple[list[Proposal], list[ProposedRelation], int]:
-    """Return the proposals of an answer, replacements and retractions first, and the number of actions left over."""
+    """Return the facts and relations that an answer proposes, and the number of actions that are not read.
+
+    Replacements and retractions come first.
+    """
     ordered = sorted(parsed.actions, key=lambda action: (SUPERSEDE, RETRACT, ADD, RELATIONS).index(action.what))
     facts = [_proposal(action.what, action.value, lines) for action in ordered[:ACTIONS] if action.what != RELATIONS]
     relations = [

@@ -59,6 +59,7 @@ def model_calls(
 
 
 def meant_model(engine: Engine, model: object) -> Model | None:
+    """Return the model of a call: the given model, or else the ledger's."""
     return engine.model if model is None else as_model(model, engine.settings)
 
 

@@ -19,9 +19,9 @@ _STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go 
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """A request to a model.
 
-    ``instructions`` are ours and trusted; ``content`` holds texts by others, as data. ``schema`` is the pydantic model
-    of the answer, or None for plain text. ``max_tokens`` bounds the answer. ``timeout`` is in seconds for one attempt.
-    ``prompt`` is the version of the prompt ("extract/1").
+    ``instructions`` are words of this product and trusted; ``content`` holds texts by others, as data. ``schema`` is the
+    pydantic model of the answer, or None for plain text. ``max_tokens`` bounds the answer. ``timeout`` is in seconds for one
+    attempt. ``prompt`` is the version of the prompt ("extract/1").
     """
 
     purpose: str
@@ -88,7 +88,7 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def instructions(self) -> str:
-        """Return our own words of the prompt; ``content`` is the rest, with texts by others."""
+        """Return the product's own words in the prompt; ``content`` is the rest, with texts by others."""
         return prompt_parts(self.prompt_version)[0].substitute(self._values)
 
     @property

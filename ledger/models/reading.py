@@ -1,8 +1,8 @@
-"""The reading of a language model's answer: JSON amid prose, in a fence, or cut off, and every valid action in it.
+"""The reading of a language model's answer: find the JSON in it, and return every valid action.
 
-A model promises nothing, so no answer may do harm. An invalid action does not affect the others. Each dropped action is
-named with its reason. The work is in proportion to the length of the answer. An answer that cannot be understood gives
-None, which differs from an answer without actions.
+The JSON may stand between other words, in a fenced block, or be cut off. No answer may do harm, whatever a model writes.
+An invalid action does not affect the others, and is returned with the reason. The work is in proportion to the length of
+the answer. An answer that cannot be understood gives None, which differs from an answer without actions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STRING = r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
 _TRAILING = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _BEGINNING = re.compile(r"[\[{]")
-_REASONS = {  # pydantic's kind of error -> our reason
+_REASONS = {  # the kind of error of pydantic -> the reason in the log
     "missing": "missing",
     "extra_forbidden": "unknown_field",
     "literal_error": "unknown_value",
@@ -63,7 +63,10 @@ class DroppedAction(Struct, frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """The actions of an answer in order, the dropped ones, the number left over, and True if the answer was cut off."""
+    """An answer that was read: its actions in order, the dropped actions, and the number of actions that were not read.
+
+    ``truncated`` is True if the answer was cut off.
+    """
 
     actions: tuple[Action, ...] = ()
     dropped: tuple[DroppedAction, ...] = ()
@@ -120,7 +123,7 @@ def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = A
 
 
 def read_json(text: str, fits: Callable[[object], bool]) -> tuple[object, bool] | None:
-    """Return the first JSON in a text that ``fits``, with True if it was cut off; None if there is no such JSON.
+    """Return the first JSON in a text for which ``fits`` returns True, with True if it was cut off, or None.
 
     JSON with content is preferred to empty JSON.
     """
@@ -178,7 +181,7 @@ def _decode(part: str, place: int) -> tuple[object, int]:
         return _DECODER.raw_decode(part, place)
     except json.JSONDecodeError as error:
         if error.pos - place < 3:
-            return None, 0  # a bracket in prose
+            return None, 0  # a bracket in a sentence, and no JSON
     except (ValueError, RecursionError):
         return None, 0
     repaired = _TRAILING.sub(lambda match: match[1] or "", part[place:])
@@ -230,7 +233,7 @@ def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, 
 
 
 def _wrapped(value: dict[str, object], kinds: Mapping[str, type[object]]) -> list[tuple[str, object]] | None:
-    """Return the actions in the single field of an object that has any."""
+    """Return the actions in a field of an object, if exactly one field has actions."""
     fields = [part for part in value.values() if isinstance(part, list | dict) and len(value) <= 10]
     candidates = [_items(part, kinds) for part in fields if isinstance(part, list) or not _is_wrapper(part, kinds)]
     fitting = [items for items in candidates if items and any(what in kinds for what, _ in items)]
@@ -274,9 +277,8 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
     values = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
     try:
         value = model.model_validate(values)
-        json.dumps(
-            value.model_dump(), ensure_ascii=False, default=str
-        ).encode()  # refuses a lone surrogate, which no file can store
+        # The encoding raises an error for a lone surrogate, which no file can store.
+        json.dumps(value.model_dump(), ensure_ascii=False, default=str).encode()
         return Action(what, value)
     except ValidationError as error:
         return DroppedAction(what, _reason(error), text_of(item))

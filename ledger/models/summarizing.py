@@ -19,7 +19,8 @@ from ledger.sessions.rules.window import CONDENSED, LEAF, Ranges
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}
 PURPOSE = "summary"
-_TOKENS = 2  # an answer may have this many times its target tokens; the command rejects an answer over the target
+# The answer of a model may have twice the target tokens. So a summary that is too long comes whole, and is rejected.
+_TOKENS = 2
 
 
 class ModelAttempt(Struct, frozen=True):
@@ -138,9 +139,9 @@ def emit_attempts(
     made: str = "",
     why: str = "",
 ) -> None:
-    """Record the calls for a summary inside the command that they led to.
+    """Record the model calls for a summary inside the command that uses their answers.
 
-    ``made`` is the id of the summary, or "" with the reason in ``why``.
+    ``made`` is the id of the summary, or "" if no summary was made, for the reason ``why``.
     """
     for attempt in model_attempts:
         if attempt.asked is not None:

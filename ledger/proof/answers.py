@@ -10,10 +10,10 @@ from ledger.core.answer import Answer
 class VerifyReport(Answer, frozen=True, kw_only=True):
     """The result of a check of the whole ledger. ``ok`` is True without ``problems``, of which at most 100 are listed.
 
-    ``first_wrong`` is the first position of the log that a problem names. Of the ``events`` those up to ``since`` were skipped,
-    because a checkpoint sealed in the log covers them (none if there is a problem). ``against`` is the size of the checkpoint
-    from elsewhere that the log was compared with; ``signed`` says whether that has a good signature (None: no key was given).
-    ``projections`` are those that were compared with a fold of the log.
+    ``first_wrong`` is the first position of the log that a problem names. The ``events`` up to the position ``since`` were
+    skipped, because a checkpoint sealed in the log covers them; if there is a problem, none was skipped. ``against`` is the
+    size of the checkpoint from elsewhere that the log was compared with. ``signed`` is True if that checkpoint has a good
+    signature, and None if no key was given. ``projections`` are the projections that were compared with a fold of the log.
     """
 
     ok: bool
@@ -74,7 +74,7 @@ class Proof(Answer, frozen=True, kw_only=True):
 
 
 class ProofCheck(Answer, frozen=True, kw_only=True):
-    """The result of a proof's check against a checkpoint, also as its truth value, with the ``problem``."""
+    """The result of checking a proof against a checkpoint: true in a condition if the proof holds, else with the ``problem``."""
 
     ok: bool
     problem: str = ""

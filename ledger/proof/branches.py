@@ -11,10 +11,10 @@ from ledger.proof.checkpoints import Stated
 from ledger.proof.sealed import head_at
 
 
-def looked_at(connection: sqlite3.Connection, ledger_id: str, last: int) -> tuple[str, list[str], list[str]]:
-    """Return the ledger's id at the end of the log, the problems of its branchings, and remarks.
+def branchings_checked(connection: sqlite3.Connection, ledger_id: str, last: int) -> tuple[str, list[str], list[str]]:
+    """Return the ledger's id at the end of the log, the problems of the events that began a branch, and remarks.
 
-    A branch keeps the log of its parent, so a log begins with the id of its first ancestor.
+    A branch keeps the log of its parent, so the log begins with the id of the first ancestor.
     """
     problems, remarks = [], []
     for event in branchings(connection):
@@ -22,7 +22,7 @@ def looked_at(connection: sqlite3.Connection, ledger_id: str, last: int) -> tupl
         head = (head_at(connection, before) or b"").hex()
         if (data.parent, data.position, data.head) != (ledger_id, before, head):
             problems.append(
-                f"position {event.position}: its branching states another parent or head than the log before it has"
+                f"position {event.position}: the LedgerBranched there states another parent or head than the log before it has"
             )
         ledger_id = data.ledger_id
     if copies.is_copy(connection):
@@ -43,12 +43,10 @@ def check_covered(connection: sqlite3.Connection, stated: Stated, ledger_id: str
     """
     if stated.ledger_id == ledger_id:
         return []
-    left = next((event.data for event in branchings(connection) if event.data.parent == stated.ledger_id), None)
-    if left is None:
+    branched = next((event.data for event in branchings(connection) if event.data.parent == stated.ledger_id), None)
+    if branched is None:
         raise RejectedError(f"the checkpoint is of the ledger {stated.ledger_id}, not of this ledger, {ledger_id}")
-    what = (
-        f"the ledger {stated.ledger_id}, from which this one, {ledger_id}, was branched at position {left.position:,}"
-    )
-    if stated.size > left.position:
-        raise RejectedError(f"the checkpoint covers {stated.size:,} events of {what}", limit=left.position)
-    return [f"the checkpoint is of {what}"]
+    parent = f"the ledger {stated.ledger_id}, from which this one, {ledger_id}, was branched at position {branched.position:,}"
+    if stated.size > branched.position:
+        raise RejectedError(f"the checkpoint covers {stated.size:,} events of {parent}", limit=branched.position)
+    return [f"the checkpoint is of {parent}"]

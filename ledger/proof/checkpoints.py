@@ -40,7 +40,7 @@ _DASH = "\N{EM DASH} "
 
 
 class Stated(Struct, frozen=True):
-    """The statement of a checkpoint; ``signatures`` are pairs of key id and signature in the ledger's name."""
+    """The content of a checkpoint; ``signatures`` are pairs of a key id and a signature in the ledger's name."""
 
     ledger_id: str
     size: int
@@ -65,7 +65,7 @@ class Stated(Struct, frozen=True):
 
 
 def parse(text: str) -> Stated:
-    """Return the statement of a checkpoint's text; lines may end as on Windows.
+    """Return the content of a checkpoint from its text; lines may end as on Windows.
 
     Raises:
         RejectedError: The text is no checkpoint; the message names the line.

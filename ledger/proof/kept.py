@@ -1,4 +1,4 @@
-"""A checkpoint and a key that a caller passes to a proof, each as a file or as an object."""
+"""The reading of checkpoints and keys that a caller passes, each as a file or as an object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checkpoint(source: Given | None, public_key: object, ledger_path: str) -> Ke
     """Return a checkpoint with the result of its signature check, or None if none was given.
 
     Raises:
-        RejectedError: ``given`` is no checkpoint, or a public key was given without a checkpoint.
+        RejectedError: ``source`` is no checkpoint, or a public key was given without a checkpoint.
     """
     if source is None:
         if public_key is not None:
@@ -44,7 +44,7 @@ def checkpoint(source: Given | None, public_key: object, ledger_path: str) -> Ke
 
 
 def stated(source: Given) -> checkpoints.Stated:
-    """Return the statement of a checkpoint, without a ledger."""
+    """Return the content of a checkpoint that is checked without a ledger."""
     return checkpoints.parse(_text(source, ""))
 
 

@@ -23,7 +23,8 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 class Tree:
     """A tree that grows at its right end and keeps only its peaks.
 
-    ``ValueError`` if the number of peaks does not fit the size.
+    Raises:
+        ValueError: The number of peaks does not fit the size.
     """
 
     __slots__ = ("_peaks", "size")

@@ -28,7 +28,7 @@ def leaves(connection: sqlite3.Connection, size: int) -> Iterator[bytes]:
 
 
 def inclusion(connection: sqlite3.Connection, ledger_id: str, position: int, size: int) -> answers.Proof:
-    """Return a proof that the event is among the first ``size``; raise StorageError if the log is damaged."""
+    """Return a proof that an event is among the first ``size`` events; raise StorageError if the log is damaged."""
     sql = "SELECT stream, version, type, digest, erased_by FROM main.events WHERE position = ?"
     row, previous = connection.execute(sql, (position,)).fetchone(), head_at(connection, position - 1)
     path = _nodes(connection, inclusion_ranges(position - 1, size), size)
@@ -54,7 +54,7 @@ def inclusion(connection: sqlite3.Connection, ledger_id: str, position: int, siz
 
 
 def continuing(connection: sqlite3.Connection, proof: answers.Proof, kept: Stated) -> answers.Proof:
-    """Return the proof with the proof added that its log continues the log of ``kept``.
+    """Return the proof, extended to prove that its log continues the log of the checkpoint ``kept``.
 
     Raises:
         StorageError: The log does not continue the older log.

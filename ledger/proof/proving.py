@@ -99,16 +99,16 @@ def checkpoint(
         seal = next(seals(connection), None)
         new = _computed(connection, seal, progress)
     if new is not None:
-        seal = _sealed(engine, new, actor)
+        seal = _seal(engine, new, actor)
     assert seal is not None
     stated = checkpoints.Stated(engine.created.ledger_id, seal.size, seal.root, seal.head, seal.time)
     return _answer(stated if signer is None else checkpoints.sign(stated, signer), seal.position or None)
 
 
-def _sealed(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
-    """Return the seal, after the checkpoint's event was appended.
+def _seal(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
+    """Append the event of a checkpoint, and return the last sealed checkpoint.
 
-    Nothing is appended if another process sealed as much meanwhile, or if the ledger is open for reading.
+    Nothing is appended if another process sealed the same events meanwhile, or if the ledger is open for reading.
     """
     if engine.store.readonly:
         return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), engine.now())
@@ -228,7 +228,7 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:
-    """Return the checkpoint of the whole log, or None if only the last checkpoint's event was appended since it."""
+    """Return the checkpoint of the whole log, or None if nothing but the last checkpoint's own event was appended since."""
     last = _last(connection)
     tip = Tip.of(seal, connection) if seal is not None else Tip(0, GENESIS, Tree())
     if tip is None:

@@ -24,10 +24,11 @@ _HEADER = r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["
 
 
 def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
-    """Yield the objects that are missing, were changed or do not belong into the file.
+    """Yield a problem for each object that is missing, was changed or does not belong into the file.
 
-    Without the projections, their tables and views are not compared, but no extra trigger is accepted. An object that
-    people added under a name of their own is accepted, unless it reaches into the ledger's tables.
+    Without ``with_projections``, the tables and views of the projections are not compared, but an extra trigger is still
+    a problem. An object that people added under a name of their own is accepted, unless it reaches into the ledger's
+    tables.
     """
     yield from _reaching(connection)
     present, expected = Counter(_objects(_listed(connection), own=False)), Counter(_made(with_projections))
@@ -44,7 +45,7 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
             yield f"the schema: {kind} {name[:60]} is not as a ledger has it"
 
 
-def misshapen(connection: sqlite3.Connection) -> bool:
+def is_misshapen(connection: sqlite3.Connection) -> bool:
     """Return True if a table or an index of the projections is missing or not as this product makes it.
 
     Views are not compared, because every open makes them again.
@@ -63,9 +64,9 @@ def has_changed(connection: sqlite3.Connection) -> bool:
 
 
 def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the tables and triggers of people's own that reach into the ledger's tables.
+    """Yield a problem for each table or trigger that people added and that reaches into the ledger's tables.
 
-    A foreign key or a trigger there can stop a write of the ledger.
+    Such a foreign key or trigger can stop a write of the ledger.
     """
     sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('table', 'trigger') AND sql IS NOT NULL"
     for kind, name, table, made in connection.execute(sql).fetchall():
@@ -78,9 +79,8 @@ def _listed(connection: sqlite3.Connection) -> Iterable[tuple[object, ...]]:
 
 
 def _objects(listed: Iterable[tuple[object, ...]], *, own: bool = True) -> Iterator[_Object]:
-    for kind, name, table, sql in (
-        (str(part or "") for part in row) for row in listed
-    ):  # damage may turn text into bytes
+    as_texts = ((str(column or "") for column in row) for row in listed)  # damage may turn a text into bytes
+    for kind, name, table, sql in as_texts:
         if not own and is_own(table) and is_own(name if kind != "index" else table):
             continue
         if kind == "index":

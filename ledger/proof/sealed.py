@@ -56,7 +56,10 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
 
 
 def erasures(connection: sqlite3.Connection) -> ErasedContents:
-    """Return the texts that all erasures took; in a copy up to a position, later erasures of its rows count too."""
+    """Return the rows and blobs whose texts were erased.
+
+    A copy up to a position also counts the later erasures of its rows.
+    """
     taken, later = ErasedContents(), copies.erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
@@ -103,15 +106,15 @@ def rows_after(connection: sqlite3.Connection, position: int, last: int = 2**62)
         yield (position, None, None, None, None, None, head, None)  # type: ignore[misc]
 
 
-def counted(rows: Iterator[CheckedRow], of: int, progress: Progress | None) -> Iterator[CheckedRow]:
-    """Yield the rows and call ``progress`` with (rows walked, ``of``) every ``STEP`` rows."""
+def counted(rows: Iterator[CheckedRow], total: int, progress: Progress | None) -> Iterator[CheckedRow]:
+    """Yield the rows and call ``progress`` with (rows walked, ``total``) every ``STEP`` rows."""
     if progress is None:
         yield from rows
         return
     for number, row in enumerate(rows, 1):
         yield row
-        if not number % STEP or number == of:
-            progress(number, of)
+        if not number % STEP or number == total:
+            progress(number, total)
 
 
 def _unreadable(place: int, error: sqlite3.Error) -> StorageError:
@@ -127,7 +130,7 @@ def head_at(connection: sqlite3.Connection, position: int) -> bytes | None:
 
 
 class Tip(Struct, frozen=True):
-    """The part of a log that was walked: its size, the head after it, and its tree."""
+    """The part of a log that was checked already: its size, the head after its last event, and its tree."""
 
     size: int
     head: bytes

@@ -37,17 +37,11 @@ from projections.core.rows import Packed, Table, TextIndex
 from projections.core.sqlite import integrity_problems
 from projections.core.subjects import BuiltinProjection
 
-MOST = 100  # problems in the report, which counts the others
-MOST_OF_TABLES = 50  # of which problems with tables, so that a file without tables never hides problems of the log
+MOST = 100  # the most problems in the report, which counts the others
+MOST_OF_TABLES = 50  # the most problems with tables, so that a file without tables never hides problems of the log
 _PLACE = re.compile(r"position (\d+):")
-_UNREADABLE = (
-    LedgerError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)  # ValueError includes UnicodeError
+# The errors of a row that cannot be read; ValueError includes UnicodeError.
+_UNREADABLE = (LedgerError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def verify(
@@ -60,7 +54,7 @@ def verify(
     progress: Progress | None = None,
     own: Mapping[str, Definition] | None = None,
 ) -> answers.VerifyReport:
-    """Check everything through one snapshot; ``folded`` includes the projections.
+    """Check everything through one snapshot; with ``folded``, compare also the projections with a fold of the log.
 
     A projection that differs from the log is not proven wrong: the log may have been changed instead.
 
@@ -68,24 +62,24 @@ def verify(
         RejectedError: The checkpoint ``kept`` is of another ledger.
     """
     started = time.monotonic()
-    look = _Verification(connection, path, kept, folded, progress)
-    look.own = own or {}
-    with look.at("the file"):
-        look.file()
-    with look.at("the schema"):
-        look.schema()
-    look.log(full=full or kept is not None)
-    with look.at("the streams"):
-        look.streams()
-    with look.at("the keys"):
-        look.keys()
-    with look.at("the texts outside the log"):
-        look.blobs()
-    with look.at("the projections"):
-        look.projections()
-    with look.at("the log"):
-        look.skipped()
-    return look.report(time.monotonic() - started)
+    check = _Verification(connection, path, kept, folded, progress)
+    check.own = own or {}
+    with check.at("the file"):
+        check.file()
+    with check.at("the schema"):
+        check.schema()
+    check.log(full=full or kept is not None)
+    with check.at("the streams"):
+        check.streams()
+    with check.at("the keys"):
+        check.keys()
+    with check.at("the texts outside the log"):
+        check.blobs()
+    with check.at("the projections"):
+        check.projections()
+    with check.at("the log"):
+        check.skipped()
+    return check.report(time.monotonic() - started)
 
 
 _NAMED_FORMAT = (
@@ -123,7 +117,7 @@ class _Verification:
     ) -> None:
         self._connection, self._path, self._kept = connection, path, kept
         self._folded, self._progress = folded, progress
-        self.own: Mapping[str, Definition] = {}  # projections of a user's, whose classes are at hand
+        self.own: Mapping[str, Definition] = {}  # the projections that the user added and gave the classes of
         self._problems: list[str] = []
         self._more = self._tables = 0
         self._first_wrong: int | None = None
@@ -217,8 +211,8 @@ class _Verification:
     def log(self, *, full: bool) -> None:
         """Check chain, states and erasures of the rows that no seal covers, and the seals themselves."""
         with self.at("the log"):
-            self._look_at_the_ends()
-        self._look_at_the_kept()
+            self._check_ends()
+        self._check_kept_checkpoint()
         with self.at("the erasures"):
             self._erasures = erasures(self._connection)
         tip, sealed = Tip(0, GENESIS, Tree()), list[Seal]()
@@ -226,7 +220,7 @@ class _Verification:
             tip, sealed = self._start(full)
         self._since = tip.size
         with self.at("the log"):
-            self._look_for_unknown(tip.size)
+            self._check_unknown(tip.size)
         kept = self._kept.stated if self._kept is not None else None
         sizes = [seal.size for seal in sealed] + ([kept.size] if kept is not None else [])
         marks = _Marks(tip.tree, sizes)
@@ -235,9 +229,9 @@ class _Verification:
         with self.at("the sealed checkpoints"):
             for seal in sealed:
                 if marks.roots.get(seal.size) != seal.root or Tip.of(seal, self._connection) is None:
-                    self._problem_of(seal)
+                    self._report_seal(seal)
         with self.at("the erasures"):
-            self._look_at_the_erased()
+            self._check_erased_rows()
         if kept is not None:
             with self.at("the checkpoint kept elsewhere"):
                 self._compare_with(kept, marks.roots.get(kept.size))
@@ -249,12 +243,12 @@ class _Verification:
             for problem in check_chain(rows, erasures=self._erasures):
                 self.problem(problem)
 
-    def _look_for_unknown(self, after: int) -> None:
+    def _check_unknown(self, after: int) -> None:
         """Report events that no version wrote; a newer version first records itself in the log."""
         if not self._is_for_newer_writers and (unknown := first_unknown(self._connection, after)) is not None:
             self.problem(f"position {unknown[0]}: no version is known to have written a {mapper.unknown(unknown[1])}")
 
-    def _look_at_the_ends(self) -> None:
+    def _check_ends(self) -> None:
         """Check the last event, and the first event, which names the ledger."""
         if (cut := cut_off(self._connection)) is not None:
             self.problem(f"position {cut[0] + 1}: {missing(*cut)}")
@@ -274,13 +268,13 @@ class _Verification:
             self.problem("position 1: is not the LedgerCreated that a ledger begins with")
             return
         with self.at("the branches"):
-            id, problems, remarks = branches.looked_at(self._connection, self._created.ledger_id, self._last)
+            id, problems, remarks = branches.branchings_checked(self._connection, self._created.ledger_id, self._last)
             self._created = replace(self._created, ledger_id=id)
             self._warnings += remarks
             for problem in problems:
                 self.problem(problem)
 
-    def _look_at_the_kept(self) -> None:
+    def _check_kept_checkpoint(self) -> None:
         kept = self._kept
         if kept is None:
             return
@@ -294,24 +288,27 @@ class _Verification:
         unsound: list[Seal] = []
         for seal in seals(self._connection) if not full else ():
             if (tip := Tip.of(seal, self._connection)) is not None:
-                for passed in unsound:
-                    self._problem_of(passed)
+                for skipped in unsound:
+                    self._report_seal(skipped)
                 return tip, []
             unsound.append(seal)
         return Tip(0, GENESIS, Tree()), list(seals(self._connection))[::-1]
 
-    def _problem_of(self, seal: Seal) -> None:
+    def _report_seal(self, seal: Seal) -> None:
         self.problem(f"position {seal.position}: the checkpoint sealed here does not match the log before it")
 
     def _walk(self, tip: Tip, marks: _Marks) -> None:
-        of = self._last - tip.size + self._last * self._folded
-        rows = counted(rows_after(self._connection, tip.size, self._last), of, self._progress)
+        steps = self._last - tip.size + self._last * self._folded
+        rows = counted(rows_after(self._connection, tip.size, self._last), steps, self._progress)
         leaf_to = marks if marks.sizes else None
         for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=self._erasures, leaf_to=leaf_to):
             self.problem(problem)
 
-    def _look_at_the_erased(self) -> None:
-        """Check the skipped rows that an erasure names or that claim an erasure, and erased rows not in the log."""
+    def _check_erased_rows(self) -> None:
+        """Check the erased rows that were skipped, and report erasures of rows that the log does not have.
+
+        A skipped row is checked if an erasure names the row or the row says that it was erased.
+        """
         claims = "SELECT position FROM main.events WHERE position <= ? AND erased_by IS NOT NULL"
         claimed = {place for (place,) in self._connection.execute(claims, (self._since,))}
         sql = "SELECT digest, state, erased_by FROM main.events WHERE position = ?"
@@ -363,7 +360,7 @@ class _Verification:
     # --- blobs ---------------------------------------------------------------------------------------------------
 
     def blobs(self) -> None:
-        """Check that each text outside the log is the one that its event names, or was erased by a named erasure."""
+        """Check each text in the blobs: it is the text that an event names, or an erasure of the log removed it."""
         referred, sql = set(), "SELECT data, erased_by FROM main.blobs WHERE id = ?"
         for position, blob in self._references():
             referred.add(blob.blob)
@@ -433,7 +430,7 @@ class _Verification:
                     self._compare(projection, copy)
 
     def _of_another_version(self, projection: BuiltinProjection, version: int | None) -> None:
-        """Report another version of a projection, or warn if the log explains it by an older or newer product."""
+        """Report that a projection has another version; only warn if an older or newer product explains the version."""
         text = f"this product has {projection.version}: not compared"
         if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
             self.problem(

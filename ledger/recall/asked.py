@@ -24,7 +24,7 @@ CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was cap
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = get_args(Packing)
 CONTEXT = "context"  # the packing of ledger.context(), which callers cannot name
-NEVER = "candidate"
+NEVER = "candidate"  # the status of memories that no recall finds
 OBSERVATIONS, MOST_OBSERVATIONS = 3, 50  # the default number of observations beside the items, and the most
 
 
@@ -74,7 +74,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def lends(self) -> bool:
-        """Return True if turns lend their neighbors a part of their scores. In a context each turn is ranked alone."""
+        """Return True if turns lend their neighbors a part of their scores; in a context each turn is ranked alone."""
         return "turns" in self.among and self.packing != CONTEXT
 
     @property
@@ -91,8 +91,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
 def checked(request: RecallRequest) -> RecallRequest:
     """Return the request with its texts in the form that is searched and recorded.
 
-    With kinds only memories are searched. An observation is active and has neither kind nor metadata, so a request for such a
-    property gets none.
+    With kinds only memories are searched. An observation is active and has neither kind nor metadata, so a request with kinds,
+    metadata or without the status "active" gets no observations.
 
     Raises:
         RejectedError: A value is not valid.

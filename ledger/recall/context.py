@@ -1,14 +1,16 @@
-"""Context: a pack of everything remembered that the next prompt needs, within one budget, each line with its day.
+"""Context: a pack of the memories and turns that the next prompt needs, within one budget, each line with its day.
 
-section   items; no item stands twice
+The pack has five sections. No item stands in two of them.
+
+section   items
 pinned    memories with the tag ``pinned``, newest first, in at most half of the budget
 profile   memories about the user, his standing rules and preferences, in at most a quarter: matching ones, then the newest
-answer    believed memories and chunks of documents, as recall ranks them; then the current memories that come from the
+answer    active memories and chunks of documents, as recall ranks them; then the current memories that come from the
           turns that match the question
 turn      matching messages that no memory cites: the user's own that state something, his others, then other speakers'
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
-The sections are filled in this order. In the pack the newest day comes first, behind the pinned memories, so that a
+The sections are filled in this order. In the pack the newest day comes first, after the pinned memories, so that a
 statement that still holds comes before the statement that it replaced. Other speakers' turns come last.
 """
 
@@ -54,10 +56,10 @@ PIN = "pinned"  # the tag of pinned memories
 SHARES = {PINNED: 2, PROFILE: 4}
 """A section's largest part of the budget: the half and the quarter."""
 
-RANKED = 30  # best results of the search that are considered
-LATEST_TURNS = 200  # newest turns that are considered
-MISSES = 8  # this many items in a row that do not fit end a section
-OTHERS_MATCH = 0.5  # the least match with the question of a turn that is not the user's
+RANKED = 30  # the most results of the search that are considered
+LATEST_TURNS = 200  # the most newest turns that are considered
+MISSES = 8  # the number of items in a row without room after which a section ends
+OTHERS_MATCH = 0.5  # the least match with the question of a turn of another speaker than the user
 LINE_CHARS = 200  # a longer turn or chunk is cut to its best piece
 LEAST = {"tokens": 10, "chars": 16}  # the smallest size of a line
 BATCH = 25
@@ -129,7 +131,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
 
 
 class _Choosing:
-    """The items of a context, chosen section by section."""
+    """The choice of the items of a context, section by section."""
 
     def __init__(self, snapshot: Snapshot, finder: Finder, request: ContextRequest) -> None:
         self._snapshot, self._connection, self._finder = snapshot, snapshot.connection, finder
@@ -263,7 +265,7 @@ class _Choosing:
         return size
 
     def _shortened(self, hit: RecallHit) -> RecallHit:
-        """Return a hit with less text: of the user's turn only its statements, of a long text only the best piece."""
+        """Return a hit with less text: only the statements of a user's turn, and only the best piece of a long text."""
         row = hit.passage
         if row is None:
             return hit
@@ -277,10 +279,10 @@ class _Choosing:
     # --- turns that stay out -------------------------------------------------------------------------------------
 
     def _resolved(self, turns: Sequence[RecallHit]) -> tuple[list[RecallHit], list[RecallHit]]:
-        """Return (the current memories that come from some turns, the turns that no memory cites), each in their order.
+        """Return the current memories that come from some turns, and the turns that no memory cites, each in their order.
 
-        A turn leads to the memory that replaced its statement, whatever words that memory has. A turn that the session's window
-        shows is in neither list.
+        A memory that cites a turn stands for the turn. If the memory was superseded, its last successor stands for the turn,
+        whatever words the successor has. A turn that the session's window shows is in neither list.
         """
         citing, shown = self._citing(turns), self._shown(turns)
         believed, uncited, reasons = dict[int, None](), list[RecallHit](), list[tuple[RecallHit, str]]()
@@ -323,7 +325,7 @@ class _Choosing:
         return cited
 
     def _now(self, memory: MemoryState) -> int | None:
-        """Return the row of the memory, or of the last memory that superseded it."""
+        """Return the row of the memory, or of its last successor if it was superseded; None if a successor does not exist."""
         seen, last = set[int](), memory
         while last.superseded_by is not None and last.row not in seen:
             seen.add(last.row)
@@ -352,7 +354,7 @@ class _Choosing:
 
 
 class _Window(Struct, frozen=True):
-    """The messages that a session's window shows: either some positions, or all but some ranges of positions."""
+    """The messages that a session's window shows: either only ``positions``, or all positions except the ranges ``without``."""
 
     session: str
     positions: frozenset[int] | None
@@ -377,14 +379,14 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
 
 FIRST_PERSON = re.compile(r"(?<!\w)(?:i|i['’]?m|i['’]?ve|me|my|mine|we|us|our|ours)(?!\w)", re.IGNORECASE)
 NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside a sentence
-STATED_WORDS = 8
+STATED_WORDS = 8  # the least number of words that is a sign of a fact
 
 
 def states_something(text: str) -> bool:
     """Return True if a text likely states a fact of the user's life and is not a request.
 
-    Without its questions such a text has two of three signs: a first person, a name or a figure, eight words. In two invented
-    years 97 of 100 turns with a fact have them, and 42 of 100 everyday turns.
+    The clauses that are not questions must have two of three signs: a first person, a name or a figure, eight words. In the
+    evaluation data (two invented years) 97 of 100 turns with a fact have two signs, and 42 of 100 everyday turns.
     """
     words = " ".join(text[start:end] for start, end in stated_spans(text))
     signs = (FIRST_PERSON.search(words), NAMED.search(words), len(words.split()) >= STATED_WORDS)
@@ -397,7 +399,7 @@ def of_himself(text: str) -> bool:
 
 
 def _stating_first(turns: Sequence[RecallHit]) -> list[RecallHit]:
-    """Return the turns in their order, those that likely state a fact before the others."""
+    """Return the turns that likely state a fact, then the other turns, each in their order."""
     return sorted(turns, key=lambda turn: turn.passage is None or not states_something(turn.passage.text))
 
 
@@ -407,7 +409,7 @@ def tells(turn: RecallHit) -> bool:
 
 
 def _key(hit: RecallHit) -> Key:
-    """Return the key by which a memory or a text stands only once in a context."""
+    """Return the key by which a memory or a text is recognized, so that it stands only once in a context."""
     return (hit.candidate.corpus, hit.candidate.key)
 
 

@@ -1,4 +1,4 @@
-"""The candidates of a recall on one snapshot: found by words and by vectors, with their neighbors, in ranked order."""
+"""The search for the candidates of a recall on one snapshot, by words and by vectors, and their ranking."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
     from ledger.vectors.embedding import QueryVector as Sought
 
-POOL = 200  # the best rows of each index that are looked at
+POOL = 200  # the most rows of each index that are read, the best first
 SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or four times the limit
-FAR = 0.9  # scoring ends with a block whose best score is below this part of the last score within the limit
+# Scoring ends with a block of hits whose best score is below this part of the last score within the limit.
+FAR = 0.9
 T = TypeVar("T")
 Scope = Sequence[str | None] | None  # ids of the projects that are searched (None in it: no project); None for all
 
@@ -49,7 +50,7 @@ class RecallHit(Struct):
 
 
 class Finder:
-    """A search of a ledger, or of a moment of it. ``sought`` is the question as a vector, if the ledger has a model."""
+    """A search of a ledger, now or at a moment of the past; ``sought`` is the question as a vector, or None."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Finder:
         self._terms: dict[TextIndex, ranking.Terms] = {}
 
     def ranked(self) -> list[RecallHit]:
-        """Return the candidates, best first. ``warnings`` then has the obstacles of the search."""
+        """Return the candidates, best first; ``warnings`` then says which parts of the search were not possible."""
         request = self._request
         if not request.limit:
             return []
@@ -108,8 +109,9 @@ class Finder:
     def _widened(self) -> Question | None:
         """Return the question with stored words added to each unknown word; None if every word is known.
 
-        An unknown word is one that no candidate has. It is searched for alone; if no searched text has it, the best words that
-        begin alike are added. Only searched texts count, so that no other user's words are seen.
+        A word that no candidate has is searched for alone. If no searched text has the word either, the word is unknown, and the
+        most similar words with the same beginning are added. Only words of searched texts are added, so that no words of other
+        users are seen.
         """
         met = {terms.concepts[at] for terms in self._terms.values() for at in terms.met.concepts}
         concepts = list(self._question.concepts)
@@ -136,13 +138,13 @@ class Finder:
     def _best(
         self, index: TextIndex, hits: Callable[..., Iterator[tuple[T, float]]], make: Callable[..., RecallHit]
     ) -> list[RecallHit]:
-        """Return the best hits of an index with scored words: as many as can be within the limit."""
+        """Return the best hits of an index with their scores: every hit that can be within the limit."""
         request, words, matches = self._request, self._words(index), list[RecallHit]()
         if not words.texts and not self._snapshot.forgets:
             return matches
         pool = most = max(POOL, request.limit)
         alone = request.scored and (index is search.SEARCH or not request.lends)
-        if alone:  # turns lend each other scores, and rubino's ranking fuses ranks: both need the whole pool
+        if alone:  # otherwise the whole pool is needed: turns lend each other scores, and rubino's ranking fuses ranks
             most = min(pool, max(SCORED, TIMES * request.limit))
         enough = request.limit if words.indexed <= MATCHED else min(most, ENOUGH)
         for expression in words.narrowed(self._question):
@@ -175,7 +177,7 @@ class Finder:
         return self._seen[index]
 
     def idf(self, stems: Iterable[str]) -> float:
-        """Return the rarity (idf) of the commonest of some stems among memories."""
+        """Return the rarity (idf) among memories of the most frequent of some stems."""
         return self._words(search.SEARCH).idf(stems)
 
     def _terms_of(self, index: TextIndex) -> ranking.Terms:
@@ -199,7 +201,7 @@ class Finder:
         return ranking.word_score(text, self._terms_of(passages.PASSAGE_SEARCH))[0]
 
     def memories_at(self, rows: Collection[int]) -> list[MemoryState]:
-        """Return those of these memories that are searched."""
+        """Return the memories at these rows that the request searches."""
         return [memories.from_row(row) for row in self._rows_of("m", rows)]
 
     def set_shares(self, hits: Sequence[RecallHit]) -> None:

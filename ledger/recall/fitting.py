@@ -1,4 +1,4 @@
-"""The choice of the ranked entries that fit into a pack of a given size, with the reasons for the others. Pure."""
+"""The choice of the ranked entries that fit into a pack of a given size, with the reasons why the others are cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OBSERVATIONS_PERCENT = 20
 
 
 def greedy(sizes: Sequence[int], budget: int | None) -> list[str]:
-    """Return "" for each entry that fits, else the reason. A long entry is passed over, so that shorter ones still fit."""
+    """Return for each entry "" if it fits, else the reason; an entry that does not fit is passed over."""
     used, reasons = 0, list[str]()
     for size in sizes:
         full = budget is not None and used + size > budget
@@ -28,7 +28,7 @@ def greedy(sizes: Sequence[int], budget: int | None) -> list[str]:
 
 
 def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
-    """Return the reasons as ``greedy`` does, but cut everything behind the first entry that does not fit.
+    """Return the reasons as ``greedy`` does, but cut every entry after the first that does not fit.
 
     No entry takes the place of a better one, as in rubino and picoclaw.
     """
@@ -38,9 +38,9 @@ def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
 
 
 def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
-    """Return the reasons by ATOCore's shares: each band takes its best entries within its share, and the rest the remainder.
+    """Return the reasons by ATOCore's shares: each band has its share of the budget, and the last band the remainder.
 
-    A long entry is passed over, so that it does not keep the rest of its band out.
+    An entry that does not fit is passed over, so that it does not keep the other entries of its band out.
     """
     reasons, left = [""] * len(bands), budget
     for band in (*SHARES, REST):

@@ -1,4 +1,7 @@
-"""The observations for a recall on one snapshot: found by words, supported by live sources, in ranked order."""
+"""The search for the observations of a recall on one snapshot, by words, and their ranking.
+
+Only observations with live sources are given.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +30,18 @@ if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
     from ledger.core.snapshot import Snapshot
 
-POOL = 60  # the best matching observations that are looked at
-DEEPER = 20_000  # the larger pool if too few of the first pool are supported
-TOGETHER = 10  # observations whose sources are looked up together
+POOL = 60  # the most matching observations that are read first, the best of them
+DEEPER = 20_000  # the most that are read if too few of the first have live sources
+TOGETHER = 10  # the number of observations whose sources are read together
 LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
-FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 telling words of the question, or 3 in 10 (measured)
+FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 words of the question, or with 3 in 10 of them (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
 
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
-Scored = tuple[
-    float, float, observation_rules.ObservationState
-]  # (the score of its words, their share of the question, observation)
+# (score of the observation's words, their share of the question, observation)
+Scored = tuple[float, float, observation_rules.ObservationState]
 
 
 class Supported(Struct, frozen=True):
@@ -76,7 +78,7 @@ def observed(supported: Supported, rank: int) -> Item:
 
 
 class Observing:
-    """A search for observations. Its obstacles are listed in ``warnings``; they never fail a recall."""
+    """A search for observations; a search that is not possible adds a warning to ``warnings`` and never fails a recall."""
 
     def __init__(
         self, engine: ReadingEngine, snapshot: Snapshot, request: RecallRequest, scope: Scope, question: Question
@@ -88,9 +90,9 @@ class Observing:
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self, contents: Callable[[], Collection[str]] = tuple) -> list[Supported]:
-        """Return the supported observations, best first.
+        """Return the observations with live sources, best first.
 
-        There are enough to fill the limit without those whose words are in ``contents`` already.
+        Observations whose text is among ``contents`` do not count against the limit, because the pack leaves them out.
         """
         if not self._request.observations or not self._question.concepts:
             return []
@@ -126,7 +128,10 @@ class Observing:
         return sorted(scored, key=lambda entry: (-entry[0], -entry[2].row)), len(hits) < limit
 
     def _best(self, scored: Sequence[Scored], known: Collection[str]) -> list[Supported]:
-        """Return the observations with live sources, best first. The search stops where no later one can be among the best."""
+        """Return the observations with live sources, best first.
+
+        The search stops as soon as no later observation can be among the best.
+        """
         kept, best, enough = list[Supported](), 0.0, self._request.observations
         for batch in _together(scored):
             new = _scores_left(kept, known)
@@ -179,7 +184,11 @@ def _together(scored: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
 
 
 def _scored(supported: Supported, best: float) -> Supported:
-    """Return an observation with its score: its share of the best words, times confidence, plus a boost for its sources."""
+    """Return an observation with its score.
+
+    The score is the observation's word score as a share of the best word score, times its confidence, plus a boost for
+    several sources.
+    """
     words, boost = supported.words / best, rules.shown(rules.proof_boost(supported.answer.proof_count))
     signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
     return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)

@@ -1,4 +1,7 @@
-"""The changes to the ranked candidates before they are packed: the newer of two statements first, and a floor of match."""
+"""The changes to the ranked candidates before they are packed.
+
+Of two statements that say nearly the same the newer comes first. Candidates that match the question too little are cut.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ PART = 0.15
 COSINE = 0.6
 """Two statements that both have vectors say nearly the same from this cosine on, if they share their stems too."""
 
-AHEAD, MOST = 5, 60  # items behind the limit that are compared too; the most items that are compared
+AHEAD, MOST = 5, 60  # the items after the limit that are compared too; the most items that are compared
 
 FLOOR = 0.5
 """With vectors a memory or chunk that matches less than this part of the best match is cut, unless a floor is given."""

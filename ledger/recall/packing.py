@@ -1,4 +1,4 @@
-"""The step from ranked items to a pack: bands and shares, the cut items with reasons, and the used size."""
+"""The packing of ranked items within a budget, with the reasons why other items are cut."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IDENTITY = ("identity", "preference", "user_profile")
 
 
 def of_state(project: str, entry: answers.StateEntry) -> Item:
-    """Return an entry of trusted state as an item. It is a person's word, so no ranking moves it."""
+    """Return an entry of a project's trusted state as an item; a person set the entry, so no ranking moves the item."""
     text = f"{entry.category}: {entry.name} = {entry.value}"
     return Item(rank=0, score=0.0, source="state", id=project, content=text, signals={"trusted": 1.0}, state=entry)
 
@@ -32,7 +32,7 @@ def band(item: Item, *, in_project: bool) -> str:
 
 
 def packed(request: RecallRequest, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
-    """Return the pack of ranked items: up to ``k`` within the budget. With ``explain`` all others are listed as cut."""
+    """Return the pack of ranked items: up to ``limit`` within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: request.limit], items[request.limit :] if request.explain else ()
     fit = fitting.prefix if request.packing == "prefix" else fitting.greedy
     lengths = sizes(within, request.unit) if request.budget is not None else [0] * len(within)
@@ -58,7 +58,7 @@ def shared(
 
 
 def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
-    """Return the pack with the items that match too little listed behind the other cut items."""
+    """Return the pack with the items that match too little listed after the other cut items."""
     known = {item.id for item in (*pack.items, *pack.cut)}
     fresh = [replace(item, cut="match") for item in weak if item.memory is None or item.id not in known]
     return replace(
@@ -83,15 +83,15 @@ def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[I
     room = fitting.room_for_observations(
         request.budget, pack.used + UNITS[request.unit](fenced([], f"\n{OBSERVATIONS}"))
     )
-    marked, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
+    marked, already, used, considered = list[Item](), contents_of(pack), 0, 0
     for item, size in zip(candidates, sizes(candidates, request.unit), strict=True):
         words = normalise(item.content or "")
         if words in already:
             why = "repeated"
-        elif looked_at == request.observations:
+        elif considered == request.observations:
             why = "rank"
         else:
-            looked_at += 1
+            considered += 1
             why = "budget" if room is not None and used + size > room else ""
         if why == "rank" and not request.explain:
             break

@@ -18,10 +18,10 @@ MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 class Passage(Answer, frozen=True, kw_only=True):
     """A piece of a captured, said or ingested text in its own words: characters ``start`` to ``end``.
 
-    ``id`` is that of the interaction or chunk; of a message it is the session's, and ``position`` is the message's. ``field``
+    ``id`` is the id of the interaction, chunk or, for a message, of the session; ``position`` then names the message. ``field``
     is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was erased.
-    ``speaker`` is the role of the speaker, for example "user" or "assistant", with the name if the message has one; "" of a
-    chunk.
+    ``speaker`` is the role of the speaker, for example "user" or "assistant", with the name of the speaker if the message has a
+    name; "" for a chunk.
     """
 
     id: str
@@ -45,8 +45,8 @@ class Item(Answer, frozen=True, kw_only=True):
     ``score`` ranks the items of one pack; it is 0 or more, and ``signals`` are its parts. ``match`` is absolute, from 0 to 1, so
     that a weak match shows: the share of the question's words that the item has, weighted by rarity, or with an embedder the
     cosine if that is more. ``content`` is the text in the pack. ``cut`` is the reason why the item is not in the pack, "" in the
-    pack. ``conflicts`` are the ids of the open conflicts of a memory. ``section`` is that of a context: "pinned", "profile",
-    "answer", "turn" or "latest".
+    pack. ``conflicts`` are the ids of the open conflicts of a memory. ``section`` is the section of a context
+    that the item is in: "pinned", "profile", "answer", "turn" or "latest".
     """
 
     rank: int
@@ -73,7 +73,7 @@ class Item(Answer, frozen=True, kw_only=True):
 
 
 class Pack(Answer, frozen=True, kw_only=True):
-    """The answer of a recall, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
+    """The answer of a recall, best first: the ``items`` that fit the budget, and the items that were ``cut``, with reasons.
 
     ``observations`` have their own list and ranks; each says what several sources have in common. ``searched`` is the number of
     memories, turns, messages and chunks that were searched. ``used`` is the size of ``as_text()`` in the ``unit`` of the
@@ -145,7 +145,7 @@ def line(item: Item, *, id: bool = False) -> str:
 
 
 def shown(item: Item) -> str:
-    """Return the text of an item behind its day and, of a turn, its speaker.
+    """Return the text of an item after its day and, for a turn, its speaker.
 
     The text of an observation ends with the number of its sources and their trend.
     """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
-_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # without such a character a model still returns neighbors, of nothing
+_VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model returns neighbors even for a question without such a character
 SHARED_ITEMS = 50  # memories of general interest in a pack by shares
 STATE_ITEMS = 500  # entries of a project's trusted state in a pack by shares
 _TEXT_INDEXES = [index for _, index in text_indexes()]
@@ -51,15 +51,15 @@ RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay
 def recall(engine: ReadingEngine, request: RecallRequest, receipt: Who | None = None) -> Pack:
     """Return the answers to a question, best first: at most ``limit`` items within ``budget``.
 
-    Candidates are never found. With ``project``, texts of that project and of no project are searched; without, or with "",
-    all of the user's. ``packing`` is "greedy" (an item that does not fit is passed over), "prefix" (up to the first that
+    Candidates are never found. With ``project``, texts of that project and of no project are searched; without a project, or with
+    "", all texts of the user. ``packing`` is "greedy" (an item that does not fit is passed over), "prefix" (up to the first that
     does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest). ``ranking`` is
     "score/3" (words and, with an embedder, vectors in one score) or "rubino/1" (reciprocal ranks). ``explain`` lists up to
     1,000 ranked candidates. Nothing is written, except a ``receipt`` of the pack for ``reopen()``.
 
-    Observations stand beside the items in their own list: fresh ones of the same user and project, worded from live sources only,
-    by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at most a fifth of the budget, of the
-    room that the items leave, and never repeat an item.
+    Observations stand beside the items in their own list. Only fresh observations of the same user and project are given,
+    worded from live sources. They are ranked by words x confidence + 0.025 for each source beyond the first (at most 0.1). They
+    take only room that the items leave, at most a fifth of the budget, and never repeat an item.
     """
     request = checked(request)
     pack, about = packed(engine, request)
@@ -110,7 +110,10 @@ def with_observations(request: RecallRequest, observing: Observing, pack: Pack) 
 
 
 def sought_of(engine: ReadingEngine, request: RecallRequest, asked_question: Question) -> Sought | None:
-    """Return the question as a vector, without the names of speakers: a name says whose turn is meant, not the topic."""
+    """Return the question as a vector, or None without an embedder.
+
+    Names of speakers are left out, because a name says whose turn is meant and nothing about the topic.
+    """
     if engine.vectors is None or not request.limit or not _VISIBLE.search(request.query):
         return None
     whole = request.query[: question.READ_CHARS]
@@ -135,7 +138,10 @@ def searchable(engine: ReadingEngine) -> Iterator[Snapshot]:
 
 
 def index_texts(engine: ReadingEngine) -> None:
-    """Let the indexes take the waiting texts. While another process writes, or without write access, those are searched apart."""
+    """Move the waiting texts into their indexes.
+
+    If another process writes just now, or without write access, the texts keep waiting and are searched apart.
+    """
     if not isinstance(engine, Engine):  # every index of a moment is complete
         return
     with engine.reading(stale=True) as connection:
@@ -196,12 +202,15 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
 def _unasked(
     finder: Finder, snapshot: Snapshot, request: RecallRequest, scope: Scope, items: Sequence[Item]
 ) -> list[Item]:
-    """Return identity, preferences and the project's memories for a pack by shares, the most believed first."""
+    """Return memories that a pack by shares has without a match: identity, preferences and the project's memories.
+
+    The memories with the highest confidence come first.
+    """
     if "memories" not in request.among:
         return []
     connection, matches = snapshot.connection, list[MemoryState]()
     known = {item.id for item in items}
-    wanted = MemoryFilter(
+    filters = MemoryFilter(
         user=request.user,
         statuses=("active",),
         kinds=request.kinds,
@@ -209,9 +218,9 @@ def _unasked(
         valid=snapshot.valid or request.now,
     )
     if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
-        matches += memories.listing(connection, replace(wanted, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
+        matches += memories.listing(connection, replace(filters, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
     if scope:
-        matches += memories.listing(connection, replace(wanted, projects=scope[1:]), limit=SHARED_ITEMS)
+        matches += memories.listing(connection, replace(filters, projects=scope[1:]), limit=SHARED_ITEMS)
     states = sorted(
         (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
     )
@@ -266,14 +275,14 @@ def _newest(
         about = named(connection, owner, "p", project)
         scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
-        wanted = MemoryFilter(
+        filters = MemoryFilter(
             user=owner,
             statuses=believed(engine.valid, ("active",)),
             kinds=kinds,
             projects=scope,
             valid=engine.valid or now,
         )
-        matches = memories.listing(connection, wanted, limit=limit)
+        matches = memories.listing(connection, filters, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]

@@ -1,4 +1,4 @@
-"""Receipts of recalls: a delivered pack is recorded on request, and reopens identical whatever happens to the ledger later."""
+"""Receipts of recalls: a delivered pack is recorded on request, and can be reopened as it was, whatever was recorded since."""
 
 from __future__ import annotations
 
@@ -141,9 +141,11 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     if not delivered or not isinstance(as_of, str):
         return []
     with _then(engine, data.seen).reading() as connection:
-        then = current(connection, [entry.subject for entry in delivered], as_of)
+        observations_then = current(connection, [entry.subject for entry in delivered], as_of)
     return [
-        _as_given(entry, observed(observation, rank) if (observation := then.get(entry.subject)) else None, rank)
+        _as_given(
+            entry, observed(observation, rank) if (observation := observations_then.get(entry.subject)) else None, rank
+        )
         for rank, entry in enumerate(delivered, 1)
     ]
 
@@ -238,7 +240,7 @@ def _changed(connection: Connection, item: Item, seen: int) -> str | None:
         if now is None:
             return f"{item.id}: gone, what made it was undone"
         after = memories_shown(connection, [now])[0]
-        return _turn(item.memory, after) or _partly_erased(connection, item, seen)
+        return _memory_changed(item.memory, after) or _partly_erased(connection, item, seen)
     if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
         return f"{item.id}: void, or removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
@@ -259,7 +261,7 @@ def _state_changed(connection: Connection, project: str, before: answers.StateEn
 
 
 def _as_given(delivered: Delivered, item: Item | None, rank: int) -> Item:
-    """Return an observation with the score that it had. Without its text it is shown as erased."""
+    """Return an observation with the score that it had; without its text the observation is shown as erased."""
     known = (
         item
         if item is not None
@@ -335,7 +337,7 @@ def _entry(event: AnyEvent) -> answers.StateEntry | None:
     )
 
 
-def _turn(before: Memory, after: Memory) -> str | None:
+def _memory_changed(before: Memory, after: Memory) -> str | None:
     parts = []
     if before.status != after.status:
         by = f" by {after.superseded_by}" if after.status == "superseded" and after.superseded_by else ""

@@ -1,7 +1,7 @@
-"""``rubino/1``: the ranking of rubino as it was released. Our own ranking uses nothing of it.
+"""The ranking ``rubino/1``: the ranking of rubino as it was released. The product's own ranking does not use it.
 
-Reciprocal ranks in the list by words and in the list by vectors, 3 / (60 + rank) each, times the weight of the kind. Places
-that are left up to ``limit`` are filled, always below the direct hits: memories near in the graph of names, then the newest.
+A candidate scores 3 / (60 + rank) for its rank in the list by words and for its rank in the list by vectors, times the weight of
+its kind. If there are fewer than ``limit`` direct hits, memories that are near in the graph of names follow, then the newest.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Dependent(Answer, frozen=True, kw_only=True):
-    """A command that depends on a command which an act makes void: its position and subject, and why it cannot stay."""
+    """A command that cannot stay without a command that an act makes void: its position and subject, and the reason."""
 
     position: int
     command: str
@@ -31,13 +31,14 @@ def dependent(event: AnyEvent, why: str) -> Dependent:
 class UndoReport(Answer, frozen=True, kw_only=True):
     """The effect of an undo or redo, or of a ``dry_run``.
 
-    ``commands`` are the undone commands, ``verbs`` their calls with their positions, ``actors`` those who gave them, ``events``
-    the number of their events, ``subjects`` the ids concerned. ``dependents`` are the commands that were not named and depend on
-    the named ones. ``turned_down`` are people's rejections, retractions and invalidations of memories that then no longer
-    exist: they stay in effect. ``memories`` are those concerned, as they are and would be, in a dry run only. ``reversed_by`` is
-    the verb that reverses the act: "redo" with this ``command_id`` after an undo; "undo" with each of the ``commands`` after a
-    redo; "distrust" with the source if the act trusted somebody. In that case ``cascaded`` are the commands that depended on
-    what the source had undone, and became void too.
+    ``commands`` are the commands that were undone or brought back, ``verbs`` their calls with their positions, ``events`` the
+    number of their events, ``subjects`` the ids of the subjects concerned. ``actors`` are the actors who gave the undone
+    commands. ``dependents`` are the commands that were not named and fall with the named commands. ``turned_down`` are
+    rejections, retractions and invalidations by people that stay in effect although their memories no longer exist.
+    ``memories`` are the memories concerned, as they are and as they would be; only a dry run lists them. ``reversed_by`` is the
+    verb that reverses the act: "redo" with this ``command_id`` after an undo, "undo" with each of the ``commands`` after a
+    redo, "distrust" with the source if the act ended a distrust. In that case ``cascaded`` are the commands that became void
+    again, because they depended on commands that the source had undone.
     """
 
     commands: tuple[str, ...]
@@ -63,11 +64,11 @@ DECISIONS_STAND = "decisions of others stand as they were made: none is made aga
 class DistrustReport(Answer, frozen=True, kw_only=True):
     """The records and effects of an origin that became void, or with ``trust`` are in effect again.
 
-    ``memories`` and ``observations`` are those that changed, also by the loss of a source. ``unsupported`` are the observations
-    without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are the interactions, recalls and windows
-    with a receipt that showed one of those memories or words of the origin. ``cascaded`` are the commands that a ``trust`` made
-    void, because they depended on what the origin had undone: ``dependents`` says how. ``beliefs`` are the memories as they are
-    and would be, in a dry run only.
+    ``memories`` and ``observations`` are the memories and observations that changed, also by the loss of a source.
+    ``unsupported`` are the observations without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are
+    the interactions, and the recalls and windows with a receipt, that showed one of these memories or words of the origin.
+    ``cascaded`` are the commands that a ``trust`` made void, because they depended on commands that the origin had undone;
+    ``dependents`` gives the reasons. ``beliefs`` are the memories as they are and as they would be; only a dry run lists them.
     """
 
     kind: str

@@ -1,11 +1,36 @@
-"""The events that fall with the events of an act: the smallest set, derived in the order of the log.
+"""The set of events that an undo or a distrust makes void: the named events and all events that fall with them.
 
-An event falls if the act names it, or if something that it came from falls (its cause, its command, or what it cites,
-joins or copies), or if it does not fit its subject as the remaining earlier events left it.
+An undo names the events of a command, a distrust the events of an origin. Later events may have been built on the named
+events and cannot stay without them: they fall with them. The closure is the smallest set of events that holds the named
+events and all events that fall with them. Take this log:
 
-First the events that fall because something else is gone are closed over. Then the events that do not fit are derived
-again for each subject from its first event. If an event fits after all, the derivation starts again from the named
-events. So the result depends on the log and the act, and never on the order of work.
+    2  remember   memory A, "The vault is in Geneva."
+    3  remember   memory B, "The coins are in the vault.", with A as its source
+    4  supersede  memory A gives way to memory C, "The vault is in Zurich."
+
+Undoing the first command takes the other two along: A no longer exists, so B has lost its only source, and there is no
+memory that the third command could supersede. Undoing the third command takes nothing along but its own events: C is
+gone and A is active again. No event has to bring A back, because the state of a subject is always folded from those of
+its events that are in effect.
+
+An event falls for one of three reasons:
+
+1. The act names the event.
+2. The event has lost its ground: the event that caused it falls, or its command (an undo takes whole commands), or a
+   subject that the event cites, joins or copies from no longer exists. A memory that cites several sources keeps its
+   ground as long as one of them exists.
+3. The event does not fit its subject any more. Each subject is folded from its first event, without the events that
+   fall. An event that the rules do not admit there falls, such as the restoring of a memory that is not retracted.
+
+Two sets describe the log after the act. ``fallen`` holds the events that the act makes void. ``restored`` holds events
+that are void today and count again: if a distrusted origin had undone a command, that undo falls with the origin, and
+the command is in effect again.
+
+The reasons are applied in rounds. A round first lets events fall for reasons 1 and 2 until no more events fall. Then it
+derives the events of reason 3 for each subject that was examined. If there are new ones, they fall in the next round.
+If an event that did not fit in an earlier round fits now, because a neighbour that contradicted the event has fallen
+too, the derivation starts again from the named events. So the result depends on the log and the act, and never on the
+order of work.
 
 A plan is made on one snapshot and changes nothing.
 """
@@ -33,263 +58,284 @@ from ledger.events import (
 )
 from ledger.history.citations import ATTEMPTS
 from ledger.observations.rules import NO_EVIDENCE, supports
-from ledger.undo.conversations import senseless, sessions_of
-from ledger.undo.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_of
+from ledger.undo.conversations import orphaned_events, sessions_of
+from ledger.undo.in_effect import EVERY_POSITION, NAMES, Reader, first_use, is_subject
 from projections.core.projector import FAMILIES
 from projections.views import audit, control, memories, observations
 
-ROUNDS = 20  # then every event that ever failed to fit stays out; two events may each fit only without the other
-_TAKING_ITS_PLACE = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")
-Unfit = dict[int, tuple[AnyEvent, Any]]  # an event, and the state of its subject that the event does not fit
+# After so many rounds an event that did not fit once stays fallen, so that the rounds end: each of two events may fit
+# only without the other.
+ROUNDS = 20
+_REPLACING = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")  # events of a subject that gives way to another
+Unfit = dict[int, tuple[AnyEvent, Any]]  # by position: an event, and the state of its subject that does not admit it
 
 
-class World:
-    """The log without the events ``out`` and with the events ``again``; the subjects ``gone`` do not exist in it.
+class SupposedLog:
+    """The log without the events ``fallen``, with the events ``restored``, and without the subjects ``gone``.
 
-    The sets are shared with the closure, so the world changes as events fall.
+    The sets are shared with the closure, so the supposed log changes as events fall.
     """
 
-    def __init__(self, reader: Reader, out: Collection[int], again: Collection[int], gone: Iterable[str]) -> None:
-        self.reader, self.out, self.again = reader, out, again
+    def __init__(self, reader: Reader, fallen: Collection[int], restored: Collection[int], gone: Iterable[str]) -> None:
+        self.reader, self.fallen, self.restored = reader, fallen, restored
         self.gone = set(gone)
 
-    def counting(self, stream: str) -> list[AnyEvent]:
-        return self.reader.counting(stream, self.out, self.again)
+    def events_in_effect(self, stream: str) -> list[AnyEvent]:
+        return self.reader.events_in_effect(stream, self.fallen, self.restored)
 
-    def is_unsupported(self, event: AnyEvent) -> bool:
-        """Return True if an event falls with what it was made of."""
+    def has_lost_its_ground(self, event: AnyEvent) -> bool:
+        """Return True if the subjects that an event was made from no longer exist."""
         if isinstance(event.data, ATTEMPTS):
-            return self.reader.is_unsupported(event, self.out, self.again, self.gone)
+            return self.reader.has_lost_its_ground(event, self.fallen, self.restored, self.gone)
         return not self.gone.isdisjoint(ids_in(event.data, "rests_on"))
 
-    def has_support(self, retracted: AnyEvent) -> bool:
-        """Return True if an observation that was retracted for want of evidence would have had evidence after all.
+    def gains_evidence(self, retracted: AnyEvent) -> bool:
+        """Return True if an observation would have had live evidence at its retraction that it does not have today."""
+        today = SupposedLog(self.reader, (), (), ())
+        return bool(self._live_evidence(retracted) - today._live_evidence(retracted))
 
-        Evidence is a live source that it does not have in the log as it is.
-        """
-        return bool(self._proofs(retracted) - World(self.reader, (), (), ())._proofs(retracted))
-
-    def _proofs(self, retracted: AnyEvent) -> set[str]:
-        before = [event for event in self.counting(retracted.stream) if event.position < retracted.position]
-        counted = {support.source for support, _ in supports(before).values() if not support.withdrawn}
-        return {source for source in counted if self._is_live(source, retracted.position)}
+    def _live_evidence(self, retracted: AnyEvent) -> set[str]:
+        """Return the live sources that an observation had just before its retraction."""
+        before = [event for event in self.events_in_effect(retracted.stream) if event.position < retracted.position]
+        sources = {support.source for support, _ in supports(before).values() if not support.withdrawn}
+        return {source for source in sources if self._is_live(source, retracted.position)}
 
     def _is_live(self, source: str, position: int) -> bool:
         if source[0] != "m":
-            return not self.reader.is_gone(source, self.out, self.again)
-        state = self._before(source, position)
+            return self.reader.exists(source, self.fallen, self.restored)
+        state = self._state_before(source, position)
         return state is not None and state.status == "active" and not state.quarantined
 
-    def _before(self, memory: str, position: int) -> Any:
-        """Return the state that a memory would have had just before an event."""
+    def _state_before(self, memory: str, position: int) -> Any:
+        """Return the state that a memory would have had just before the event at a position."""
         state = None
-        for event in self.counting(memory):
+        for event in self.events_in_effect(memory):
             if event.position < position:
                 state = FAMILIES["m"].evolve(state, event)
         return state
 
-    def would_have_edge(self, memory: str, edge: AnyEvent) -> bool:
-        """Return True if a memory would have had the relation when another memory took it over."""
-        stated, state = edge.data, self._before(memory, edge.position)
-        form = (name_form(stated.subject or ""), stated.relation, name_form(stated.object or ""))
+    def has_relation(self, memory: str, copied: AnyEvent) -> bool:
+        """Return True if a memory would have had a relation at the time when a merge copied the relation."""
+        data, state = copied.data, self._state_before(memory, copied.position)
+        form = (name_form(data.subject or ""), data.relation, name_form(data.object or ""))
         return state is not None and any(relation.form == form for relation in state.edges)
 
 
 class Closure:
-    """The events ``out`` that fall, and the events ``again`` that count again because the acts that took them out fall.
+    """The events that an act makes void, derived from the events that the act names.
 
-    ``gone`` are the subjects that cease to exist, ``unfit`` the events that fall because they do not fit. ``_falls``
-    says if an act can take out an event at all, and ``_falling_with`` names the events that go with it.
+    ``UndoPlan`` and ``SourcePlan`` say by ``_may_fall`` and ``_falling_along`` how an undo differs from a distrust.
+
+    Attributes:
+        named_events: The positions of the events that the act names.
+        fallen: The positions of the events that the act makes void.
+        restored: The positions of the void events that count again, because the undos that made them void fall.
+        falling_undos: The command ids of these undos.
+        gone: The subjects that no longer exist after the act.
+        unfit: The events that fall because they do not fit their subject.
+        projects_in_use: The registrations of projects that stay, each with an event that uses the project.
+        streams: The subjects that the act concerns.
     """
 
-    def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
-        self.reader, self.base, self._first_gone = reader, frozenset(base), frozenset(gone)
+    def __init__(self, reader: Reader, named_events: Iterable[int], gone: Iterable[str] = ()) -> None:
+        self.reader, self.named_events, self._gone_from_start = reader, frozenset(named_events), frozenset(gone)
         self.unfit: Unfit = {}
-        self._around: dict[str, list[str]] = {}  # the subjects to look at when a subject is no more
-        self._begin()
+        self._affected_by: dict[str, list[str]] = {}  # by a subject that is gone: the subjects to examine
+        self._start()
         self._derive()
-        self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with a use of the project
-        self._let_go_of_names()
-        self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
+        self.projects_in_use: list[tuple[AnyEvent, AnyEvent]] = []
+        self._let_unused_projects_fall()
+        concerned = (event.stream for event in map(self.reader.event, self.fallen | self.restored))
+        self.streams = set(filter(is_subject, concerned))
 
     @property
     def gone(self) -> set[str]:
-        return self._now.gone
+        return self._after.gone
 
-    def _falls(self, event: AnyEvent) -> bool:
+    def _may_fall(self, event: AnyEvent) -> bool:
+        """Return True if an act of this kind can make the event void."""
         raise NotImplementedError
 
-    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_along(self, event: AnyEvent) -> Iterable[int]:
+        """Yield the positions of the events that fall whenever this event falls."""
         raise NotImplementedError
 
-    def _of_command(self, event: AnyEvent) -> list[audit.AuditRow]:
-        """Return the entries of an event's command at the first call for the command, and nothing after."""
+    def _rest_of_command(self, event: AnyEvent) -> list[audit.AuditRow]:
+        """Return the entries of an event's command, or no entries if a call returned these entries before."""
         command = event.envelope.command_id
-        if command in self._whole:
+        if command in self._whole_commands:
             return []
-        self._whole.add(command)
+        self._whole_commands.add(command)
         return self.reader.command(event)
 
     # --- rounds --------------------------------------------------------------------------------------------------
 
-    def _begin(self, acts: Iterable[str] = ()) -> None:
-        """Start again with nothing fallen but these undos; the unfit events are kept."""
-        self.out: set[int] = set()
-        self.again: set[int] = set()
-        self.acts: dict[str, None] = {}
-        self._given_back: dict[str, None] = dict.fromkeys(acts)
-        self._now = World(self.reader, self.out, self.again, self._first_gone)
-        self._ever = World(self.reader, self.out, EVERYTHING, self._first_gone)
-        self._waiting = OrderedDict[str, None]()  # taking first keys one by one from a dict is quadratic
-        self._looked_at: dict[str, None] = {}
-        self._named: dict[int, AnyEvent] = {}
-        self._whole = set[str]()  # the commands whose events were all taken
-        for act in list(self._given_back):
-            self._count_again(act)
-        for subject in sorted(self._first_gone):
-            self._wake(self.reader.resting_on(subject))
+    def _start(self, undos: Iterable[str] = ()) -> None:
+        """Forget what has fallen, except for these undos. The events that do not fit are kept."""
+        self.fallen: set[int] = set()
+        self.restored: set[int] = set()
+        self.falling_undos: dict[str, None] = {}
+        self._reversed_undos: dict[str, None] = dict.fromkeys(undos)  # their events are in ``restored``
+        self._after = SupposedLog(self.reader, self.fallen, self.restored, self._gone_from_start)
+        # The log as if every undo and distrust were ended, but for what this act makes void.
+        self._without_other_acts = SupposedLog(self.reader, self.fallen, EVERY_POSITION, self._gone_from_start)
+        self._queue = OrderedDict[str, None]()  # a plain dict takes quadratic time to give its first keys one by one
+        self._examined: dict[str, None] = {}
+        self._name_events: dict[int, AnyEvent] = {}
+        self._whole_commands = set[str]()
+        for undo in list(self._reversed_undos):
+            self._reverse(undo)
+        for subject in sorted(self._gone_from_start):
+            self._enqueue(self.reader.resting_on(subject))
 
     def _derive(self) -> None:
-        acts = dict[str, None]()
+        undos = dict[str, None]()
         for rounds in count():
-            unfit, before = self.unfit, acts
-            self._take(self.base | unfit.keys())
-            self._run()
-            self.unfit, acts = self._unfit(), self.acts
+            unfit_before, undos_before = self.unfit, undos
+            self._let_fall(self.named_events | unfit_before.keys())
+            while self._queue:
+                stream, _ = self._queue.popitem(last=False)
+                self._examine(stream)
+            self.unfit, undos = self._find_unfit(), self.falling_undos
             if rounds >= ROUNDS:
-                self.unfit, acts = unfit | self.unfit, before | acts
-            if self.unfit.keys() == unfit.keys() and acts.keys() == before.keys():
+                self.unfit, undos = unfit_before | self.unfit, undos_before | undos
+            same_undos = undos.keys() == undos_before.keys()
+            if same_undos and self.unfit.keys() == unfit_before.keys():
                 return
-            if not self.unfit.keys() >= unfit.keys() or acts.keys() != before.keys():
-                self._begin(acts)
+            some_fit_after_all = bool(unfit_before.keys() - self.unfit.keys())
+            if some_fit_after_all or not same_undos:
+                self._start(undos)
 
-    def _run(self) -> None:
-        while self._waiting:
-            stream, _ = self._waiting.popitem(last=False)
-            self._look_at(stream)
-
-    def _unfit(self) -> Unfit:
+    def _find_unfit(self) -> Unfit:
         """Return the events that do not fit their subject, folded without the events that fall for other reasons."""
         unfit: Unfit = {}
-        but = self.out - self.unfit.keys()
-        for stream in self._looked_at:
-            family, state, set_aside = FAMILIES[stream[0]], None, set[int]()
+        without = self.fallen - self.unfit.keys()
+        for stream in self._examined:
+            family, state, orphaned = FAMILIES[stream[0]], None, set[int]()
             if stream[0] == "s":
-                left = senseless(self.reader, stream, but, self.again, self.gone.__contains__)
-                set_aside = {event.position for event in left}
-            for event in self.reader.counting(stream, but, self.again):
-                fits = event.position not in set_aside and family.admits(state, event.data)
-                if fits and not self._follows_no_more(event):
+                orphans = orphaned_events(self.reader, stream, without, self.restored, self.gone.__contains__)
+                orphaned = {event.position for event in orphans}
+            for event in self.reader.events_in_effect(stream, without, self.restored):
+                fits = event.position not in orphaned and family.admits(state, event.data)
+                if fits and not self._has_lost_its_occasion(event):
                     state = family.evolve(state, event)
                 else:
                     unfit[event.position] = (event, state)
         return unfit
 
-    def _follows_no_more(self, event: AnyEvent) -> bool:
-        """Return True if the ground of an event that only followed is gone.
+    def _has_lost_its_occasion(self, event: AnyEvent) -> bool:
+        """Return True if an event followed from others by itself and would not have followed after the act.
 
-        A merged memory has a relation from its members that none of them would have, or an observation was retracted
-        for want of evidence that it would have had.
+        A merged memory copied a relation that none of its members has, or an observation was retracted for want of
+        evidence and would have had evidence.
         """
         if isinstance(event.data, ObservationRetracted):
-            return event.data.why == NO_EVIDENCE and self._now.has_support(event)
+            return event.data.why == NO_EVIDENCE and self._after.gains_evidence(event)
         members = self.reader.members_of(event) if isinstance(event.data, RelationAdded) else ()
-        return bool(members) and not any(self._now.would_have_edge(member, event) for member in members)
+        return bool(members) and not any(self._after.has_relation(member, event) for member in members)
 
-    # --- what falls because something is gone ------------------------------------------------------------------------
+    # --- events that fall with others ----------------------------------------------------------------------------------
 
-    def _take(self, positions: Iterable[int]) -> None:
-        waiting = [position for position in positions if position not in self.out]
+    def _let_fall(self, positions: Iterable[int]) -> None:
+        """Add events to the fallen ones, each with the events that fall along with it."""
+        waiting = [position for position in positions if position not in self.fallen]
         while waiting:
             event = self.reader.event(waiting.pop())
-            if event.position in self.out or not self._falls(event):
+            if event.position in self.fallen or not self._may_fall(event):
                 continue
             if event.type in NAMES:
-                self._named[event.position] = event
+                self._name_events[event.position] = event
                 continue
-            self.out.add(event.position)
-            self._changed(event)
-            waiting += [position for position in self._falling_with(event) if position not in self.out]
+            self.fallen.add(event.position)
+            self._enqueue_affected(event)
+            waiting += [position for position in self._falling_along(event) if position not in self.fallen]
 
-    def _let_go_of_names(self) -> None:
-        """Let each registered project fall that nothing else uses.
+    def _let_unused_projects_fall(self) -> None:
+        """Let each registration of a project fall if no event that stays uses the project.
 
-        A project that others use stands, and so does every name that was given along with something else.
+        A name that was given along with something else, such as the name of a session, stays.
         """
-        for event in self._named.values():
+        for event in self._name_events.values():
             if event.envelope.command == "projects.add":
-                if (use := use_of(self.reader, event, self._is_void)) is not None:
-                    self.used.append((event, use))
+                if (use := first_use(self.reader, event, self._is_no_use)) is not None:
+                    self.projects_in_use.append((event, use))
                 else:
-                    self.out.add(event.position)
+                    self.fallen.add(event.position)
                     self.gone.add(event.stream)
 
-    def _is_void(self, position: int) -> bool:
-        """Return True if an event does not count as a use of its project because it falls."""
-        return position in self.out
+    def _is_no_use(self, position: int) -> bool:
+        """Return True if an event keeps no project, because the event itself falls."""
+        return position in self.fallen
 
-    def _count_again(self, act: str) -> None:
-        """Let an undo fall: the events that it took out count again, unless another act keeps them out."""
-        self._given_back[act] = None
-        for position in control.voided_by(self.reader.connection, act):
-            if control.acts(self.reader.connection, position).keys() <= self._given_back.keys():
-                self.again.add(position)
-                self._changed(self.reader.event(position))
+    def _reverse(self, undo: str) -> None:
+        """Let an undo fall: the events that it made void count again, unless another act keeps them void."""
+        self._reversed_undos[undo] = None
+        for position in control.voided_by(self.reader.connection, undo):
+            if control.acts(self.reader.connection, position).keys() <= self._reversed_undos.keys():
+                self.restored.add(position)
+                self._enqueue_affected(self.reader.event(position))
 
-    def _changed(self, event: AnyEvent) -> None:
-        """Wake the subjects that have to be looked at when an event falls or counts again."""
+    def _enqueue_affected(self, event: AnyEvent) -> None:
+        """Enqueue the subjects that need to be examined when an event falls or counts again."""
         if is_subject(event.stream):
-            self._wake([event.stream])
+            self._enqueue([event.stream])
         if isinstance(event.data, ChunkAdded):
-            self._wake(self.reader.resting_on(event.data.chunk))
+            self._enqueue(self.reader.resting_on(event.data.chunk))
         if isinstance(event.data, MessageAppended):
-            self._wake(self.reader.found_in(event.stream).get(event.position, ()))
-            self._wake(self.reader.resting_on(message_id(event.stream, event.position)))
+            self._enqueue(self.reader.found_in(event.stream).get(event.position, ()))
+            self._enqueue(self.reader.resting_on(message_id(event.stream, event.position)))
         if isinstance(event.data, RelationAdded | RelationRemoved):
-            self._wake(self.reader.merged_from(event.stream))
+            self._enqueue(self.reader.merged_from(event.stream))
 
-    def _wake(self, streams: Iterable[str]) -> None:
-        self._waiting.update(dict.fromkeys(streams))
+    def _enqueue(self, streams: Iterable[str]) -> None:
+        self._queue.update(dict.fromkeys(streams))
 
-    def _look_at(self, stream: str) -> None:
-        self._looked_at[stream] = None
-        self._take([event.position for event in self._now.counting(stream) if self._now.is_unsupported(event)])
-        self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # the observation may have lost its evidence
-        self._wake(observations.retired_without(self.reader.connection, stream))
-        self._end(stream, self.reader.state(stream, self.out, self.again), self._now)
+    def _examine(self, stream: str) -> None:
+        """Let the events of a subject fall that have lost their ground, and note if nothing is left of the subject."""
+        self._examined[stream] = None
+        events = self._after.events_in_effect(stream)
+        self._let_fall([event.position for event in events if self._after.has_lost_its_ground(event)])
+        self._enqueue(
+            self.reader.citing(stream) if stream[0] == "o" else ()
+        )  # the observation may have lost its evidence
+        self._enqueue(observations.retired_without(self.reader.connection, stream))
+        self._note_if_gone(stream, self.reader.state(stream, self.fallen, self.restored), self._after)
         if stream[0] != "s":  # a redo itself checks the conversations
-            self._hold(stream)
+            self._examine_void_events(stream)
 
-    def _hold(self, stream: str) -> None:
-        """Let those void events fall too that would fall if they were in effect.
+    def _examine_void_events(self, stream: str) -> None:
+        """Let those events of a subject fall too that another act made void and that have lost their ground.
 
-        A redo does not bring such an event back then.
+        They are void already. But a redo of the other act would bring them back to a log without their ground, so this
+        act keeps them void as well.
         """
-        family, state, held = FAMILIES[stream[0]], None, list[int]()
-        in_effect = {event.position for event in self._now.counting(stream)}
-        for event in self._ever.counting(stream):
-            if self._ever.is_unsupported(event) or (state is None and not family.admits(state, event.data)):
-                held += [event.position] if event.position not in in_effect else []
+        family, state, groundless = FAMILIES[stream[0]], None, list[int]()
+        in_effect = {event.position for event in self._after.events_in_effect(stream)}
+        for event in self._without_other_acts.events_in_effect(stream):
+            cannot_begin = state is None and not family.admits(state, event.data)
+            if cannot_begin or self._without_other_acts.has_lost_its_ground(event):
+                groundless += [event.position] if event.position not in in_effect else []
             elif family.admits(state, event.data):
                 state = family.evolve(state, event)
-        self._take(held)
-        self._end(stream, state, self._ever)
+        self._let_fall(groundless)
+        self._note_if_gone(stream, state, self._without_other_acts)
 
-    def _end(self, stream: str, state: object, world: World) -> None:
-        if state is not None or stream in world.gone:
+    def _note_if_gone(self, stream: str, state: object, log: SupposedLog) -> None:
+        """Note that a subject without a state does not exist in a supposed log, and enqueue the affected subjects."""
+        if state is not None or stream in log.gone:
             return
-        world.gone.add(stream)
-        if stream not in self._around:
-            self._around[stream] = list(self._concerned(stream))
-        self._wake(self._around[stream])
-        if stream[0] == "i" and world is self._now:
-            self._take(self.reader.reinforced_by(stream))
+        log.gone.add(stream)
+        if stream not in self._affected_by:
+            self._affected_by[stream] = list(self._affected(stream))
+        self._enqueue(self._affected_by[stream])
+        if stream[0] == "i" and log is self._after:
+            self._let_fall(self.reader.reinforced_by(stream))
 
-    def _concerned(self, gone: str) -> Iterator[str]:
-        """Yield the subjects that have to be looked at when a subject is no more."""
+    def _affected(self, gone: str) -> Iterator[str]:
+        """Yield the subjects that need to be examined when a subject no longer exists."""
         reader = self.reader
         yield from reader.resting_on(gone)
-        yield from self._predecessors(gone)
+        yield from self._replaced_by(gone)
         if gone[0] == "m":
             yield from reader.joining(gone)
             yield from memories.superseded_by(reader.connection, gone)
@@ -299,26 +345,26 @@ class Closure:
             yield from sessions_of(reader, gone)
             yield from reader.restated_by(gone)
 
-    def _predecessors(self, gone: str) -> list[str]:
-        """Return the subjects that a subject's commands superseded, merged, or took relations from."""
-        acts = (
+    def _replaced_by(self, gone: str) -> list[str]:
+        """Return the subjects that gave way to a subject: superseded, merged, or with a relation taken over."""
+        replacing = (
             event
             for event, _ in self.reader.stream(gone)
             if hasattr(event.data, "supersedes") or isinstance(event.data, RelationAdded | MemoryPromoted)
         )
-        entries = (entry for act in acts for entry in self.reader.command(act))
-        return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
+        entries = (entry for event in replacing for entry in self.reader.command(event))
+        return [entry.subject for entry in entries if entry.type in _REPLACING]
 
-    # --- for what an event falls ---------------------------------------------------------------------------------------
+    # --- reasons for people --------------------------------------------------------------------------------------------
 
     def why(self, event: AnyEvent) -> str:
-        """Return the reason for which an event falls by itself, or "" if it goes with its command."""
+        """Return the reason for which an event falls by itself, or "" if the event falls with its command."""
         if event.position in self.unfit:
             return self._why_unfit(event, self.unfit[event.position][1])
-        if self._now.is_unsupported(event):
-            return self._why_unsupported(event)
+        if self._after.has_lost_its_ground(event):
+            return self._why_groundless(event)
         cause = audit.by_event(self.reader.connection, event.envelope.causation_id or "")
-        return f"was caused by position {cause.position}" if cause is not None and cause.position in self.out else ""
+        return f"was caused by position {cause.position}" if cause is not None and cause.position in self.fallen else ""
 
     @staticmethod
     def _why_unfit(event: AnyEvent, state: object) -> str:
@@ -328,13 +374,15 @@ class Closure:
             return f"would lack what this {event.type} was made from"
         return f"would be {getattr(state, 'status', 'something else')} there"
 
-    def _why_unsupported(self, event: AnyEvent) -> str:
-        data = event.data
+    def _why_groundless(self, event: AnyEvent) -> str:
+        data, reader = event.data, self.reader
         if isinstance(data, ATTEMPTS):
             lost = (
-                source for source in data.sources if not self.reader.stands(source, self.out, self.again, self.gone)
+                source
+                for source in data.sources
+                if not reader.is_grounded(source, self.fallen, self.restored, self.gone)
             )
-            messages = (message for message in sorted(self.reader.citations.behind(event)) if message in self.out)
+            messages = (message for message in sorted(reader.citations.behind(event)) if message in self.fallen)
             first = next(lost, None)
             return f"rests on {shortened(first)}" if first else f"was found in the message at {next(messages, 0)}"
         if isinstance(data, MemorySuperseded | RelationRemoved):

@@ -1,4 +1,4 @@
-"""The events of a session that make no sense without certain others, such as summaries of missing messages."""
+"""The events of a session that cannot stay without other events, such as summaries of messages that are void."""
 
 from __future__ import annotations
 
@@ -20,44 +20,49 @@ if TYPE_CHECKING:
     from ledger.undo.in_effect import Reader
 
 
-def senseless(
+def orphaned_events(
     reader: Reader,
-    stream: str,
-    but: Collection[int] = (),
-    also: Collection[int] = (),
+    session: str,
+    without: Collection[int] = (),
+    restored: Collection[int] = (),
     is_gone: Callable[[str], bool] = lambda interaction: False,
 ) -> list[AnyEvent]:
-    """Return the events of a session that would count without ``but`` or with ``also``, and make no sense then.
+    """Return the events of a session that would be in effect although events that they need are not.
 
-    A summary falls with any message or summary that it was written from. A summary that replaced another falls with
-    that one. The two events that make a summary fall together, because a source may be distrusted from a position
-    between them. An event that took summaries out of use falls with the last of them, unless it hid their messages too:
-    then it stays.
+    The session is read without the events ``without`` and with the void events ``restored``; ``is_gone`` returns True
+    for an interaction that no longer exists.
+
+    A message needs the interaction that has its text. A summary needs every message and every summary that the summary
+    was written from or replaced. A summary is made by two events, and each needs the other: an origin may be distrusted
+    from a position between them. An event that took summaries out of use needs at least one of these summaries, unless
+    it hid their messages too.
     """
-    counting, fold, events = reader.counting(stream, but, also), WindowFold(), list[AnyEvent]()
-    there = {event.position for event in counting if isinstance(event.data, MessageAppended)}
-    shown = {event.data.summary for event in counting if isinstance(event.data, ContextReplaced)}
-    missing = _Missing(reader, stream, there)
-    for event in counting:
-        whole = not isinstance(event.data, SummaryCreated) or event.data.summary in shown
-        if whole and _makes_sense(event, fold, missing, is_gone):
+    in_effect, fold, orphaned = reader.events_in_effect(session, without, restored), WindowFold(), list[AnyEvent]()
+    messages = {event.position for event in in_effect if isinstance(event.data, MessageAppended)}
+    in_window = {event.data.summary for event in in_effect if isinstance(event.data, ContextReplaced)}
+    missing = _MissingMessages(reader, session, messages)
+    for event in in_effect:
+        is_complete = not isinstance(event.data, SummaryCreated) or event.data.summary in in_window
+        if is_complete and _has_its_needs(event, fold, missing, is_gone):
             fold.take(event)
         else:
-            events.append(event)
+            orphaned.append(event)
             if isinstance(event.data, MessageAppended):
                 missing.add(event.position)
-    return events
+    return orphaned
 
 
-def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: Callable[[str], bool]) -> bool:
+def _has_its_needs(
+    event: AnyEvent, fold: WindowFold, missing: _MissingMessages, is_gone: Callable[[str], bool]
+) -> bool:
     data, known = event.data, fold.status
     match data:
         case MessageAppended():
             return data.interaction is None or not is_gone(data.interaction)
         case SummaryCreated():
-            replaced = data.replaces is None or data.replaces in known
-            underlying = all(known.get(summary) not in (None, INVALID) for summary in data.summaries)
-            return replaced and underlying and not missing.has_source_of(event)
+            has_replaced = data.replaces is None or data.replaces in known
+            has_underlying = all(known.get(summary) not in (None, INVALID) for summary in data.summaries)
+            return has_replaced and has_underlying and not missing.has_source_of(event)
         case ContextReplaced():
             return data.summary in known and all(summary in known for summary in data.summaries)
         case SummaryInvalidated():
@@ -68,25 +73,25 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
             return True
 
 
-class _Missing:
-    """The messages of a session that are missing, and the spans of the log in which they were void."""
+class _MissingMessages:
+    """The messages of a session that are not in effect, and the spans of the log in which they were void."""
 
-    def __init__(self, reader: Reader, stream: str, there: Collection[int]) -> None:
-        self._out = reader.was_out(stream)
-        appended = (event.position for event, _ in reader.stream(stream) if isinstance(event.data, MessageAppended))
-        self._positions = [position for position in appended if position not in there]
+    def __init__(self, reader: Reader, session: str, in_effect: Collection[int]) -> None:
+        self._void_spans = reader.void_spans(session)
+        appended = (event.position for event, _ in reader.stream(session) if isinstance(event.data, MessageAppended))
+        self._positions = [position for position in appended if position not in in_effect]
 
     def add(self, position: int) -> None:
         self._positions.insert(bisect_left(self._positions, position), position)
 
     def has_source_of(self, summary: AnyEvent) -> bool:
-        """Return True if a summary was written from a missing message, which was in effect at that time."""
+        """Return True if a summary was written from a missing message that was in effect at that time."""
         return any(
-            not any(since <= summary.position < until for since, until in self._out.get(position, ()))
-            for position in self._within(summary)
+            not any(since <= summary.position < until for since, until in self._void_spans.get(position, ()))
+            for position in self._missing_in(summary)
         )
 
-    def _within(self, summary: AnyEvent) -> Iterator[int]:
+    def _missing_in(self, summary: AnyEvent) -> Iterator[int]:
         for first, last in summary.data.ranges:
             yield from self._positions[bisect_left(self._positions, first) : bisect_right(self._positions, last)]
 

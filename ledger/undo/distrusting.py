@@ -1,4 +1,7 @@
-"""Distrust and trust: a source with all that it caused becomes void, and comes back."""
+"""Distrust and trust: make void what a source recorded and caused, and bring it back.
+
+A source is an actor, a client, an agent, a session, a document or an interaction. The public API calls it an origin.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from ledger.observations.queries import UNSUPPORTED
 from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader
 from ledger.undo.source_plan import SourcePlan
-from ledger.undo.undoing import ActPlan, Done, voided_again
+from ledger.undo.undoing import ActPlan, Done, void_again
 from projections.core.rows import Connection
 from projections.views import control
 
@@ -39,7 +42,14 @@ Position = int
 
 
 class DistrustTarget(Struct, frozen=True):
-    """An origin: a name for actors, clients and agents, an id for the other kinds, and the span of its events."""
+    """The source of a distrust, and the span of its events that the distrust is about.
+
+    Attributes:
+        kind: "actor", "client", "agent", "interaction", "session" or "document".
+        name: The name of an actor, a client or an agent; the id of any other source.
+        since: The first position of the span.
+        until: The position after the last position of the span; None if the span has no end.
+    """
 
     kind: str
     name: str
@@ -48,12 +58,12 @@ class DistrustTarget(Struct, frozen=True):
 
     def covers(self, other: DistrustTarget) -> bool:
         """Return True if this source includes the other source."""
-        ends = self.until is None or (other.until is not None and other.until <= self.until)
-        return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends
+        ends_later = self.until is None or (other.until is not None and other.until <= self.until)
+        return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends_later
 
 
 class Details(Struct, frozen=True):
-    """The reach of a distrust besides the events themselves."""
+    """The reach of a distrust or a trust besides the events themselves; ``DistrustReport`` explains the fields."""
 
     source: DistrustTarget
     memories: tuple[str, ...] = ()
@@ -76,50 +86,59 @@ def distrust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Make void what a source recorded from ``since`` on with all that it caused, and refuse its later writes.
+    """Make void what a source recorded and caused, and refuse its later writes.
 
-    With ``until`` only what it recorded before that falls, and its later writes are accepted.
+    Memories that rest on nothing else cease to exist. Memories that the source hid or moved come back. The statements
+    of others stay, and their decisions are not made again. ``trust`` reverses a distrust.
 
-    ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an
-    agent or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others
-    said stays; decisions of others are not made again. The report lists what was reached. ``trust`` puts all of it
-    back.
+    Args:
+        engine: The engine of the ledger.
+        asker: The user, and the actor who distrusts.
+        source: The id of an interaction, a document or a session, or the name that ``kind`` asks for.
+        kind: The kind of the source; needed for the name of an actor, a client, an agent or a session.
+        since: The first position, or the time, from which on events of the source are void. With the position after
+            the end of the log nothing becomes void, and only the later writes of the source are refused.
+        until: The position, or the time, from which on the source counts again; its later writes are accepted.
+        reason: The reason, which the log keeps.
+        exclusive: Allow more than 50,000 events; nobody else can write until the distrust is done.
+        dry_run: Only list the effect.
 
-    More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: then nobody else can write until it
-    is done. With the next position as ``since``, which the refusal names, the source is refused at once and nothing
-    else happens.
+    Raises:
+        NotFoundError: This user has no such source.
+        RejectedError: The kind is missing, the span is empty or in the future, or more than 50,000 events become void
+            and ``exclusive`` is False.
     """
     reason = check_reason("reason", reason)
     check_text("source", source)
     arguments = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
-    def make(connection: Connection, head: int) -> ActPlan:
-        origin = find_source(engine, connection, asker.user, source, kind, since, until)
-        if (known := _covering(connection, asker.user, origin)) is not None:
-            return ActPlan(head, details=Details(known))
-        plan = source_plan(connection, asker.user, origin)
-        made = _plan_of(engine, connection, head, plan, origin, asker.user)
-        alternative = Alternative(plan.reader, plan.out, plan.again)
-        return replace(made, details=_with_beliefs(made.details, alternative)) if dry_run else made
+    def make_plan(connection: Connection, head: int) -> ActPlan:
+        target = find_source(engine, connection, asker.user, source, kind, since, until)
+        if (distrusted_already := _covering(connection, asker.user, target)) is not None:
+            return ActPlan(head, details=Details(distrusted_already))
+        events = source_plan(connection, asker.user, target)
+        plan = _act_plan(engine, connection, head, events, target, asker.user)
+        alternative = Alternative(events.reader, events.fallen, events.restored)
+        return replace(plan, details=_with_beliefs(plan.details, alternative)) if dry_run else plan
 
     def emit(work: Work, plan: ActPlan) -> None:
-        about: DistrustTarget = plan.details.source
+        target: DistrustTarget = plan.details.source
         allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _emit_undos_taken_back(work, plan, reason)
-        fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
-        if plan.positions or not _is_distrusted(work, about):
-            if not plan.positions and work.secret_in(about.name):  # nothing else would bring the name into the log
+        fields: dict[str, Any] = {"since": target.since, "until": target.until, "reason": reason}
+        if plan.positions or not _is_distrusted(work, target):
+            if not plan.positions and work.secret_in(target.name):  # nothing else would bring the name into the log
                 raise RejectedError(
                     "the name of the source holds a secret, and the source has written nothing: the log would be the first"
                     " to hold that name",
                     rule="secret",
                 )
             for spans in bulk.parts(plan.positions) or [()]:
-                work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
+                work.emit(LEDGER_STREAM, OriginDistrusted(target.kind, target.name, spans, **fields))
 
     return _distrust_report(
-        engine, undoing.act(engine, "history.distrust", asker, make, emit, arguments, dry_run), asker.user
+        engine, undoing.run_act(engine, "history.distrust", asker, make_plan, emit, arguments, dry_run), asker.user
     )
 
 
@@ -134,42 +153,57 @@ def trust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Put back what a distrust made void; ``source`` names the source, or the distrust by its command id.
+    """Bring back what a distrust made void; ``source`` names the source, or the distrust by its command id.
 
-    The undos of the source take effect again too. If something was built meanwhile on events that they make void, the
-    call is a ``ConflictError``, unless ``cascade`` takes that along. ``dry_run`` only lists, also what a cascade would
-    take; ``exclusive`` as in ``distrust``.
+    The undos of the source take effect again too. ``kind``, ``reason``, ``exclusive`` and ``dry_run`` are as in
+    ``distrust``.
+
+    Raises:
+        NotFoundError: No distrust of this source is in effect.
+        DependentsError: Later commands were built on events that the undos of the source make void again, and
+            ``cascade`` is False. With ``cascade`` these commands become void too.
+        ConflictError: An event that comes back does not fit, or needs something that is not there.
     """
     reason = check_reason("reason", reason)
     check_text("source", source)
 
-    def make(connection: Connection, head: int) -> ActPlan:
+    def make_plan(connection: Connection, head: int) -> ActPlan:
         in_effect = [distrust for distrust in control.distrusted(connection) if distrust.user == asker.user]
         matches = [distrust for distrust in in_effect if distrust.act == source]
         if not matches:
-            about = find_source(engine, connection, asker.user, source, kind)
-            matches = [match for match in in_effect if (match.kind, match.source) == (about.kind, about.name)]
+            target = find_source(engine, connection, asker.user, source, kind)
+            matches = [match for match in in_effect if (match.kind, match.source) == (target.kind, target.name)]
         if not matches:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
         ending = [distrust.act for distrust in matches]
-        plan = undoing.back(connection, head, ending, cascade or dry_run)
-        undone = voided_again(connection, ending) | set(plan.cascaded.positions)
-        about = _whole([_as_source(distrust) for distrust in matches])
+        plan = undoing.restoring_plan(connection, head, ending, cascade or dry_run)
+        fallen = void_again(connection, ending) | set(plan.cascaded.positions)
+        restored = {position for _, _, positions in plan.ended_acts for position in positions}
         memories = tuple(subject for subject in plan.streams if subject[0] == "m")
-        back = {position for _, _, positions in plan.acts for position in positions}
         reader = Reader(connection)
-        shown = receipts(reader, asker.user, memories, back)
-        alternative = Alternative(reader, undone, back)
-        changed, left = _observations_moved(engine, alternative, plan.streams)
-        details = Details(about, memories, (), changed, left, shown)
+        alternative = Alternative(reader, fallen, restored)
+        changed, unsupported = _changed_observations(engine, alternative, plan.streams)
+        details = Details(
+            _combined([_as_target(distrust) for distrust in matches]),
+            memories,
+            observations=changed,
+            unsupported=unsupported,
+            receipts=receipts(reader, asker.user, memories, restored),
+        )
         return replace(plan, details=_with_beliefs(details, alternative) if dry_run else details)
 
     def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
-        undoing.emit_back(work, plan, reason)
+        undoing.emit_restoring(work, plan, reason)
 
-    done = undoing.act(
-        engine, "history.trust", asker, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
+    done = undoing.run_act(
+        engine,
+        "history.trust",
+        asker,
+        make_plan,
+        emit,
+        (source, kind, reason, *([cascade] if cascade else [])),
+        dry_run,
     )
     return _distrust_report(engine, done, asker.user, trusted=True)
 
@@ -228,7 +262,7 @@ def _details_of(engine: Engine, plan: ActPlan, user: str) -> Details:
         return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
 
-# --- who is meant --------------------------------------------------------------------------------------------
+# --- the source --------------------------------------------------------------------------------------------
 
 
 def find_source(
@@ -248,8 +282,8 @@ def find_source(
         raise RejectedError(f"the kind of {source!r:.60} is needed: one of {', '.join(KINDS)}")
     name = source if kind in NAMED else _identified(connection, user, source, kind)
     now = engine.writer.now()
-    start = _position("since", connection, since, now) if since is not None else 1
-    end = _position("until", connection, until, now) if until is not None else None
+    start = _position_of("since", connection, since, now) if since is not None else 1
+    end = _position_of("until", connection, until, now) if until is not None else None
     if end is not None and end <= start:
         raise RejectedError(
             f"nothing lies between since (position {start}) and until (position {end}, which is not included)"
@@ -263,14 +297,14 @@ def _identified(connection: Connection, user: str, source: str, kind: str) -> st
     if letter in "id":
         row = find_row(connection, source, letter, user) or first_position(connection, source)
         event = read_event(connection, row) if row is not None else None  # a void subject has no row any more
-        fits = event is not None and event.envelope.user == user and event.stream[0] == letter
-        name = event.stream if event is not None and fits else None
+        is_own = event is not None and event.envelope.user == user and event.stream[0] == letter
+        name = event.stream if event is not None and is_own else None
     if name is None or name == NOWHERE:
         raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
     return name
 
 
-def _observations_moved(
+def _changed_observations(
     engine: Engine, alternative: Alternative, streams: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the observations that will differ, and those of them that lose their last live source."""
@@ -282,26 +316,34 @@ def _observations_moved(
     return tuple(changed), tuple(unsupported)
 
 
-def _plan_of(
+def _act_plan(
     engine: Engine, connection: Connection, head: int, plan: SourcePlan, source: DistrustTarget, user: str
 ) -> ActPlan:
-    changed = plan.changed()
+    changed = plan.changed_subjects()
     memories = tuple(sorted(subject for subject in changed if subject[0] == "m"))
     gone = tuple(sorted(subject for subject in plan.gone if subject in changed))
-    observed, left = _observations_moved(engine, Alternative(plan.reader, plan.out, plan.again), plan.streams)
+    alternative = Alternative(plan.reader, plan.fallen, plan.restored)
+    changed_observations, unsupported = _changed_observations(engine, alternative, plan.streams)
     details = Details(
         source,
         memories,
         gone,
-        receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
-        observations=observed,
-        unsupported=left,
+        receipts=receipts(plan.reader, user, plan.streams, plan.fallen, gone),
+        observations=changed_observations,
+        unsupported=unsupported,
     )
-    acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
-    return ActPlan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, details=details)
+    undos = ((undo, tuple(control.voided_by(connection, undo))) for undo in plan.falling_undos)
+    return ActPlan(
+        head,
+        tuple(sorted(plan.fallen)),
+        streams=tuple(sorted(plan.streams)),
+        ended_acts=tuple((undo, CommandUndone.__name__, positions) for undo, positions in undos),
+        details=details,
+    )
 
 
 def source_plan(connection: Connection, user: str, source: DistrustTarget, reader: Reader | None = None) -> SourcePlan:
+    """Return the plan of a distrust of a source: the events that fall with the events that the source recorded."""
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
         positions = (event.position for event, _ in reader.stream(source.name))
@@ -309,29 +351,30 @@ def source_plan(connection: Connection, user: str, source: DistrustTarget, reade
         return SourcePlan(reader, [position for position in positions if source.since <= position <= last])
     sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {source.kind} = ? ORDER BY position"
     last = source.until - 1 if source.until is not None else 2**62
-    base = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
-    known = [source, *_known(connection, user)]
-    return SourcePlan(
-        reader, base, {origin.name for origin in known if origin.covers(DistrustTarget("session", origin.name))}
-    )
+    recorded = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
+    distrusted = [source, *_distrusted_sources(connection, user)]
+    # No memory can rest on a session that is distrusted as a whole.
+    whole_sessions = {target.name for target in distrusted if target.covers(DistrustTarget("session", target.name))}
+    return SourcePlan(reader, recorded, whole_sessions)
 
 
-def _known(connection: Connection, user: str) -> list[DistrustTarget]:
+def _distrusted_sources(connection: Connection, user: str) -> list[DistrustTarget]:
     """Return the distrusted sources of this user."""
-    return [_as_source(distrust) for distrust in control.distrusted(connection) if distrust.user == user]
+    return [_as_target(distrust) for distrust in control.distrusted(connection) if distrust.user == user]
 
 
 def _covering(connection: Connection, user: str, source: DistrustTarget) -> DistrustTarget | None:
     """Return a source under distrust that includes this source, or None."""
-    return next((known for known in _known(connection, user) if known.covers(source)), None)
+    known = _distrusted_sources(connection, user)
+    return next((target for target in known if target.covers(source)), None)
 
 
-def _as_source(known: control.DistrustedSource) -> DistrustTarget:
-    return DistrustTarget(known.kind, known.source or "", known.since, known.until)
+def _as_target(row: control.DistrustedSource) -> DistrustTarget:
+    return DistrustTarget(row.kind, row.source or "", row.since, row.until)
 
 
-def _whole(parts: list[DistrustTarget]) -> DistrustTarget:
-    """Return what several distrusts of one source are about, from the first position to the last."""
+def _combined(parts: list[DistrustTarget]) -> DistrustTarget:
+    """Return one target for several distrusts of one source, from the first position to the last."""
     ends = [part.until for part in parts if part.until is not None]
     until = max(ends) if len(ends) == len(parts) else None
     return replace(parts[0], since=min(part.since for part in parts), until=until)
@@ -341,8 +384,8 @@ def _is_distrusted(work: Work, source: DistrustTarget) -> bool:
     return _covering(work.connection(), work.who.user, source) is not None
 
 
-def _position(name: str, connection: Connection, bound: Position | Time, now: str) -> int:
-    """Return the position of a bound: the position itself, or that of the first event recorded at or after a time."""
+def _position_of(name: str, connection: Connection, bound: Position | Time, now: str) -> int:
+    """Return the position that a bound means: of a time, the position of the first event recorded at or after it."""
     if isinstance(bound, bool) or (isinstance(bound, int) and bound < 1):
         raise RejectedError(f"{name} is a position of at least 1, or a time, and {bound!r:.40} is neither")
     (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
@@ -361,7 +404,7 @@ def _position(name: str, connection: Connection, bound: Position | Time, now: st
 
 
 def _emit_undos_taken_back(work: Work, plan: ActPlan, reason: str) -> None:
-    """Record that the undos of the source are taken back."""
-    for act, _, positions in plan.acts:
+    """Record that the undos of the source end, each as a redo."""
+    for undo, _, positions in plan.ended_acts:
         for spans in bulk.parts(positions):
-            work.emit(LEDGER_STREAM, CommandRedone(act, spans, reason))
+            work.emit(LEDGER_STREAM, CommandRedone(undo, spans, reason))

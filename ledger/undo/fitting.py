@@ -1,4 +1,8 @@
-"""The checks of a redo or a trust: whether the events that it puts back fit, and what it would make void again."""
+"""The checks of a redo or a trust: the events that come back have to fit, and nothing may rest on events that fall.
+
+The events at the positions ``restored`` come back. The events at the positions ``without`` become void: a trust brings
+back the undos of an origin, so that the undone events are void again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from ledger.events import (
 )
 from ledger.history.citations import ATTEMPTS
 from ledger.undo import answers
-from ledger.undo.conversations import senseless
+from ledger.undo.conversations import orphaned_events
 from ledger.undo.in_effect import INERT, Reader
 from ledger.undo.undo_plan import UndoPlan
 from projections.core.projector import FAMILIES
@@ -37,8 +41,8 @@ class Cascaded(Struct, frozen=True):
     dependents: tuple[answers.Dependent, ...] = ()
 
 
-def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
-    """Return the error of an act without cascade: it names the later commands built on what the act makes void."""
+def dependents_error(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
+    """Return the error of an act without cascade, which names the later commands built on the events made void."""
     first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
     more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
     return DependentsError(
@@ -48,7 +52,7 @@ def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsE
     )
 
 
-def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
+def project_in_use_error(registered: AnyEvent, use: AnyEvent) -> ConflictError:
     """Return the error of undoing a project's registration while others use the project; a cascade does not help."""
     name = registered.data.name or registered.stream
     return ConflictError(
@@ -56,98 +60,111 @@ def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
     )
 
 
-def _cannot(event: AnyEvent, why: str, first: str) -> ConflictError:
-    """Return the error of an event that cannot be put back; ``first`` says what has to be done before."""
-    return ConflictError(f"{answers.dependent(event, why)} ({first})")
+def _not_restorable_error(event: AnyEvent, why: str, remedy: str) -> ConflictError:
+    return ConflictError(f"{answers.dependent(event, why)} ({remedy})")
 
 
-def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
-    """Raise ``ConflictError`` if the events ``again`` do not fit their subjects, or their keys or names are taken."""
-    _check_projects(reader, again, but)
+def check_restorable(reader: Reader, streams: Iterable[str], restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if the events ``restored`` do not fit their subjects, or their keys or names are taken."""
+    _check_projects(reader, restored, without)
     for stream in streams:
-        _check_legal(reader, stream, again, but)
-    _check_support(reader, again, but)
-    _check_causes(reader, again, but)
-    _check_keys(reader, again)
-    _check_names(reader, again)
+        _check_subject(reader, stream, restored, without)
+    _check_support(reader, restored, without)
+    _check_causes(reader, restored, without)
+    _check_keys(reader, restored)
+    _check_names(reader, restored)
 
 
-def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
-    """Raise ``ConflictError`` if events that are put back do not fit the later events of their subject."""
+def _check_subject(reader: Reader, stream: str, restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if the later events of a subject do not fit the events that come back."""
     family, state = FAMILIES[ids.kind_of(stream)], None
-    for event in reader.counting(stream, but, again):
+    for event in reader.events_in_effect(stream, without, restored):
         if not family.admits(state, event.data):
-            raise _cannot(event, "does not fit what happened to it since", "undo that first")
+            raise _not_restorable_error(event, "does not fit what happened to it since", "undo that first")
         state = family.evolve(state, event)
     if stream[0] == "s":
-        _check_conversation(reader, stream, state, again, but)
+        _check_conversation(reader, stream, state, restored, without)
 
 
-def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """Raise ``ConflictError`` if an event would be back without what it rests on.
+def _check_support(reader: Reader, restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if an event would come back without a subject on which the event rests.
 
     A memory needs one of its sources, a reinforcement its turn, a supersession its successor.
     """
-    for event in map(reader.event, sorted(again)):
-        if gone := [source for source in ids_in(event.data, "rests_on") if reader.is_gone(source, but, again)]:
-            raise _cannot(event, f"rests on {gone[0]}, which is not there any more", "put that back first")
-        if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
+    for event in map(reader.event, sorted(restored)):
+        sources = ids_in(event.data, "rests_on")
+        if gone := [source for source in sources if not reader.exists(source, without, restored)]:
+            raise _not_restorable_error(
+                event, f"rests on {gone[0]}, which is not there any more", "put that back first"
+            )
+        if isinstance(event.data, ATTEMPTS) and reader.has_lost_its_ground(event, without, restored):
             cited = ", ".join(event.data.sources[:5])
-            raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
+            raise _not_restorable_error(event, f"rests on {cited}, which is not there any more", "put that back first")
 
 
-def _check_causes(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """Raise ``ConflictError`` if an event that only reacted to another would be back without that other event."""
-    for event in map(reader.event, sorted(again)):
+def _check_causes(reader: Reader, restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if an event that reacted to another event would come back without that event."""
+    for event in map(reader.event, sorted(restored)):
         cause = reader.cause_of(event)
-        if cause is not None and cause not in again and (cause in but or reader.is_out(cause)):
-            raise _cannot(event, f"was caused by position {cause}, which is void", "put that back first")
+        if cause is not None and cause not in restored and (cause in without or reader.is_void(cause)):
+            raise _not_restorable_error(event, f"was caused by position {cause}, which is void", "put that back first")
 
 
-def built_on(connection: Connection, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
-    """Return the commands that were built on events which become void again.
+def commands_to_cascade(
+    connection: Connection, restored: set[int], void_again: Collection[int], cascade: bool
+) -> Cascaded:
+    """Return the commands that were built on the events that become void again when a distrust ends.
 
-    A distrust had taken back the undos of these events. Without ``cascade`` such commands are a ``DependentsError``
-    that names them; a project that others use is a ``ConflictError`` in any case.
+    The distrust had reversed the undos of these events.
+
+    Raises:
+        DependentsError: There are such commands, and ``cascade`` is False.
+        ConflictError: An event that becomes void again registered a project that others use.
     """
-    reader = Reader(connection, back=again)
-    plan = UndoPlan(reader, but)
-    if plan.used:
-        raise in_use(*plan.used[0])
+    reader = Reader(connection, restored)
+    plan = UndoPlan(reader, void_again)
+    if plan.projects_in_use:
+        raise project_in_use_error(*plan.projects_in_use[0])
     if dependents := plan.dependents():
-        falling = (position for position in plan.out if position not in but and not reader.is_out(position))
+        falling = (position for position in plan.fallen if position not in void_again and not reader.is_void(position))
         positions = tuple(sorted(falling))
         if not cascade:
-            raise built_later(dependents, "what becomes void again then")
-        named = plan.named
+            raise dependents_error(dependents, "what becomes void again then")
+        named = plan.named_commands
         commands = tuple(command for command in plan.commands if command not in named)
         return Cascaded(commands, positions, dependents)
     return Cascaded()
 
 
-def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:
-    def is_gone(interaction: str) -> bool:
-        return interaction in tied and reader.is_gone(interaction, but, again)
+def _check_conversation(reader: Reader, session: str, state: Any, restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if events of a session would come back without the events that they need.
 
-    back = (event.data for event, _ in reader.stream(session) if event.position in again)
-    tied = {data.interaction for data in back if isinstance(data, MessageAppended)}
-    for event in senseless(reader, session, but, again, is_gone):
+    A session that was joined to another session comes back only if no message was appended to it since.
+    """
+
+    def is_gone(interaction: str) -> bool:
+        return interaction in interactions and not reader.exists(interaction, without, restored)
+
+    returning = (event.data for event, _ in reader.stream(session) if event.position in restored)
+    interactions = {data.interaction for data in returning if isinstance(data, MessageAppended)}
+    for event in orphaned_events(reader, session, without, restored, is_gone):
         why = "does not fit what happened to it since, for what it was made from is not there"
-        raise _cannot(event, why, "put that back first, or undo this too")
+        raise _not_restorable_error(event, why, "put that back first, or undo this too")
     if state is not None and state.moved_to is not None and state.messages:
         raise ConflictError(
             f"{session} has messages of its own, so its names cannot be those of {state.moved_to} again"
         )
 
 
-def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """Raise ``ConflictError`` if an event would be back in a project whose registration was undone since."""
-    back = [event for event in map(reader.event, sorted(again)) if event.type not in INERT]
-    gone = {project for event in back if (project := event.envelope.project) and reader.is_gone(project, but, again)}
-    for event in back:
+def _check_projects(reader: Reader, restored: set[int], without: Collection[int]) -> None:
+    """Raise ``ConflictError`` if an event would come back in a project whose registration was undone since."""
+    returning = [event for event in map(reader.event, sorted(restored)) if event.type not in INERT]
+    named = {event.envelope.project for event in returning if event.envelope.project}
+    gone = {project for project in named if not reader.exists(project, without, restored)}
+    for event in returning:
         if event.envelope.project in gone:
             why = f"is in {event.envelope.project}, which is not there any more"
-            raise _cannot(event, why, "put its registration back first")
+            raise _not_restorable_error(event, why, "put its registration back first")
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
@@ -162,12 +179,12 @@ def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_names(reader: Reader, positions: Iterable[int]) -> None:
-    """Raise ``ConflictError`` if a name that is given again belongs to another subject by now.
+    """Raise ``ConflictError`` if a name that comes back belongs to another subject by now.
 
-    The name of a session may also be given up by the session that has it.
+    A session may have the name if the same redo takes the name from that session.
     """
     events = [reader.event(position) for position in positions]
-    giving_up = {event.stream for event in events if isinstance(event.data, SessionAliasAdded)}
+    losing_names = {event.stream for event in events if isinstance(event.data, SessionAliasAdded)}
     for event in events:
         data = event.data
         if isinstance(data, ProjectJoined):
@@ -178,7 +195,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.name if isinstance(data, ProjectRegistered) else name
         kind = "session" if isinstance(data, SessionAliasAdded) else "project"
         owner = projects.find(reader.connection, event.envelope.user or "", kind[0], name) if name else None
-        if owner is not None and owner[0] not in (giving_up if kind == "session" else {event.stream}):
+        if owner is not None and owner[0] not in (losing_names if kind == "session" else {event.stream}):
             raise ConflictError(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another {kind} since; "
                 "it cannot be redone"
@@ -186,7 +203,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_join(reader: Reader, event: AnyEvent, data: ProjectJoined) -> None:
-    """Raise ``ConflictError`` if a project that is joined again stands elsewhere, or has the other one under it."""
+    """Raise ``ConflictError`` if a join comes back whose project was joined with another project since."""
     joined = projects.together(reader.connection, data.project)
     if joined[0] != data.project or event.stream in joined:
         raise ConflictError(

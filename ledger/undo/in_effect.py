@@ -1,4 +1,8 @@
-"""The log as a plan reads it: the events in effect, the state without or with some events, and what rests on what."""
+"""The log as an undo or a distrust reads it: the events in effect, and the subjects that rest on other subjects.
+
+Most methods answer for a supposed log: ``without`` are positions of events that are taken as void, and ``restored`` are
+positions of void events that are taken as in effect. ``without`` wins. With neither the answer is for the log as it is.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +30,24 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
-NAMES = type_names(of(effect="name"))  # stay while others use the name; an unused name harms nobody
+NAMES = type_names(of(effect="name"))  # such events stay while others use the name; an unused name harms nobody
 LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # final, or ended only by an act of its own kind
-INERT = type_names(of(effect="inert"))
-_RESTING = type_names(of(falls_with_cause=False))
+INERT = type_names(of(effect="inert"))  # such events report something and change no subject
+_INDEPENDENT_OF_CAUSE = type_names(of(falls_with_cause=False))
 
 
 class Reader:
     """The log and the events in effect, read through one connection and cached.
 
-    The positions ``back`` count as in effect, whatever keeps them out.
+    The events at the positions ``restored`` count as in effect in every answer, whatever act made them void.
     """
 
-    def __init__(self, connection: Connection, back: Collection[int] = ()) -> None:
-        self.connection, self._back = connection, frozenset(back)
+    def __init__(self, connection: Connection, restored: Collection[int] = ()) -> None:
+        self.connection, self._restored = connection, frozenset(restored)
         self.citations = Citations(connection)
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
-        self._were_out: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        self._void_spans: dict[str, dict[int, list[tuple[int, int]]]] = {}
         self._found_in: dict[str, dict[int, list[str]]] = {}
         self._commands: dict[str, list[audit.AuditRow]] = {}
 
@@ -69,19 +73,19 @@ class Reader:
         """
         if stream not in self._streams:
             sql = "SELECT o.position FROM events e CROSS JOIN voided o ON o.position = e.position WHERE e.stream = ?"
-            out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
+            void = {position for (position,) in self.connection.execute(sql, (stream,))} - self._restored
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
                 raise UnknownEventError(
                     f"{stream} has an event of a newer version of memory-ledger, so this version can make none of its"
                     " events void or put them back"
                 )
-            self._streams[stream] = [(event, event.position not in out) for event in events]
+            self._streams[stream] = [(event, event.position not in void) for event in events]
         return self._streams[stream]
 
-    def was_out(self, stream: str) -> dict[int, list[tuple[int, int]]]:
+    def void_spans(self, stream: str) -> dict[int, list[tuple[int, int]]]:
         """Return the positions of a stream that were ever void, each with the spans of the log in which they were."""
-        if stream not in self._were_out:
+        if stream not in self._void_spans:
             spans: dict[int, list[tuple[int, int]]] = {}
             for table, until in (("voided", 2**62), ("were_voided", "o.to_position")):
                 sql = (
@@ -90,48 +94,56 @@ class Reader:
                 )
                 for position, since, to in self.connection.execute(sql, (stream,)):
                     spans.setdefault(position, []).append((since, to))
-            self._were_out[stream] = spans
-        return self._were_out[stream]
+            self._void_spans[stream] = spans
+        return self._void_spans[stream]
 
-    def counting(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> list[AnyEvent]:
-        """Return the events of a stream that would count without ``but`` and with ``also``."""
-        events = self.stream(stream)
-        return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
+    def events_in_effect(
+        self, stream: str, without: Collection[int] = (), restored: Collection[int] = ()
+    ) -> list[AnyEvent]:
+        """Return the events of a subject that are in effect."""
+        return [
+            event
+            for event, in_effect in self.stream(stream)
+            if (in_effect or event.position in restored) and event.position not in without
+        ]
 
-    def state(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> Any:
-        """Return the state that the subject would have without ``but`` and with ``also``."""
+    def state(self, stream: str, without: Collection[int] = (), restored: Collection[int] = ()) -> Any:
+        """Return the state of a subject, or None if the subject does not exist."""
         family, state = FAMILIES[stream[0]], None
-        for event in self.counting(stream, but, also):
+        for event in self.events_in_effect(stream, without, restored):
             state = family.evolve(state, event)
         return state
 
-    def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
-        """Return True if a cited subject would not exist; a subject that this version does not keep counts as there.
+    def exists(self, subject: str, without: Collection[int] = (), restored: Collection[int] = ()) -> bool:
+        """Return True if a cited subject exists.
 
-        A chunk that a newer text no longer has was read all the same: it goes with the event that added it.
+        A cited id of a kind that this version does not know counts as existing. A chunk exists as long as the event
+        that added the chunk is in effect, even if a newer text of the document no longer has the chunk.
         """
+
+        def are_in_effect(events: Iterable[tuple[AnyEvent, bool]]) -> bool:
+            return all(
+                (in_effect or event.position in restored) and event.position not in without
+                for event, in_effect in events
+            )
+
         if subject.startswith("c_") and (place := documents.place_of(self.connection, subject)) is not None:
             added = self.event(place[0])
             events = self.stream(added.stream)
-            needed = (events[0], events[added.version - 1])  # the document's first event, and the chunk's addition
-            return any(event.position in but or not (counts or event.position in also) for event, counts in needed)
+            return are_in_effect([events[0], events[added.version - 1]])  # the document's first event, and the addition
         if (message := message_place(subject)) is not None:
             session, position = message
-            appended = [
-                (event, counts) for event, counts in self.stream(session) if event.position in (position, event.first)
-            ]
-            return len(appended) < 2 or any(
-                event.position in but or not (counts or event.position in also) for event, counts in appended
-            )
-        return is_subject(subject) and self.state(subject, but, also) is None
+            appended = [pair for pair in self.stream(session) if pair[0].position in (position, pair[0].first)]
+            return len(appended) >= 2 and are_in_effect(appended)  # the session's first event, and the message
+        return not is_subject(subject) or self.state(subject, without, restored) is not None
 
-    def stands(
-        self, subject: str, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    def is_grounded(
+        self, subject: str, without: Collection[int] = (), restored: Collection[int] = (), gone: Collection[str] = ()
     ) -> bool:
-        """Return True if a cited subject is there and rests, in the end, on something outside itself.
+        """Return True if a cited subject exists and rests, in the end, on a source outside memories and observations.
 
         A memory rests on the sources of any attempt at it, an observation on its supports. Memories and observations
-        that cite only each other in a circle rest on nothing.
+        that cite only each other in a circle rest on nothing. The subjects ``gone`` count as not existing.
         """
         seen, waiting = set[str](), [subject]
         while waiting:
@@ -140,58 +152,63 @@ class Reader:
                 continue
             seen.add(source)
             if source[:2] not in ("m_", "o_"):
-                if not self.is_gone(source, but, also):
+                if self.exists(source, without, restored):
                     return True
                 continue
-            for sources in self._underlying(source, but, also):
+            for sources in self._grounds(source, without, restored):
                 if not sources:
                     return True
                 waiting += sources
         return False
 
-    def _underlying(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
-        """Yield the groups of sources of a memory or an observation; one group is enough.
+    def _grounds(self, subject: str, without: Collection[int], restored: Collection[int]) -> Iterable[Sequence[str]]:
+        """Yield the sources of each attempt at a memory, or of an observation; any source of any group is enough.
 
-        An empty group means that the subject stands by itself.
+        An empty group means that the memory was stated without any source, which is ground enough.
         """
         if subject[0] == "o":
-            evidence = [support for support, _ in supports(self.counting(subject, but, also)).values()]
-            standing = [support.source for support in evidence if not support.withdrawn]
-            counting = standing or [support.source for support in evidence]
-            if counting and self.state(subject, but, also) is not None:
-                yield counting
+            evidence = [support for support, _ in supports(self.events_in_effect(subject, without, restored)).values()]
+            not_withdrawn = [support.source for support in evidence if not support.withdrawn]
+            supporting = not_withdrawn or [support.source for support in evidence]
+            if supporting and self.state(subject, without, restored) is not None:
+                yield supporting
             return
 
-        def is_out(position: int) -> bool:
-            return position in but or (position not in also and self.is_out(position))
+        def is_void(position: int) -> bool:
+            return position in without or (position not in restored and self.is_void(position))
 
-        for event in self.counting(subject, but, also):
+        for event in self.events_in_effect(subject, without, restored):
             if isinstance(event.data, ATTEMPTS):
                 sources: Sequence[str] = event.data.sources
                 # the session is no ground if the message in it is void, even if a captured turn has the same text
-                if has_lost_its_message(self, event, is_out, lambda turn: True):
+                if has_lost_its_message(self, event, is_void, lambda turn: True):
                     sources = [source for source in sources if not source.startswith("s_")]
                     if not sources:
                         continue
                 yield sources
 
-    def is_unsupported(
-        self, attempt: AnyEvent, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
+    def has_lost_its_ground(
+        self,
+        attempt: AnyEvent,
+        without: Collection[int] = (),
+        restored: Collection[int] = (),
+        gone: Collection[str] = (),
     ) -> bool:
         """Return True if an attempt at a memory has lost its ground.
 
-        That is so if it cites sources and none of them stands, or if the message in which it was found is void and no
-        captured turn with the message's text stands.
+        The ground is lost if the attempt cites sources and none of the sources is grounded, or if the message in which
+        the memory was found is void and no captured turn with the text of the message is grounded.
         """
 
-        def is_out(position: int) -> bool:
-            return position in but or (position not in also and self.is_out(position))
+        def is_void(position: int) -> bool:
+            return position in without or (position not in restored and self.is_void(position))
 
-        def is_gone(subject: str) -> bool:
-            return not self.stands(subject, but, also, gone)
+        def is_groundless(subject: str) -> bool:
+            return not self.is_grounded(subject, without, restored, gone)
 
         sources = attempt.data.sources
-        return (bool(sources) and all(map(is_gone, sources))) or has_lost_its_message(self, attempt, is_out, is_gone)
+        lost_all_sources = bool(sources) and all(map(is_groundless, sources))
+        return lost_all_sources or has_lost_its_message(self, attempt, is_void, is_groundless)
 
     def citing(self, subject: str) -> list[str]:
         """Return the memories that cite a subject or one of its chunks as a source, in effect or not."""
@@ -218,7 +235,11 @@ class Reader:
     def cause_of(self, event: AnyEvent) -> int | None:
         """Return the position of the event that an event reacted to, if the event falls with that cause."""
         cause = event.envelope.causation_id
-        entry = audit.by_event(self.connection, cause) if cause is not None and event.type not in _RESTING else None
+        entry = (
+            audit.by_event(self.connection, cause)
+            if cause is not None and event.type not in _INDEPENDENT_OF_CAUSE
+            else None
+        )
         return entry.position if entry is not None and entry.user == event.envelope.user else None
 
     def caused_by(self, event: AnyEvent) -> list[audit.AuditRow]:
@@ -228,7 +249,9 @@ class Reader:
         is no longer live stops supporting it without any event.
         """
         caused = audit.caused_by(self.connection, event.envelope.event_id)
-        return [entry for entry in caused if entry.user == event.envelope.user and entry.type not in _RESTING]
+        return [
+            entry for entry in caused if entry.user == event.envelope.user and entry.type not in _INDEPENDENT_OF_CAUSE
+        ]
 
     def reinforced_by(self, interaction: str) -> list[int]:
         """Return the reinforcements that people gave with an interaction as evidence, which fall with it."""
@@ -247,7 +270,7 @@ class Reader:
 
     def members_of(self, edge: AnyEvent) -> tuple[str, ...]:
         """Return the memories from which a merged memory took over a relation; empty for any other relation."""
-        if not follows(edge):
+        if not is_consequence(edge):
             return ()
         entries = self.command(edge)
         merged = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
@@ -258,42 +281,43 @@ class Reader:
         merged = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
         return {data.memory for data in merged if isinstance(data, MemoriesMerged)}
 
-    def is_out(self, position: int) -> bool:
-        return position not in self._back and bool(control.voided(self.connection, position, position))
+    def is_void(self, position: int) -> bool:
+        return position not in self._restored and bool(control.voided(self.connection, position, position))
 
 
 def has_lost_its_message(
-    reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]
+    reader: Reader, event: AnyEvent, is_void: Callable[[int], bool], is_lost: Callable[[str], bool]
 ) -> bool:
-    """Return True if a memory rests on a void message whose text no captured turn has either."""
+    """Return True if a memory rests on a void message, and the captured turn with the same text is lost or missing."""
     for position in reader.citations.behind(event):
-        if is_out(position):
+        if is_void(position):
             turn = getattr(reader.event(position).data, "interaction", None)
-            if turn is None or is_gone(turn):
+            if turn is None or is_lost(turn):
                 return True
     return False
 
 
-def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) -> AnyEvent | None:
-    """Return an event that uses a registered project and would not fall, or None.
+def first_use(reader: Reader, registered: AnyEvent, is_no_use: Callable[[int], bool]) -> AnyEvent | None:
+    """Return the first event that uses a registered project, or None.
 
-    A use is in the project, is about it, or cites it. While there is one, the name stands, whoever registered it.
+    An event uses a project if it is in the project, is about the project, or cites the project. While an event uses the
+    project, the registration stays, whoever registered the project.
     """
-    project, idle = registered.stream, INERT + LASTING
+    project, never_uses = registered.stream, INERT + LASTING
     sql = "SELECT position, type FROM audit WHERE project = ? ORDER BY position"
-    used = [position for position, type_ in reader.connection.execute(sql, (project,)) if type_ not in idle]
-    cited = (event for memory in reader.citing(project) for event, _ in reader.stream(memory))
-    used += [event.position for event in cited if isinstance(event.data, ATTEMPTS) and project in event.data.sources]
-    position = next((used_at for used_at in used if used_at != registered.position and not is_out(used_at)), None)
+    uses = [position for position, type_ in reader.connection.execute(sql, (project,)) if type_ not in never_uses]
+    citing = (event for memory in reader.citing(project) for event, _ in reader.stream(memory))
+    uses += [event.position for event in citing if isinstance(event.data, ATTEMPTS) and project in event.data.sources]
+    position = next((use for use in uses if use != registered.position and not is_no_use(use)), None)
     return reader.event(position) if position is not None else None
 
 
-def follows(event: AnyEvent) -> bool:
-    """Return True if an event was no act, but only followed from others.
+def is_consequence(event: AnyEvent) -> bool:
+    """Return True if nobody asked for an event: the event only followed from other events.
 
-    Such an event goes and returns without its command: a relation that a merge copied; an observation that was retired
-    for want of evidence or into another; and the reinforcement of a memory that a response restates, because each of
-    these memories has it independently.
+    Such an event falls and returns without the rest of its command. These are the relations that a merge copied, the
+    retirement of an observation for want of evidence or into another observation, and the reinforcement of a memory
+    that a response restates, because each restated memory is reinforced independently of the others.
     """
     if isinstance(event.data, MemoryReinforced):
         return event.data.matcher is not None
@@ -306,11 +330,11 @@ def is_subject(stream: str) -> bool:
     return stream[1:2] == "_" and stream[0] in FAMILIES
 
 
-class _Everything(frozenset[int]):
+class _EveryPosition(frozenset[int]):
     """A set that contains every position."""
 
     def __contains__(self, position: object) -> bool:
         return True
 
 
-EVERYTHING = _Everything()
+EVERY_POSITION = _EveryPosition()

@@ -1,4 +1,4 @@
-"""The plan of an undo: whole commands, with the commands that they caused and those that were built on them."""
+"""The plan of an undo: the named commands, with the commands that they caused and the commands built on them."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from ledger.memories.rules import MemoryState
 from ledger.memories.turned_down import NO, turned_down
 from ledger.undo import answers
 from ledger.undo.closure import Closure
-from ledger.undo.in_effect import follows
+from ledger.undo.in_effect import is_consequence
 from projections.views import control, duplicates
 
 _STAYING = type_names(of(effect=("lasting", "act")))  # an undo or a distrust ends by its own redo or trust
 
 
 class UndoPlan(Closure):
-    """The commands that fall together: the named ones, those they caused, and those that make no sense without them."""
+    """The commands that fall together; if an event falls, its whole command falls, unless the event is a consequence."""
 
     @property
-    def named(self) -> set[str]:
-        """Return the commands of the events named."""
-        events = map(self.reader.event, self.base)
-        return {event.envelope.command_id for event in events if not follows(event)}
+    def named_commands(self) -> set[str]:
+        """Return the commands of the events that the undo names."""
+        events = map(self.reader.event, self.named_events)
+        return {event.envelope.command_id for event in events if not is_consequence(event)}
 
     @property
     def commands(self) -> list[str]:
-        """Return the commands that fall, in the order of the log; an event that only followed names no command."""
-        events = (self.reader.event(position) for position in sorted(self.out))
-        return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
+        """Return the commands that fall, in the order of the log.
 
-    def _falls(self, event: AnyEvent) -> bool:
-        if event.position in self.base and duplicates.outlives(self.reader.connection, event.position):
-            return True  # the refusal of a person outlives its memory, and is named here itself
+        The command of a mere consequence is not among them: the command itself stays.
+        """
+        events = (self.reader.event(position) for position in sorted(self.fallen))
+        return list(dict.fromkeys(event.envelope.command_id for event in events if not is_consequence(event)))
+
+    def _may_fall(self, event: AnyEvent) -> bool:
+        if event.position in self.named_events and duplicates.outlives(self.reader.connection, event.position):
+            return True  # a refusal that still holds although an earlier undo made it void together with its memory
         return event.type not in _STAYING and not self._was_undone(event)
 
-    def _is_void(self, position: int) -> bool:
-        """Return True if an event falls or was undone; a redo of that event asks for the registration first."""
-        return position in self.out or self._is_undone(position)
+    def _is_no_use(self, position: int) -> bool:
+        """Return True if an event keeps no project: it falls, or is undone, and a redo needs the registration first."""
+        return position in self.fallen or self._is_undone(position)
 
     def dependents(self) -> tuple[answers.Dependent, ...]:
-        """Return the commands that fall though they were not named, each with its first event that gives a reason."""
+        """Return the commands that fall though the undo does not name them, each with the first reason that is known."""
         first_events: dict[str, answers.Dependent] = {}
-        named, outliving = self.named, {refusal.position for refusal in self.turned_down}
-        for event in map(self.reader.event, sorted(self.out)):
+        named, outliving = self.named_commands, {refusal.position for refusal in self.turned_down}
+        for event in map(self.reader.event, sorted(self.fallen)):
             command = event.envelope.command_id
-            if command in named or follows(event) or self.reader.is_out(event.position):
+            if command in named or is_consequence(event) or self.reader.is_void(event.position):
                 continue
             if event.position in outliving:
                 continue
@@ -56,12 +59,12 @@ class UndoPlan(Closure):
 
     @cached_property
     def turned_down(self) -> tuple[answers.Dependent, ...]:
-        """Return the refusals of people that hold on although the refused memories go."""
+        """Return the refusals of people that stay in effect although the refused memories no longer exist."""
         refusals = list[answers.Dependent]()
         for stream in sorted(subject for subject in self.streams if subject[0] == "m"):
             events = [event for event, _ in self.reader.stream(stream)]
-            goes = any(isinstance(event.data, NO) and event.position in self.out for event in events)
-            if goes and self.reader.state(stream, self.out) is None:
+            refusal_falls = any(isinstance(event.data, NO) and event.position in self.fallen for event in events)
+            if refusal_falls and self.reader.state(stream, self.fallen) is None:
                 refused = turned_down(events, self._acts, self._is_distrusted)
                 refusals += [self._refusal(*refused)] if refused is not None else []
         return tuple(refusals)
@@ -71,8 +74,8 @@ class UndoPlan(Closure):
         return answers.dependent(self.reader.event(position), why)
 
     def _acts(self, event: AnyEvent) -> set[str]:
-        own = {""} if event.position in self.out else set[str]()
-        return own | set(control.acts(self.reader.connection, event.position))
+        this_undo = {""} if event.position in self.fallen else set[str]()  # the undo has no command id yet
+        return this_undo | set(control.acts(self.reader.connection, event.position))
 
     def _is_distrusted(self, event: AnyEvent) -> bool:
         acts = self._acts(event)
@@ -82,18 +85,18 @@ class UndoPlan(Closure):
         )
 
     def _was_undone(self, event: AnyEvent) -> bool:
-        """Return True if an undo took out the event, or, if the event only followed, an act of its command."""
-        if not self._is_undone(event.position) or not follows(event):
+        """Return True if an undo made an event void, or, for a mere consequence, any other event of its command."""
+        if not self._is_undone(event.position) or not is_consequence(event):
             return self._is_undone(event.position)
         entries = self.reader.command(event)
-        acted = [entry.position for entry in entries if not follows(self.reader.event(entry.position))]
-        return not acted or any(map(self._is_undone, acted))
+        asked_for = [entry.position for entry in entries if not is_consequence(self.reader.event(entry.position))]
+        return not asked_for or any(map(self._is_undone, asked_for))
 
     def _is_undone(self, position: int) -> bool:
         return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
-    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
-        yield from (entry.position for entry in self._of_command(event)) if not follows(event) else ()
+    def _falling_along(self, event: AnyEvent) -> Iterable[int]:
+        yield from (entry.position for entry in self._rest_of_command(event)) if not is_consequence(event) else ()
         for entry in self.reader.caused_by(event):  # an observation that reacted may rest on other sources
-            if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
+            if not entry.subject.startswith("o_") and not self.reader.is_void(entry.position):
                 yield entry.position

@@ -1,10 +1,13 @@
-"""Undo and redo: the events of commands become void, with everything that was built on them, and come back."""
+"""Undo and redo: make the events of commands void, with everything that was built on them, and bring them back.
+
+An undo, a redo, a distrust and a trust are acts. Each act is planned on a snapshot, outside the lock of the writer. The
+writer carries out the plan if nobody wrote since; otherwise the act is planned again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, count, zip_longest
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -14,76 +17,80 @@ from ledger.core import bulk
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_all, read_event
 from ledger.core.optimistic import Moved, optimistic
-from ledger.core.snapshot import NOWHERE, named
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
-from ledger.domain import ids
-from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
-from ledger.domain.text import LIST_ITEMS, check_reason, check_text
+from ledger.domain.errors import LedgerError
+from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.events import (
     LEDGER_STREAM,
-    VOIDING,
     AnyEvent,
     CommandRedone,
     CommandUndone,
     OriginDistrusted,
     OriginTrusted,
-    type_names,
 )
 from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.undo import answers
-from ledger.undo.fitting import Cascaded, built_later, built_on, check, in_use
-from ledger.undo.in_effect import LASTING, Reader, follows, is_subject
+from ledger.undo.fitting import (
+    Cascaded,
+    check_restorable,
+    commands_to_cascade,
+    dependents_error,
+    project_in_use_error,
+)
+from ledger.undo.in_effect import Reader, is_consequence, is_subject
+from ledger.undo.targets import VOIDING_TYPES, CommandGroup, commands_named, target_of
 from ledger.undo.undo_plan import UndoPlan
 from projections.core.rows import Connection
 from projections.views import audit, control
 
 T = TypeVar("T")
-_VOIDING = type_names(VOIDING)
 
 
 class ActPlan(Struct, frozen=True):
-    """The effect of an act: positions by their purpose, as seen when the log ended at ``head``."""
+    """The effect of an act, planned when the log ended at ``head``.
+
+    Attributes:
+        head: The last position of the log at the time of the plan.
+        positions: The events that become void.
+        commands: The commands that are undone, or that come back.
+        streams: The subjects concerned.
+        ended_acts: The undos and distrusts that end, each with its event type and the positions that it made void.
+        cascaded: The later commands that fall because of the events that become void again.
+        dependents: The commands that fall though they were not named.
+        turned_down: The refusals of people that stay in effect although the refused memories no longer exist.
+        beliefs: The memories concerned, as they are and would be; only in a dry run.
+        actors: The actors whose events become void.
+        verbs: By command, the name of the call and the position of its first event.
+        details: The reach of a distrust or a trust besides the events.
+    """
 
     head: int
     positions: tuple[int, ...] = ()
     commands: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
-    acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act that ends, its type, positions that come back)
+    ended_acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     cascaded: Cascaded = Cascaded()
     dependents: tuple[answers.Dependent, ...] = ()
     turned_down: tuple[answers.Dependent, ...] = ()
     beliefs: tuple[Belief, ...] = ()
     actors: tuple[str, ...] = ()
-    verbs: Mapping[str, str] = {}  # by command: the name of the call, and the position of its first event
+    verbs: Mapping[str, str] = {}
     details: Any = None
 
     @property
     def events(self) -> int:
         """Return the number of events that become void or come back."""
-        return len(self.positions) + sum(len(positions) for _, _, positions in self.acts) + len(self.cascaded.positions)
+        ended = sum(len(positions) for _, _, positions in self.ended_acts)
+        return len(self.positions) + ended + len(self.cascaded.positions)
 
 
 class Refused(Struct, frozen=True):
-    """The error for which there is no plan, as seen when the log ended at ``head``."""
+    """The error for which an act cannot be planned, as of the time when the log ended at ``head``."""
 
     head: int
     error: LedgerError
-
-
-class CommandGroup(Struct, frozen=True, kw_only=True):
-    """A group of commands: all that pass every filter.
-
-    Attributes:
-        session: The session of the commands, by name.
-        command: The verb, such as "extract".
-        columns: Columns of the trail with their values, such as a correlation id (an import, a run).
-    """
-
-    session: str | None = None
-    command: str | None = None
-    columns: Mapping[str, str] = MappingProxyType({})
 
 
 def undo(
@@ -96,27 +103,40 @@ def undo(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.UndoReport:
-    """Make commands void: one command, named by its id or by an event's id or position, or a group.
+    """Make the events of commands void: of one command, named by its id or by an event's id or position, or of a group.
 
-    If later commands were built on them, the call is a ``DependentsError`` that lists these, unless ``cascade`` takes them
-    along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing a distrust trusts. The idempotency keys of undone
-    commands can be used again. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is
-    ``exclusive``: then nobody else can write until it is done.
+    Undoing an undo is a redo, and undoing a distrust is a trust. The idempotency keys of undone commands can be used
+    again. The undo is one append.
+
+    Args:
+        engine: The engine of the ledger.
+        asker: The user, and the actor who undoes.
+        target: The command or the group of commands.
+        reason: The reason, which the log keeps.
+        cascade: Also make the commands void that were built on the named commands.
+        exclusive: Allow more than 50,000 events; nobody else can write until the undo is done.
+        dry_run: Only list the effect.
+
+    Raises:
+        DependentsError: Later commands were built on the named commands, and ``cascade`` is False.
+        ConflictError: Only the registration of a project was named, and others use the project.
+        RejectedError: More than 50,000 events become void, and ``exclusive`` is False.
     """
     reason = check_reason("reason", reason)
     checked_target = target if isinstance(target, CommandGroup) else target_of(target)
 
-    def make(connection: Connection, head: int) -> ActPlan:
+    def make_plan(connection: Connection, head: int) -> ActPlan:
         entries = commands_named(connection, asker.user, checked_target)
-        if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
-            return _shown(connection, back(connection, head, acts, cascade or dry_run), dry_run)
+        if acts := sorted({entry.command_id for entry in entries if entry.type in VOIDING_TYPES}):
+            plan_of_redo = restoring_plan(connection, head, acts, cascade or dry_run)
+            return _with_beliefs(connection, plan_of_redo) if dry_run else plan_of_redo
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
         if (dependents := plan.dependents()) and not (cascade or dry_run):
-            raise built_later(dependents, "this one")
-        if plan.used and not plan.out:
-            raise in_use(*plan.used[0])
-        positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
-        beliefs = _beliefs(plan.reader, streams, plan.out) if dry_run else ()
+            raise dependents_error(dependents, "this one")
+        if plan.projects_in_use and not plan.fallen:
+            raise project_in_use_error(*plan.projects_in_use[0])
+        positions, streams = tuple(sorted(plan.fallen)), tuple(sorted(plan.streams))
+        beliefs = _beliefs(plan.reader, streams, plan.fallen) if dry_run else ()
         return ActPlan(
             head,
             positions,
@@ -131,12 +151,12 @@ def undo(
 
     def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
-        if plan.acts:
-            emit_back(work, plan, reason)
+        if plan.ended_acts:
+            emit_restoring(work, plan, reason)
         elif plan.positions:
             _emit_undone(work, plan.commands, plan.positions, reason)
 
-    # An idempotency key stands for these arguments, in the form of older versions.
+    # An idempotency key is kept with a digest of these arguments, so their form is the form of older versions.
     if isinstance(target, CommandGroup):
         verb = "history.undo_all"
         arguments: tuple[object, ...] = (
@@ -149,49 +169,54 @@ def undo(
         )
     else:
         verb, arguments = "undo", (target, reason, cascade, None, None)
-    return _report(act(engine, verb, asker, make, emit, arguments, dry_run))
+    return _report(run_act(engine, verb, asker, make_plan, emit, arguments, dry_run))
 
 
 def redo(
     engine: Engine, asker: Who, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False
 ) -> answers.UndoReport:
-    """Put back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
+    """Bring back the commands that an undo made void; ``target`` names the undo or an undone command.
+
+    ``exclusive`` and ``dry_run`` are as in ``undo``.
+
+    Raises:
+        ConflictError: An event no longer fits, or needs something that is not there.
+    """
     reason = check_reason("reason", reason)
 
-    def make(connection: Connection, head: int) -> ActPlan:
+    def make_plan(connection: Connection, head: int) -> ActPlan:
         entries = commands_named(connection, asker.user, target_of(target))
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
             reader = Reader(connection)
-            acted = [entry for entry in entries if not follows(reader.event(entry.position))]
-            out = (control.acts(connection, entry.position) for entry in acted or entries)
-            acts = {act for keeping in out for act, type_ in keeping.items() if type_ == CommandUndone.__name__}
-        return _shown(connection, back(connection, head, sorted(acts)), dry_run)
+            asked_for = [entry for entry in entries if not is_consequence(reader.event(entry.position))]
+            voiding = (control.acts(connection, entry.position) for entry in asked_for or entries)
+            acts = {act for types in voiding for act, type_ in types.items() if type_ == CommandUndone.__name__}
+        plan = restoring_plan(connection, head, sorted(acts))
+        return _with_beliefs(connection, plan) if dry_run else plan
 
     def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
-        emit_back(work, plan, reason)
+        emit_restoring(work, plan, reason)
 
-    return _report(act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
+    return _report(run_act(engine, "redo", asker, make_plan, emit, (target, reason), dry_run=dry_run))
 
 
-def _shown(connection: Connection, plan: ActPlan, dry_run: bool) -> ActPlan:
-    """Return a plan that puts back; in a dry run with the beliefs that would result."""
-    if not dry_run:
-        return plan
-    ending = {act for act, _, _ in plan.acts}
-    held = {position for _, _, positions in plan.acts for position in positions}
-    again = {position for position in held if control.acts(connection, position).keys() <= ending}
-    out = voided_again(connection, ending) | set(plan.cascaded.positions)
-    return replace(plan, beliefs=_beliefs(Reader(connection), plan.streams, out, again - out))
+def _with_beliefs(connection: Connection, plan: ActPlan) -> ActPlan:
+    """Return a plan that brings events back, with the memories as they are and would be."""
+    ending = {act for act, _, _ in plan.ended_acts}
+    voided = {position for _, _, positions in plan.ended_acts for position in positions}
+    restored = {position for position in voided if control.acts(connection, position).keys() <= ending}
+    fallen = void_again(connection, ending) | set(plan.cascaded.positions)
+    return replace(plan, beliefs=_beliefs(Reader(connection), plan.streams, fallen, restored - fallen))
 
 
 def _beliefs(
-    reader: Reader, streams: Iterable[str], out: Collection[int], again: Collection[int] = ()
+    reader: Reader, streams: Iterable[str], fallen: Collection[int], restored: Collection[int] = ()
 ) -> tuple[Belief, ...]:
     """Return the memories among some subjects, each as it is and as it would be."""
     return tuple(
-        belief(reader.connection, memory, reader.state(memory), reader.state(memory, out, again))
+        belief(reader.connection, memory, reader.state(memory), reader.state(memory, fallen, restored))
         for memory in streams
         if memory[0] == "m"
     )
@@ -202,7 +227,7 @@ def _report(done: Done) -> answers.UndoReport:
     return answers.UndoReport(
         commands=(commands := tuple(sorted(plan.commands))),
         verbs=tuple(plan.verbs.get(command, "") for command in commands),
-        events=len(plan.positions) or len({position for _, _, positions in plan.acts for position in positions}),
+        events=len(plan.positions) or len({position for _, _, positions in plan.ended_acts for position in positions}),
         subjects=plan.streams,
         position=outcome.position,
         dependents=plan.dependents or plan.cascaded.dependents,
@@ -228,168 +253,136 @@ def _verbs(events: Iterable[AnyEvent]) -> dict[str, str]:
 # --- planning outside the lock, acting inside ------------------------------------------------------------------
 
 
-def act(
+def run_act(
     engine: Engine,
     verb: str,
     asker: Who,
-    make: Callable[[Connection, int], ActPlan],
+    make_plan: Callable[[Connection, int], ActPlan],
     emit: Callable[[Work, ActPlan], None],
     arguments: object,
     dry_run: bool,
 ) -> Done:
-    """Run an act: plan it on a snapshot and carry it out if nobody wrote since; a dry run only plans."""
+    """Plan an act on a snapshot, and carry the plan out if nobody wrote since; a dry run only plans."""
     if dry_run:
-        plan = _planned(engine, make)
+        plan = _plan_on_snapshot(engine, make_plan)
         if isinstance(plan, Refused):
             raise plan.error
         return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
-    used: list[ActPlan] = []
+    carried_out: list[ActPlan] = []
 
     def decide(planned: ActPlan | Refused | None, last: bool = False) -> Outcome:
         def body(work: Work) -> str:
-            plan = _still(engine, work, planned, make, last=last)
+            plan = _valid_plan(engine, work, planned, make_plan, last=last)
             emit(work, plan)
-            used.append(plan)
+            carried_out.append(plan)
             return LEDGER_STREAM
 
         return engine.writer.run(verb, asker, body, arguments)
 
-    plans = chain([None], (_planned(engine, make) for _ in count()))  # no plan is needed for a repeated idempotency key
+    # The first attempt has no plan, because a repeated idempotency key needs no plan.
+    plans = chain([None], (_plan_on_snapshot(engine, make_plan) for _ in count()))
     outcome = optimistic(lambda: next(plans), decide, at_last=lambda: decide(None, last=True))
     engine.writer.forget_names()
-    plan = used[-1] if used else _done_before(engine, outcome.position)
+    plan = carried_out[-1] if carried_out else _plan_of_earlier_act(engine, outcome.position)
     return Done(plan, outcome, False)
 
 
-def _planned(engine: Engine, make: Callable[[Connection, int], ActPlan]) -> ActPlan | Refused:
-    """Return a plan made on a snapshot, or the refusal; the writer raises the refusal, because it records refusals."""
+def _plan_on_snapshot(engine: Engine, make_plan: Callable[[Connection, int], ActPlan]) -> ActPlan | Refused:
+    """Return a plan made on a snapshot, or the refusal, which the writer raises and records."""
     with engine.reading() as connection:
         (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
         try:
-            return make(connection, head)
+            return make_plan(connection, head)
         except LedgerError as error:
             return Refused(head, error)
 
 
-def _still(
+def _valid_plan(
     engine: Engine,
     work: Work,
     planned: ActPlan | Refused | None,
-    make: Callable[[Connection, int], ActPlan],
+    make_plan: Callable[[Connection, int], ActPlan],
     *,
     last: bool,
 ) -> ActPlan:
+    """Return the plan if nobody wrote since; at the last attempt, return a plan that is made under the lock.
+
+    Raises:
+        Moved: Somebody wrote since the plan was made, so the act has to be planned again.
+    """
     if planned is not None and planned.head == work.transaction.position:
         if isinstance(planned, Refused):
             raise planned.error
         return planned
     if last:
         engine.writer.write_waiting()
-        return make(work.connection(), work.transaction.position)
+        return make_plan(work.connection(), work.transaction.position)
     raise Moved
 
 
-def _done_before(engine: Engine, position: int) -> ActPlan:
-    """Return the plan of an act that was done before, read from its events."""
+def _plan_of_earlier_act(engine: Engine, position: int) -> ActPlan:
+    """Return the plan of an act that was carried out before under the same idempotency key, read from its events."""
     with engine.reading() as connection:
         events = read_all(connection, audit.command_at(connection, position))
         spans = [span for event in events for span in getattr(event.data, "ranges", ())]
         positions = sorted(set(control.positions(spans)))
         events_read = (read_event(connection, position) for position in positions)
-        back = [event for event in events_read if event is not None]
+        concerned = [event for event in events_read if event is not None]
         data = next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
         ended = [act for event in events if (act := _ended_by(event.data))]
-    streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
+    streams = tuple(sorted({event.stream for event in concerned} - {LEDGER_STREAM}))
     undone = any(isinstance(event.data, CommandUndone) for event in events)
     return ActPlan(
         position,
         tuple(positions),
-        tuple({event.envelope.command_id for event in back if not follows(event)}),
+        tuple({event.envelope.command_id for event in concerned if not is_consequence(event)}),
         streams,
         tuple(ended),
-        actors=tuple(sorted({event.envelope.actor or "" for event in back})) if undone else (),
-        verbs=_verbs(back),
+        actors=tuple(sorted({event.envelope.actor or "" for event in concerned})) if undone else (),
+        verbs=_verbs(concerned),
         details=data,
     )
-
-
-# --- which commands ------------------------------------------------------------------------------------------
-
-
-def commands_named(
-    connection: Connection,
-    user: str,
-    target: str | int | CommandGroup,
-) -> list[audit.AuditRow]:
-    """Return the entries of the commands named by a target or a group.
-
-    Raises:
-        NotFoundError: There is no such command of this user.
-        RejectedError: Such a command cannot be undone.
-    """
-    entries = _grouped(connection, user, target) if isinstance(target, CommandGroup) else _named(connection, target)
-    if not entries or any(entry.user != user for entry in entries):
-        if isinstance(target, CommandGroup):
-            raise NotFoundError("no command of this user is in that group")
-        hint = "give a command's or event's id, a position, or a correlation id"
-        if isinstance(target, str) and ids.is_prefix(target, target[:1]):
-            last = audit.trail(connection, user=user, subject=target, limit=1)
-            hint = "no subject with this id is known"
-            if last:
-                hint = f"it is a subject, and its last command ({last[0].command}) is at position {last[0].position}"
-        raise NotFoundError(
-            f"no command of this user is named by {target!r:.60}: {hint}; history.undo_all() takes a session, a verb or an actor"
-        )
-    distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
-    taken = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]
-    if lasting := [entry for entry in taken if entry.type in LASTING]:
-        text = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
-        raise RejectedError(text, rule="transition")
-    return entries
-
-
-def _grouped(connection: Connection, user: str, group: CommandGroup) -> list[audit.AuditRow]:
-    session = named(connection, user, "s", group.session) if group.session is not None else None
-    if session == NOWHERE or (group.session is not None and session is None):
-        return []
-    bounds: dict[str, str] = dict(group.columns)
-    entries = audit.trail(connection, user=user, session=session, command=group.command, limit=2**31, **bounds)
-    hidden = (*LASTING, *_VOIDING)
-    return [entry for entry in reversed(entries) if entry.user == user and entry.type not in hidden]
 
 
 # --- putting back --------------------------------------------------------------------------------------------
 
 
-def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> ActPlan:
-    """Return the plan that ends these acts and puts back the events that they keep void.
+def restoring_plan(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> ActPlan:
+    """Return the plan that ends undos and distrusts and brings back the events that no other act keeps void.
 
     Raises:
-        ConflictError: Something no longer fits without these acts, or was built on what becomes void again.
+        ConflictError: An event that comes back does not fit, or needs something that is not there.
+        DependentsError: Later commands were built on events that become void again, and ``cascade`` is False.
     """
     reader, distrusts = Reader(connection), {distrust.act for distrust in control.distrusted(connection)}
-    held = [(act, control.voided_by(connection, act)) for act in acts]
-    held = [(act, kept) for act, kept in held if kept or act in distrusts]
-    ending = {act for act, _ in held}
-    but = voided_again(connection, ending)
-    candidates = {position for _, kept in held for position in kept}
-    positions = {position for position in candidates if set(control.acts(connection, position)) <= ending}
-    positions -= but
-    cascaded = built_on(connection, positions, but, cascade)
-    but |= set(cascaded.positions)
-    streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
-    check(reader, filter(is_subject, sorted(streams)), positions, but)
-    back = [reader.event(position) for position in sorted(positions)]
-    commands = {event.envelope.command_id for event in back if not follows(event)}
+    voided_by = {act: control.voided_by(connection, act) for act in acts}
+    voided_by = {act: positions for act, positions in voided_by.items() if positions or act in distrusts}
+    ending = voided_by.keys()
+    fallen = void_again(connection, ending)
+    candidates = set(chain.from_iterable(voided_by.values()))
+    restored = {position for position in candidates if control.acts(connection, position).keys() <= ending} - fallen
+    cascaded = commands_to_cascade(connection, restored, fallen, cascade)
+    fallen |= set(cascaded.positions)
+    streams = {reader.event(position).stream for position in restored} - {LEDGER_STREAM}
+    check_restorable(reader, filter(is_subject, sorted(streams)), restored, fallen)
+    returning = [reader.event(position) for position in sorted(restored)]
+    commands = {event.envelope.command_id for event in returning if not is_consequence(event)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
-    kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
-    streams |= {reader.event(position).stream for position in but} - {LEDGER_STREAM}
-    return ActPlan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), kept_by, cascaded, verbs=_verbs(back))
+    ended_acts = tuple((act, types[act], tuple(positions)) for act, positions in voided_by.items())
+    streams |= {reader.event(position).stream for position in fallen} - {LEDGER_STREAM}
+    return ActPlan(
+        head,
+        commands=tuple(sorted(commands)),
+        streams=tuple(sorted(streams)),
+        ended_acts=ended_acts,
+        cascaded=cascaded,
+        verbs=_verbs(returning),
+    )
 
 
-def emit_back(work: Work, plan: ActPlan, reason: str) -> None:
-    for act, type_, positions in plan.acts:
-        for redone in redone_by(work.connection(), act):  # undos that a distrust had taken back take effect again
+def emit_restoring(work: Work, plan: ActPlan, reason: str) -> None:
+    for act, type_, positions in plan.ended_acts:
+        for redone in undos_reversed_by(work.connection(), act):  # these undos take effect again
             work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
         for spans in bulk.parts(positions) or [()]:
@@ -398,18 +391,18 @@ def emit_back(work: Work, plan: ActPlan, reason: str) -> None:
         _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)
 
 
-def redone_by(connection: Connection, act: str) -> list[CommandRedone]:
-    """Return the undos of a source that its distrust took back."""
+def undos_reversed_by(connection: Connection, act: str) -> list[CommandRedone]:
+    """Return the redos that a distrust recorded for the undos of its source; an act of another kind has none."""
     if all(distrust.act != act for distrust in control.distrusted(connection)):
         return []
     events = read_all(connection, audit.of_command(connection, act))
     return [event.data for event in events if isinstance(event.data, CommandRedone)]
 
 
-def voided_again(connection: Connection, acts: Iterable[str]) -> set[int]:
-    """Return the positions that become void when these acts end, because a distrust had put them back."""
-    redone = (event for act in acts for event in redone_by(connection, act))
-    return {position for event in redone for position in control.positions(event.ranges)}
+def void_again(connection: Connection, acts: Iterable[str]) -> set[int]:
+    """Return the positions that become void when these acts end, because a distrust had reversed their undo."""
+    reversed_undos = (event for act in acts for event in undos_reversed_by(connection, act))
+    return {position for event in reversed_undos for position in control.positions(event.ranges)}
 
 
 def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
@@ -422,7 +415,7 @@ def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
 
 
 def _reversed_by(plan: ActPlan) -> str:
-    types = {type_ for _, type_, _ in plan.acts}
+    types = {type_ for _, type_, _ in plan.ended_acts}
     return "distrust" if OriginDistrusted.__name__ in types else "undo" if types else "redo"
 
 
@@ -434,43 +427,6 @@ class Done(Struct, frozen=True):
     dry_run: bool
 
 
-def _named(connection: Connection, target: str | int) -> list[audit.AuditRow]:
-    first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
-    if first is not None:
-        return audit.of_command(connection, first.command_id)
-    return audit.of_correlation(connection, target) if isinstance(target, str) and target else []
-
-
-_INSTEAD = {
-    "LegalHoldPlaced": "lift the hold",
-    "LegalHoldReleased": "place the hold again",
-    "ProjectionSuspended": "rebuild folds the projection again",
-    "WriteRefused": "nothing was written",
-}
-
-
-def _instead(connection: Connection, entry: audit.AuditRow) -> str:
-    """Return the alternative to undoing a lasting act; of a redo and a trust the opposite act, named in full."""
-    event = read_event(connection, entry.position)
-    data = event.data if event is not None else None
-    if isinstance(data, CommandRedone):
-        back = (audit.at(connection, position) for position in control.positions(data.ranges))
-        commands = list(dict.fromkeys(entry.command_id for entry in back if entry is not None))
-        more = f" … ({len(commands)} in all)" if len(commands) > 5 else ""
-        return f"undo again what it put back: undo {', '.join(commands[:5])}{more}"
-    if isinstance(data, OriginTrusted):
-        about = _distrust_in(connection, data.distrusted)
-        named = f"{about.origin!r:.60} (kind {about.kind})" if about is not None and about.origin else "the source"
-        return f"distrust {named} again"
-    return _INSTEAD.get(entry.type, "it is for good")
-
-
-def _distrust_in(connection: Connection, command: str) -> OriginDistrusted | None:
-    """Return the distrust that a command recorded, or None."""
-    events = read_all(connection, audit.of_command(connection, command))
-    return next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
-
-
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:
     """Record one event, or several of the same append if the lists are long."""
     for names, spans in zip_longest(_parts(tuple(commands)), _parts(control.ranges(positions)), fillvalue=()):
@@ -480,17 +436,3 @@ def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], 
 def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
     """Return the items in parts of at most 2,000, the most that an event lists."""
     return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
-
-
-def target_of(given: str | int) -> str | int:
-    """Return the target of an undo after checking its type and size."""
-    if isinstance(given, bool) or not isinstance(given, int | str):
-        raise RejectedError(
-            "a command is named by its id, by the id or the position of one of its events, and not by a"
-            f" {type(given).__name__}"
-        )
-    if isinstance(given, int):
-        if not 0 < given < 2**63:
-            raise NotFoundError(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
-        return given
-    return check_text("what to undo", given, blank_allowed=True)

@@ -1,1 +1,1 @@
-"""The machinery that keeps tables equal to the log: projector, tables, rebuild, the past."""
+"""The code that keeps the tables of the projections equal to the log: projector, tables, rebuild, and reads of the past."""

@@ -1,8 +1,8 @@
 """The tables as they were at an earlier position: TEMP views of the same names, so that reads need no change.
 
-On a connection of its own, a TEMP view hides the table of the file. So ``SELECT … FROM memories`` finds the rows that were
-valid at the position in ``temp.moment``: current rows that existed by then, and closed rows that were not closed yet. Each
-table says itself how it keeps its past (``Table.then``). A table that keeps no past is hidden by a view that fails.
+A connection for the past has a TEMP view in front of each table of the file. So ``SELECT … FROM memories`` finds the rows that
+were valid at the position in ``temp.moment``: current rows that existed by then, and closed rows that were closed later.
+``Table.then`` says how a table keeps its past. A table that keeps no past is hidden by a view that fails.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from projections.core.rows import AsOf, Table, TextIndex
 from projections.views.control import VOIDED, WERE_VOIDED
 
 MOMENT = "(SELECT position FROM temp.moment)"
-HEAD = 2**62  # a position behind the end of every log, for "everything that is committed"
-BLOCK = 4_096  # positions of the log whose latest time is kept
+HEAD = 2**62  # a position after the end of every log, for "everything that is committed"
+BLOCK = 4_096  # the number of positions for which one latest time is kept
 
 _LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM main.events"
 _NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # a table that does not exist
@@ -31,7 +31,7 @@ _VIEWS = {  # for tables that belong to no projection
 
 
 def shadow(connection: sqlite3.Connection, log: str = _LOG) -> None:
-    """Create the views that hide the tables of the file, once a connection; ``stand`` then sets their position.
+    """Create the views that hide the tables of the file, once for a connection; ``stand`` then sets their position.
 
     Args:
         connection: The connection.

@@ -1,4 +1,4 @@
-"""The search for damaged rows in the projections, made when a read met something that sound tables do not lead to."""
+"""The search for damaged rows in the tables of the projections, made after an error that undamaged tables cannot cause."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _NAMED = {  # columns that hold the position of an event, and the event's possib
 
 
 def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> DamagedError | None:
-    """Return the error of the first damaged row of the named projections, or of all; every row of them is read."""
+    """Return the error of the first damaged row, or None; all rows of the named projections, or of all, are read."""
     for projection in projections(b""):
         for table in projection.tables if not names or projection.name in names else ():
             for part in _parts(table):
-                if (damaged := _look_through(connection, part)) is not None:
+                if (damaged := _first_damage(connection, part)) is not None:
                     return damaged
     return None
 
@@ -53,7 +53,7 @@ def _parts(table: Table | TextIndex) -> Iterator[Table]:
         yield from (Table(f"{table.name}_{part}", columns, ("id",)) for part, columns in _BEHIND)
 
 
-def _look_through(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
+def _first_damage(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
     seen = 0
     try:
         for row in connection.execute(f"SELECT * FROM main.{table.name}"):
@@ -111,7 +111,7 @@ def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damage
     event has an entry in the audit trail.
     """
     if table is audit.AUDIT:
-        # Events behind the last entry are not missing: the projection may be suspended there. The unary plus keeps SQLite from
+        # Events after the last entry are not missing: the projection may be suspended there. The unary plus keeps SQLite from
         # using the position for a search, so that the log is read by an index alone.
         sql = (
             "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit)"

@@ -1,8 +1,8 @@
-"""Users' own projections: the class that a user writes, the rows that its fold puts, and the checked definition.
+"""Users' own projections: the class that a user writes, the rows that its ``fold`` writes, and the checked definition.
 
-The tables, ``my_<projection>_<table>``, are the fold of the events in effect, in the order of the log, up to a position. A
-fold only goes forward. If an undo, a distrust or an erasure changes events already folded, the tables are emptied and folded
-again from the first event.
+The tables are called ``my_<projection>_<table>``. They result from calling ``fold`` with each event in effect, in the order of
+the log, up to a position. A fold only goes forward. If an undo, a distrust or an erasure changes events already folded, the
+tables are emptied and folded again from the first event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ledger.log.folding import Misuse
 from projections.core.rows import Key, Table, Values
 from projections.core.sqlite import SQLiteRows
 
-PREFIX = "my_"  # names of the users' own tables, those made by hand included; no name of the product begins so
+PREFIX = "my_"  # the beginning of the names of all tables of users, also those made by hand; no name of the product begins so
 KINDS = {"memory": "m", "interaction": "i", "project": "p", "session": "s", "document": "d"}
 KINDS |= {"merge": "g", "conflict": "k", "observation": "o"}
 _NAME, _COLUMN = r"[a-z][a-z0-9_]{0,39}", r"[A-Za-z][A-Za-z0-9_]{0,62}"
@@ -79,7 +79,7 @@ R = TypeVar("R", bound=Row)
 
 
 class Change(Struct, frozen=True):
-    """The change that an event makes to its subject: ``old`` became ``new``.
+    """The change that an event makes to its subject, from the state ``old`` to the state ``new``.
 
     ``old`` is None for a new subject, ``new`` is None for a subject that ended. Both are rows of the subject's table
     (``memories``, ``interactions``, … on the page about the schema), with confidences in millionths. The ``position`` of ``old``
@@ -101,7 +101,7 @@ class Rows:
         self._of, self._rows = of, rows
 
     def get(self, table: type[R], *key: object) -> R | None:
-        """Return the row with this key, or None if there is none.
+        """Return the row with this key, or None.
 
         Args:
             table: The class of the row.
@@ -153,7 +153,7 @@ class Rows:
 
 
 class Projection:
-    """A table, or several, of your own, folded from the log: ``Ledger.open(path, projections=[Counts])``.
+    """Tables of your own that are folded from the log: ``Ledger.open(path, projections=[Counts])``.
 
     ``name`` is the projection's name in the file. ``version`` is a number that you raise when ``fold`` gives other rows for the
     same events; a change of columns is noticed without it. ``follows`` lists the kinds of subjects and the events that the
@@ -245,25 +245,25 @@ class Shape:
         }
         return self.row(**fields)
 
-    def key(self, given: Sequence[object]) -> Key:
+    def key(self, values: Sequence[object]) -> Key:
         key = self.order[: len(self.table.key)]
-        if len(given) != len(key):
-            raise Misuse(f"the key of {self.name} is ({', '.join(key)}), and {len(given)} values were given")
-        return tuple(self._stored(name, value) for name, value in zip(key, given, strict=True))
+        if len(values) != len(key):
+            raise Misuse(f"the key of {self.name} is ({', '.join(key)}), and {len(values)} values were given")
+        return tuple(self._stored(name, value) for name, value in zip(key, values, strict=True))
 
     def cursor(self, row: Row) -> str:
-        """Return the key of a row as a text that ``opened`` turns back into the key."""
+        """Return the key of a row as a text; ``opened`` turns the text back into the key."""
         return _json(self.encode(row)[: len(self.table.key)]).decode()
 
     def opened(self, cursor: str) -> Key:
         types = (int if kind is bool else kind for kind, _ in (self.columns[name] for name in self.order))
         return tuple(msgspec.convert(value, type_) for value, type_ in zip(json.loads(cursor), types, strict=False))
 
-    def equal(self, given: Mapping[str, object]) -> tuple[tuple[str, ...], Key]:
-        """Return (quoted columns, stored values) of a condition."""
-        if unknown := sorted(set(given) - set(self.columns)):
+    def equal(self, values: Mapping[str, object]) -> tuple[tuple[str, ...], Key]:
+        """Return (quoted columns, stored values) of the condition that these columns have these values."""
+        if unknown := sorted(set(values) - set(self.columns)):
             raise Misuse(f"{self.name} has no column {', '.join(unknown)}; it has {', '.join(self.columns)}")
-        return tuple(f'"{name}"' for name in given), tuple(self._stored(name, value) for name, value in given.items())
+        return tuple(f'"{name}"' for name in values), tuple(self._stored(name, value) for name, value in values.items())
 
     def _stored(self, name: str, value: object) -> object:
         type_, optional = self.columns[name]
@@ -354,7 +354,7 @@ def _types(shape: Shape) -> dict[str, tuple[State, bool]]:
 class Definition:
     """A user's projection after its checks: the followed subjects and events, the tables, and ``text``.
 
-    ``text`` describes the followed names and the tables. A different text shows that the user changed the projection.
+    ``text`` describes the followed names and the tables. If the text in the file is another, the user changed the projection.
     """
 
     def __init__(self, projection: Projection) -> None:
@@ -434,10 +434,12 @@ def _check_spelling(kind: type[Projection]) -> None:
             raise RejectedError(f"{kind.__name__} has {name!r:.60} and no {near[0]!r}: is {near[0]!r} meant?")
 
 
-def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
+def _followed(owner: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
     """Return (letters of kinds, names of events) that a projection follows."""
     if isinstance(follows, str) or not isinstance(follows, Iterable):
-        raise RejectedError(f'the follows of {of} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not')
+        raise RejectedError(
+            f'the follows of {owner} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not'
+        )
     kinds, events = set[str](), set[str]()
     for followed in follows:
         name = followed.__name__ if isinstance(followed, type) else followed
@@ -451,11 +453,13 @@ def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]
             close = get_close_matches(str(name), (*KINDS, *TYPES), 1, 0.7)
             near = f" (there is {close[0]})" if close else ""
             raise RejectedError(
-                f"{of} follows {followed!r:.60}, which is no kind of subject and no event{near}; kinds: {', '.join(KINDS)}; "
+                f"{owner} follows {followed!r:.60}, which is no kind of subject and no event{near}; kinds: {', '.join(KINDS)}; "
                 f"events: {', '.join(sorted(TYPES))}"
             )
     if not kinds and not events:
-        raise RejectedError(f'{of} follows nothing: follows = ("memory",) lists kinds of subject or classes of events')
+        raise RejectedError(
+            f'{owner} follows nothing: follows = ("memory",) lists kinds of subject or classes of events'
+        )
     return frozenset(kinds), frozenset(events)
 
 
@@ -474,23 +478,23 @@ def _instance(projection: object) -> Projection:
     return projection
 
 
-def definitions(given: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
+def definitions(classes: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
     """Return the projections that were passed to ``open``, checked, by name.
 
     Raises:
         RejectedError: A projection is not well formed, or two of them share a name, a row or a table.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"projections is a list of classes, and {given!r:.60} is not: projections=[Counts]")
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise RejectedError(f"projections is a list of classes, and {classes!r:.60} is not: projections=[Counts]")
     known: dict[str, Definition] = {}
-    for projection in given:
+    for projection in classes:
         definition = Definition(_instance(projection))
         if definition.name in known:
             raise RejectedError(f"two of the projections are called {definition.name!r}; rename either")
-        for other in known.values():
-            if shared := next((row for row in definition.shapes if row in other.shapes), None):
+        for earlier in known.values():
+            if shared := next((row for row in definition.shapes if row in earlier.shapes), None):
                 raise RejectedError(
-                    f"{shared.__name__} is a row of {other.name!r} and of {definition.name!r}: each projection needs row "
+                    f"{shared.__name__} is a row of {earlier.name!r} and of {definition.name!r}: each projection needs row "
                     "classes of its own"
                 )
         known[definition.name] = definition

@@ -1,4 +1,4 @@
-"""The table that records how far each of the users' own projections is folded; no part of the log or the digest."""
+"""The table that records how far each of the users' own projections is folded; it is no part of the log or the digest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 
 NAME = "own_projections"
-# The position of a projection is in the row ``place`` of "checkpoint", because each commit writes that page anyway. A projection
-# without such a row is folded again from the first event. ``begun`` is the end of the log when the tables were last emptied: the
-# fold considers all acts up to there from its start. ``generation`` counts how often the tables were emptied, so that rows
-# folded before are never written after.
+# ``place`` is the id of the row of "checkpoint" that has the position of the projection: each commit writes that page anyway. A
+# projection without such a row is folded again from the first event. ``begun`` is the end of the log when the tables were last
+# emptied: events that an undo or a distrust up to there made void are left out from the start. ``generation`` counts how often
+# the tables were emptied, so that rows folded before that are never written afterwards.
 _TABLE = (
     f"CREATE TABLE IF NOT EXISTS {NAME} (name TEXT PRIMARY KEY, version INTEGER NOT NULL, definition TEXT NOT NULL,"
     " generation INTEGER NOT NULL, place INTEGER NOT NULL, begun INTEGER NOT NULL, suspended_at INTEGER, error TEXT)"
@@ -110,7 +110,7 @@ def enter(connection: Connection, definition: Definition, position: int) -> None
 
 
 def is_whole(connection: Connection, definition: Definition) -> bool:
-    """Return True if all tables of a projection are there with exactly their columns."""
+    """Return True if the file has all tables of a projection with exactly the columns of the definition."""
     sql = "SELECT name FROM pragma_table_info(?, 'main')"
     return all(
         tuple(name for (name,) in connection.execute(sql, (shape.table.name,))) == shape.order
@@ -164,7 +164,7 @@ def write(connection: Connection, rows: SQLiteRows, place: int, position: int) -
 
 
 def blames(error: Exception) -> bool:
-    """Return True if an error was caused by the user's fold and not by the disk or the file."""
+    """Return True if the user's fold caused an error, and not the disk or the file."""
     return not isinstance(error, sqlite3.Error) or sqlite.asked_wrong(error)
 
 

@@ -1,9 +1,13 @@
-"""An index from numbers to the subjects that have them, packed into blobs of thousands of subjects.
+"""An index from numbers to the subjects that have these numbers, packed into blobs with thousands of subjects.
 
-With a table row for each number of each subject, a subject would be written to as many pages as it has numbers. So subjects
-wait, one row each, until there are a thousand, and then each blob concerned is written once. The key of a blob is a number
-and a part of the subjects. An entry of a blob is 32 bits: the place of the subject among the rows of its part, and how many
-of the subject's numbers a search must name to find it. A removed subject leaves no trace.
+The numbers are keyed hashes of the word stems of a memory. A search for the stems of a text finds the memories that may say the
+same as the text.
+
+With a table row for each number of each subject, adding a subject would write as many pages as the subject has numbers. So
+subjects wait in a plain table, one row each, until there are a thousand. Then each blob that changes is written once. A blob
+belongs to one number and one part of the subjects (2**14 consecutive rows). An entry of a blob has 32 bits: the place of the
+subject in the part, and the least count of the subject's numbers that a search must name to find the subject. A removed subject
+leaves no trace.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from struct import pack, unpack
 from ledger.domain.errors import DamagedError
 from projections.core.rows import Packed, Values
 
-PART_BITS, MOST = 14, 2**18 - 1  # bits of a place in a part; the largest count that an entry can demand
+PART_BITS, MOST = 14, 2**18 - 1  # bits of a place in a part; the largest least count that an entry can hold
 _PLACE, _FEW = (1 << PART_BITS) - 1, 3 << PART_BITS
 _PARTS = 20  # bits of a key for the part; the other bits are the number
 _WHOLE = (1 << _PARTS) - 1  # the part number under which the count of a group's subjects is kept
@@ -30,7 +34,7 @@ def waiting(group: int, least: int, numbers: Collection[int]) -> Values:
 
     Args:
         group: The subject's group.
-        least: How many of the numbers a search must name to find the subject.
+        least: The least count of the numbers that a search must name to find the subject.
         numbers: The subject's numbers, of at most 43 bits.
     """
     return group, pack(f"<{len(numbers) + 1}q", least, *numbers)
@@ -118,7 +122,7 @@ def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packe
         same = all(kept == folded for kept, folded in zip_longest(subjects(live, index), subjects(fresh, index)))
     except (struct.error, TypeError):
         same = False
-    return None if same else f"the index {index.name} and what waits for it do not say what the log says"
+    return None if same else f"the index {index.name} and the rows that wait for it differ from a fold of the log"
 
 
 def _entries(rows: Iterable[Values]) -> dict[int, bytes]:
@@ -171,8 +175,8 @@ def _put(connection: sqlite3.Connection, index: Packed, prefix: str, blobs: Mapp
 def _without(blob: bytes, gone: bytes) -> bytes:
     if len(gone) > 32:
         removed = set(_unpacked(gone))
-        left = [entry for entry in _unpacked(blob) if entry not in removed]
-        return pack(f"<{len(left)}I", *left)
+        remaining = [entry for entry in _unpacked(blob) if entry not in removed]
+        return pack(f"<{len(remaining)}I", *remaining)
     for start in range(0, len(gone), 4):
         at = blob.find(gone[start : start + 4])
         while at >= 0 and at % 4:

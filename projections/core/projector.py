@@ -1,8 +1,9 @@
 """The projector: it folds events into the rows of every projection, in the command's transaction or in a rebuild.
 
-Each event is folded once into the state of its subject, and every projection receives the same change. No projection has
-code for undo and redo: the subjects concerned are folded again from their streams without the void events, and the result
-reaches the projections as one more change.
+To fold an event is to compute the rows that follow from the event and the rows before it. Each event is folded once into the
+state of its subject, and every projection receives the same change. No projection has code for undo and redo: the subjects
+concerned are folded again from their streams without the void events, and each projection receives the result as one more
+change.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ FAMILIES: dict[str, Family[Any]] = {
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
 _SHORT = frozenset("migko")  # kinds whose streams are short, so that many are read at once
-_BESIDES = {"documents": ("passages",)}  # further readers of a projection's rows, besides the readers of its states
+_BESIDES = {"documents": ("passages",)}  # projections that read rows of another projection, and not only its states
 ESSENTIAL = ("in_effect", "keys", "memories")  # no command can be decided while one of these is suspended
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
@@ -106,7 +107,7 @@ def versions() -> dict[str, int]:
 
 
 def read_by(name: str) -> frozenset[str]:
-    """Return the name of a projection with the names of all projections that may have copied a wrong row from it."""
+    """Return the names of a projection and of all projections that read its rows, directly or through others."""
     if name == "in_effect":  # every refold asks this projection which events are void
         return frozenset(names())
     readers, waiting = set[str](), [name]
@@ -141,8 +142,8 @@ def text_indexes() -> list[tuple[str, TextIndex]]:
 class Projector:
     """The fold of one set of tables.
 
-    ``suspended`` names the projections that are left as they are. ``poisoned`` collects (projection, position, error) of the
-    projections that fail from here on.
+    ``suspended`` names the projections whose tables are left as they are, because an earlier event could not be folded.
+    ``poisoned`` collects (projection, position, error) of the projections that fail from here on.
     """
 
     def __init__(self, secret: bytes, log: FoldLog, suspended: Iterable[str] = ()) -> None:
@@ -249,14 +250,14 @@ class Projector:
         new = self.states[event.stream] = family.evolve(old, event)
         return [SubjectChange(family.kind, event.first, old, new, event)]
 
-    # --- void and back -------------------------------------------------------------------------------------------
+    # --- undo and redo -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: ProjectionRows) -> None:
         streams = self._log.streams_within(event.data.ranges)
         subjects = [(stream, first) for stream, first in streams if stream[1:2] == "_" and stream[0] in FAMILIES]
         following = {kind: [projection for projection in self.all if kind in projection.follows] for kind in FAMILIES}
         for batch in parted(subjects):
-            # An error of a subject comes again when the subject is read alone, and then suspends only its own readers.
+            # If this fails, the subjects are read one by one below, and an error suspends only the readers of its subject.
             with suppress(Exception):
                 self._read_ahead([subject for subject in batch if subject[0][0] in _SHORT], rows, event.position)
             for stream, first in batch:
@@ -348,9 +349,9 @@ _LISTED = (  # reads the last row of each table only
 def cut_off(connection: sqlite3.Connection) -> tuple[int, int] | None:
     """Return (the last position, the last position once folded) of a log that was cut off, or None for a whole log.
 
-    Two tables know how long the log was. The checkpoint has a position behind the end of the log; a checkpoint with the head of
-    the log's end but another position is itself damaged and proves nothing. The audit trail lists the missing events without a
-    gap. Someone who sets both back is found by a checkpoint kept elsewhere.
+    Two tables prove that the log was longer: a checkpoint with a position after the end of the log, or an audit trail that
+    lists the missing events without a gap. A checkpoint that has the head of the log's end but another position is itself
+    damaged and proves nothing. If somebody sets back both tables too, only a checkpoint kept elsewhere reveals the loss.
     """
     with suppress(sqlite3.Error, TypeError):
         folded, head, last, end = connection.execute(_ENDS).fetchone()
@@ -439,5 +440,5 @@ def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *,
 
 
 def belongs_to(connection: sqlite3.Connection, ledger_id: str) -> None:
-    """Record whose log was folded if its id differs from the ledger's id."""
+    """Record the id of the ledger whose log was folded, for a branch, which has a new id."""
     connection.execute("UPDATE checkpoint SET ledger = ? WHERE id = 1", (ledger_id,))

@@ -1,6 +1,6 @@
 """A connection prepared for a user's SQL: the documented views over the log, at any moment, without the secret.
 
-TEMP views take the place of the views in the file. So the same SQL works now, at an earlier moment, and on a file whose own
+TEMP views hide the views of the file. So the same SQL works now, at an earlier moment, and on a file whose own
 views come from another version. The ledger's secret is hidden in all of them.
 """
 
@@ -15,7 +15,7 @@ from projections.core import as_of, own_registry
 from projections.core.rows import Connection
 from projections.core.sql_views import VIEWS
 
-NOWHERE = "what_is_of_all_users"  # there is no such table
+NOWHERE = "what_is_of_all_users"  # no table has this name, so a view of it fails with an error that names it
 _CONTROL = ("checkpoint", "projections", own_registry.NAME)  # read before each query; they hold no user's data
 _SOURCE = re.compile(r"\b(FROM|JOIN) (\w+)(?!\.)\b")
 
@@ -44,7 +44,7 @@ def prepare_folded(connection: Connection) -> None:
     _shadow(connection)
 
 
-# --- of one user -----------------------------------------------------------------------------------------------------
+# --- questions of one user -----------------------------------------------------------------------------------------------------
 #
 # The authorizer alone does not confine a query to a user: SQLite does not ask the authorizer about a column that is named by
 # USING, by NATURAL JOIN or by the argument of a table-valued function. So no name that a user can write may lead to rows of
@@ -85,7 +85,7 @@ def _shadow_of_user(connection: Connection, prefix: str, tables: Mapping[str, st
 
 
 def _lead_nowhere(connection: Connection) -> None:
-    """Create a view that fails in front of each table of the file; a table may have been added since the last query."""
+    """Hide each table of the file behind a view that fails, also tables that were added since the last query."""
     listed = "SELECT lower(name) FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
     names, hidden = ({name for (name,) in connection.execute(listed.format(schema))} for schema in ("main", "temp"))
     for name in names - hidden - set(_CONTROL):
@@ -123,9 +123,8 @@ def copy_of(connection: Connection, user: str, sql: str) -> Connection:
 
 def _hide_secret(connection: Connection) -> str:
     """Create a view of the log without the ledger's secret, and return its random name."""
-    connection.execute(
-        "PRAGMA temp_store = MEMORY"
-    )  # no text goes to another disk; this statement drops all TEMP tables
+    # With this setting no text goes to another disk. The statement drops all TEMP tables.
+    connection.execute("PRAGMA temp_store = MEMORY")
     name = f"log_{secrets.token_hex(16)}"
     connection.execute(f"CREATE TEMP VIEW {name} AS {_LOG.format(state=_STATE, table='main.events')}")
     return name

@@ -39,20 +39,16 @@ from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
 
 BATCH = 4_000  # events folded and written in one transaction
-TAIL = 1_000  # most events left for the transaction that switches the tables
-INDEXED = (
-    4_000_000  # events; for a longer log, creating an index at the end would hold the writer's lock for many seconds
-)
-EMPTYING = 20_000  # rows deleted from the old tables in one transaction
-TABLE = 1_000  # rows whose deletion takes as long as dropping a table
+TAIL = 1_000  # the most events that are left for the transaction that switches the tables
+# The most events of a log whose indexes are created after the rows. For a longer log that would hold the writer's lock for many
+# seconds.
+INDEXED = 4_000_000
+EMPTYING = 20_000  # the most rows that are deleted from the old tables in one transaction
+TABLE = 1_000  # dropping a table takes as long as deleting this many rows
 WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
-OTHERS = {
-    "checkpoint",
-    "projections",
-    vectors.NAME,
-    registry.NAME,
-}  # tables besides those of the log and of projections
+# The tables of the product that belong neither to the log nor to a projection.
+OTHERS = {"checkpoint", "projections", vectors.NAME, registry.NAME}
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # endings of the tables that FTS5 keeps for an index
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
@@ -79,7 +75,7 @@ class ConnectionReading(FoldLog, Protocol):
 
 
 class Rebuild:
-    """A rebuild of the projections; ``names`` are those whose tables are switched."""
+    """A rebuild of the projections; ``names`` are the projections whose tables are switched."""
 
     def __init__(
         self,
@@ -109,9 +105,9 @@ class Rebuild:
         self._connection: Connection
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
-        self._late: list[Table] = []  # tables whose indexes are made when their rows are there
+        self._late: list[Table] = []  # tables whose indexes are created after their rows
         self._began = 0  # the position of the log when the lease was taken
-        self._apart = True  # fresh tables stand next to the live ones, and will change places with them
+        self._apart = True  # fresh tables are made next to the live ones, which they replace at the end
 
     def run(self, switched: Callable[[Transaction, Projector], None], *, digest: bool = True) -> tuple[int, str]:
         """Rebuild the projections and return the number of events folded and the digest of the tables.
@@ -129,7 +125,7 @@ class Rebuild:
                 position = self._catch_up(0)
                 self._make_late_indexes()
                 position = self._catch_up(position)
-                self._go_on()
+                self._check_stop()
             except RebuildStopped:
                 self._empty(FRESH)
                 raise
@@ -182,7 +178,7 @@ class Rebuild:
     # --- folding next to the live tables --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Drop what a killed rebuild left, and create the fresh tables if the log is long enough to need them."""
+        """Drop the tables that a killed rebuild left, and create fresh tables if the log is too long to be folded at the end."""
         self._empty(OLD)
         self._empty(FRESH)
         with self._writing(durable=True) as transaction:
@@ -210,19 +206,19 @@ class Rebuild:
             for table in projection.tables
         ]
 
-    def _catch_up(self, done: int) -> int:
+    def _catch_up(self, position: int) -> int:
         """Fold batches until at most a tail of the log is left; no lock is held while a batch is folded."""
-        while self._apart and self._log_head() - done > TAIL:
-            self._go_on()
-            done = self._done = self._fold_batch(done)
-        return done
+        while self._apart and self._log_head() - position > TAIL:
+            self._check_stop()
+            position = self._done = self._fold_batch(position)
+        return position
 
-    def _fold_batch(self, done: int) -> int:
+    def _fold_batch(self, position: int) -> int:
         with self._log.snapshot() as connection:
             self._connection = connection
             rows, head = self._rows(connection, apart=True), _head(connection)
-            last = min(head, done + BATCH)
-            for event in self._reading.known(done + 1, last):
+            last = min(head, position + BATCH)
+            for event in self._reading.known(position + 1, last):
                 self._projector.fold(event, rows)
         with self._writing() as transaction:
             rows.connection = transaction.connection
@@ -231,7 +227,7 @@ class Rebuild:
         self._tell(last, head)
         return last
 
-    def _go_on(self) -> None:
+    def _check_stop(self) -> None:
         if self._stop():
             raise RebuildStopped(self._done)
 
@@ -241,7 +237,7 @@ class Rebuild:
         An index created over sorted rows is written once. An index that exists earlier is written page by page with every batch.
         """
         for table in self._late if self._apart else ():
-            self._go_on()
+            self._check_stop()
             with self._writing() as transaction:
                 sqlite.create_indexes(transaction.connection, table, FRESH)
 
@@ -271,9 +267,8 @@ class Rebuild:
             at = (transaction.position, transaction.head)
             folded = "SELECT position, head FROM checkpoint WHERE id = 1"
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
-                self.names = frozenset(
-                    projector.names()
-                )  # the other tables are behind the log, so they are switched too
+                # The other tables do not stand at the end of the log, so they are switched too.
+                self.names = frozenset(projector.names())
             drop_views(connection)
             if self._apart:  # the empty tables first: SQLite reads the schema again for each renamed table
                 for table in sorted(self._switching(), key=lambda table: not _stays_empty(connection, table)):
@@ -292,10 +287,10 @@ class Rebuild:
         self._tell(position, position)
         return position
 
-    # --- what is left over ---------------------------------------------------------------------------------------
+    # --- old tables ---------------------------------------------------------------------------------------
 
     def _left_by_another_version(self, connection: Connection) -> list[str]:
-        """Return the projection tables of another version of the product; no erasure would reach the texts in them."""
+        """Return the projection tables of another version of the product, which have to go: no erasure reaches their texts."""
         versions: set[tuple[str, int]] = set()
         with suppress(sqlite3.OperationalError):  # the other version's table may have other columns
             versions = set(connection.execute("SELECT name, version FROM projections"))

@@ -1,9 +1,9 @@
 """The correction of the projections after events lost their texts in an erasure.
 
-The subjects concerned are folded twice in memory, apart from all others: as the events were and as the events are now. The
-acts that made events void, or put them back, are folded in between, in the order of the log. The differences between the two
-folds are written to the tables, which then equal those of a rebuild. The projector does both folds, so no projection has code
-for erasure. Each row must belong to one subject or one event, because rows of other subjects are not compared.
+The subjects concerned are folded twice in memory, apart from all other subjects: with the events before the erasure, and with
+the events after it. Undos and the like are part of both folds. The rows in which the two folds differ are written to the
+tables, which then equal those of a rebuild. The projector does both folds, so no projection has code for erasure. Each row must
+belong to one subject or one event, because rows of other subjects are not compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Texts = dict[tuple[Index, int], Values]
 
 
 class _Apart(SQLiteRows):
-    """Rows in a database of their own, with the texts that the text indexes would hold."""
+    """The rows of a fold in a database of their own, with the texts that the text indexes would hold."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__(connection)
@@ -35,7 +35,7 @@ class _Apart(SQLiteRows):
 
 
 class _Excerpt:
-    """A log of a few streams."""
+    """A log that has only a few streams."""
 
     def __init__(self, events: Iterable[AnyEvent], blob: Callable[[str], str | None]) -> None:
         self._blob = blob
@@ -133,7 +133,7 @@ def _append_again(
     for row in removed:
         place = [row[table.names.index(name)] for name in table.key]
         connection.execute(f"DELETE FROM {table.name} WHERE {where}", (*place, *row))
-        added.update({row: now[row]})  # the statement deleted all of several equal rows
+        added.update({row: now[row]})  # the statement deleted every equal row
     for row in added.elements():
         rows.append(table, row)
 

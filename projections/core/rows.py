@@ -1,4 +1,4 @@
-"""The interface between the folds and the database: the tables, and the rows put, appended, removed and indexed."""
+"""The interface between the folds and the database: the declarations of tables, and the operations on rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ledger.domain.errors import DamagedError
 from ledger.events import AnyEvent
 
 T = TypeVar("T")
-TOGETHER = 256  # values that one query binds in a list
+TOGETHER = 256  # the most values that one query binds in a list
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
@@ -53,11 +53,12 @@ class Table(Struct, frozen=True, eq=False):
     rowid: bool = True
     appended: bool = False
     derived: bool = False
-    grouped: tuple[str, ...] = ()  # key columns by which find() also sees rows that are not written yet
-    ahead: bool = False  # ``grouped`` is the subject's column, so a refold reads the rows of many subjects at once
-    late: bool = False  # no fold uses the indexes, so a rebuild creates them when all rows are there
+    grouped: tuple[str, ...] = ()  # the key columns by which folds look rows up with find()
+    ahead: bool = (
+        False  # ``grouped`` is the column of the subject, so a refold can read the rows of many subjects at once
+    )
+    late: bool = False  # no fold uses the indexes, so a rebuild creates them after all rows
     then: AsOf | None = None
-
     among: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (column, all values that it may hold)
 
     @property
@@ -72,8 +73,8 @@ class Table(Struct, frozen=True, eq=False):
 class TextIndex(Struct, frozen=True, eq=False):
     """A full-text index over texts that are stored elsewhere.
 
-    To write one text into a full-text index costs as much as the rest of a commit. So texts wait in a plain table, ``waiting``,
-    until there are ``together`` of them or somebody searches. ``expand`` makes the indexed ``columns`` of the waiting ones.
+    Writing one text into a full-text index takes as long as the rest of a commit. So texts wait in a plain table, ``waiting``,
+    until there are ``together`` of them or somebody searches. ``expand`` returns the indexed ``columns`` of a waiting row.
     """
 
     name: str
@@ -113,7 +114,7 @@ _STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLO
 def check(table: Table, row: Sequence[object]) -> None:
     """Raise ``DamagedError`` for a row that no fold can have written.
 
-    Columns behind those of the table are not checked; they are somebody else's.
+    Further columns, which the table does not declare, are not checked.
     """
     if wrong := _ill_typed(table, tuple(map(type, row))):
         raise DamagedError(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")
@@ -168,23 +169,20 @@ def _among(table: Table) -> tuple[tuple[int, tuple[str, ...]], ...]:
 
 
 def parted(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """Yield the items in parts of at most 256, the number that one query binds.
-
-    Each further number of bound values would be one more statement for SQLite to prepare.
-    """
+    """Yield the items in parts of at most 256, the most values that one query binds."""
     return (tuple(items[start : start + TOGETHER]) for start in range(0, len(items), TOGETHER))
 
 
-def rows_among(connection: Connection, sql: str, wanted: Sequence[object], *more: object) -> Iterator[Values]:
+def rows_among(connection: Connection, sql: str, values: Sequence[object], *more: object) -> Iterator[Values]:
     """Yield the rows of a query in which ``{}`` stands for a list of values.
 
     Args:
         connection: The connection.
         sql: The query.
-        wanted: The values of the list.
-        more: The values bound behind the list.
+        values: The values of the list.
+        more: The values that are bound after the list.
     """
-    for part in parted(wanted):
+    for part in parted(values):
         yield from connection.execute(sql.format(f"({', '.join('?' * len(part))})"), (*part, *more))
 
 

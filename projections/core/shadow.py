@@ -1,4 +1,4 @@
-"""A second fold of the projections, apart from the ledger and invisible to others, to compare or to try something."""
+"""A second fold of the projections in a private database, to compare with the tables of the file or to read instead of them."""
 
 from __future__ import annotations
 

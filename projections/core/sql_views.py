@@ -18,8 +18,9 @@ from projections.core.own import PREFIX
 from projections.core.rows import Connection, DatabaseError
 from projections.views.observations import is_live
 
-OF_ONE_USER = 0.05  # share of the rows; a hint without which SQLite prefers the index of users to that of project names
-SALT_BYTES = 16  # before the text of a blob
+# The share of the rows that one user has, as a hint: without it SQLite prefers the index of users to the index of project names.
+OF_ONE_USER = 0.05
+SALT_BYTES = 16  # the length of the salt before the text of a blob
 
 
 class View(Struct, frozen=True):
@@ -332,7 +333,7 @@ VIEWS = {
 }
 
 
-# --- in the file -----------------------------------------------------------------------------------------------------
+# --- the views in the file -----------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -342,9 +343,9 @@ def definitions() -> Mapping[str, str]:
 
 
 def unfit(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Yield the views that are missing in the file or differ from ``definitions``, each with "" or "view".
+    """Yield the views that are missing in the file (with "") or differ from ``definitions`` (with "view").
 
-    Something else of a user's under the name of a view, such as a table, is not reported and stays.
+    If a user has a table under the name of a view, nothing is reported and the table stays.
     """
     # Read as BLOB: a damaged or foreign schema may hold bytes that are no text.
     rows = connection.execute("SELECT type, name, CAST(sql AS BLOB) FROM main.sqlite_master")
@@ -370,7 +371,7 @@ def create_views(connection: Connection) -> None:
         connection.execute(definitions()[name])
 
 
-# --- the users' own --------------------------------------------------------------------------------------------------
+# --- tables and views of users --------------------------------------------------------------------------------------------------
 
 
 def is_own(name: str) -> bool:
@@ -379,9 +380,9 @@ def is_own(name: str) -> bool:
 
 
 def by_hand(connection: Connection) -> list[tuple[str, str, str]]:
-    """Return (kind, name, SQL that creates it) of everything that users made by hand in the file, tables first.
+    """Return (kind, name, SQL that creates it) of the tables, views and indexes that users made by hand, tables first.
 
-    The tables of users' own projections are left out: they are made again from the log.
+    The tables of users' own projections are left out, because they can be made again from the log.
     """
     folded = {name.lower() for entry in registry.entries(connection).values() for name in entry.tables}
     sql = (
@@ -396,7 +397,7 @@ def by_hand(connection: Connection) -> list[tuple[str, str, str]]:
 
 
 def copy_by_hand(source: Connection, target: Connection) -> list[str]:
-    """Copy what users made by hand into another file, and return the names of what cannot be read or made there."""
+    """Copy the tables and views that users made by hand into another file, and return the names of those that failed."""
     left = []
     for kind, name, create in by_hand(source):
         target.execute("BEGIN")
@@ -419,9 +420,8 @@ _WRITES = re.compile(
 )
 
 
-_AFTER_UPDATE = frozenset(
-    ("SET", "OF", "ON", "CASCADE", "NO", "RESTRICT")
-)  # keywords after UPDATE in a trigger or a foreign key
+# Keywords that follow UPDATE in a trigger or a foreign key, where no table follows.
+_AFTER_UPDATE = frozenset(("SET", "OF", "ON", "CASCADE", "NO", "RESTRICT"))
 
 
 def reaches_out(sql: str) -> str:

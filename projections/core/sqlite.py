@@ -1,4 +1,4 @@
-"""The rows in SQLite: a buffer that writes the rows of the folds in few statements, and the creation of tables."""
+"""The rows of the projections in SQLite: a buffer that writes the rows of the folds in few statements, and the tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ASKED_WRONG = frozenset(
 
 
 def asked_wrong(error: Exception) -> bool:
-    """Return True if an error was caused by a fold and not by the database under it."""
+    """Return True if a fold caused an error by a wrong statement or value, and not the disk or the file."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return not isinstance(error, sqlite3.Error) or (code & 0xFF) in _ASKED_WRONG
 
@@ -46,7 +46,7 @@ class SQLiteRows:
         self._texts: dict[Index, dict[int, tuple[Values | None, Values | None]]] = {}
         self._groups: dict[Table, dict[Key, list[Key]]] = {}  # buffered keys of grouped tables, by the group's columns
         self._ahead: dict[Table, dict[Key, list[Values]]] = {}  # rows read ahead
-        self._late: dict[Index, int] = {}  # an upper bound of the rows that wait for each index
+        self._late: dict[Index, int] = {}  # at most so many rows wait for each index
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -128,7 +128,7 @@ class SQLiteRows:
         return [tuple(row) for bound in values for row in self.connection.execute(sql, bound)]
 
     def _with_kept(self, table: Table, rows: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
-        """Return the rows read from the table, as they will be after the buffer is written."""
+        """Return the rows of a query as they will be after the buffer is written."""
         kept = self._put.get(table)
         if not kept:
             return rows
@@ -314,8 +314,9 @@ def _untake(connection: sqlite3.Connection, index: Index, prefix: str, rows: Seq
 def integrity_problems(connection: sqlite3.Connection, limit: int, *, quick: bool = False) -> Iterator[str]:
     """Yield the problems that SQLite finds in the main database, at most about ``limit`` of them.
 
-    From 3.45 to at least 3.54.1, SQLite's check of a text index uses the structure that this connection read last. It then
-    calls an index malformed that another connection merged meanwhile. A read of each index first makes FTS5 look again.
+    From 3.45 to at least 3.54.1, SQLite's check of a text index uses the structure that this connection read last. If another
+    connection merged the index meanwhile, the check calls the index malformed. So each index is read first, which makes FTS5 read
+    its structure again.
     """
     try:
         sql = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%fts5%'"
@@ -330,7 +331,7 @@ def integrity_problems(connection: sqlite3.Connection, limit: int, *, quick: boo
             yield problem
 
 
-# --- tables: created, switched, emptied------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------------------------
 
 
 def create(
@@ -392,7 +393,10 @@ def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
-    """Rename a table, but not in the views and triggers that name it: they then refer to the next table of the name."""
+    """Rename a table, but not in the views and triggers that use it.
+
+    These then use the next table that gets the old name.
+    """
     connection.execute("PRAGMA legacy_alter_table = 1")
     try:
         connection.execute(f"ALTER TABLE {old} RENAME TO {new}")

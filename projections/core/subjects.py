@@ -74,8 +74,8 @@ class BuiltinProjection(Protocol):
     """A named and versioned set of tables that are a function of the log.
 
     ``follows`` lists the kinds of subjects ("m") and the names of events that the projection receives, or is ``EVERYTHING`` for
-    each event once. Changes of the listed kinds arrive after an undo too. Each row must belong to one subject or to one event. A
-    total over several subjects is not allowed: an erasure folds the touched subjects again, apart from all others
+    each event once. After an undo, it also receives the changes of the listed kinds. Each row must belong to one subject or to
+    one event. A total over several subjects is not allowed: an erasure folds the touched subjects again, apart from all others
     (``refolding``), and would count them twice.
     """
 

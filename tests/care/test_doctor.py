@@ -403,8 +403,8 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     assert process.stdout.readline() == "open\n"
     with Ledger.open(path) as one, Ledger.open(path) as two:
         poured = []
-        pour = rebuilding._pour
-        monkeypatch.setattr(rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
+        pour = rebuilding._copy_over
+        monkeypatch.setattr(rebuilding, "_copy_over", lambda *each: poured.append(pour(*each)) or poured[-1])
         probe.rebuild(one)
         assert len([*one.memories.list(statuses=(), limit=1_000).all()]) >= 1_500
         assert poured
@@ -434,7 +434,7 @@ def leaf_of_table(path, name):
 def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, monkeypatch):
     filled(path, 500)
     overwrite(path, leaf_of_table(path, "memories"))
-    pour, late = rebuilding._pour, []
+    pour, late = rebuilding._copy_over, []
     with Ledger.open(path) as ledger, Ledger.open(path) as other:
 
         def after_one_more(self, part, copied):
@@ -444,7 +444,7 @@ def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, 
                 late.append(copied)
             return pour(self, part, copied)
 
-        monkeypatch.setattr(rebuilding, "_pour", after_one_more)
+        monkeypatch.setattr(rebuilding, "_copy_over", after_one_more)
         probe.rebuild(ledger)
         assert len(late) == 2 and late[1] == late[0] + 1
         assert types(ledger)[-2:] == ["ProjectRegistered"] * 2

@@ -451,7 +451,7 @@ def told(text: str) -> list[tuple[str, int, int]]:
 
 def named_everywhere(text: str) -> list[tuple[str, int, int]]:
     """What ``secrets.scan`` finds, looked for all over the text."""
-    with patch.object(secrets, "_tried", lambda *_: list(secrets.patterns())):
+    with patch.object(secrets, "_patterns_to_try", lambda *_: list(secrets.patterns())):
         return secrets_told(text)
 
 
@@ -515,12 +515,12 @@ def test_each_pattern_of_secrets_declares_one_list_of_texts() -> None:
 
 
 def test_each_ascii_sign_has_one_that_is_looked_for_first() -> None:
-    signs = [each for each in threats._asked()[1] if each.isascii()]
+    signs = [each for each in threats._patterns_by_beginning()[1] if each.isascii()]
     assert [each for each in signs if not any(first in each for first in ("<", "#", "[", "](", "://"))] == []
 
 
 def test_one_text_alone_is_asked_for_by_a_sign_without_a_word() -> None:
-    assert [each for each, _ in secrets._asked().wordless if each.isascii()] == [secrets._SIGN]
+    assert [each for each, _ in secrets._needed_texts().wordless if each.isascii()] == [secrets._SIGN]
 
 
 def test_each_text_that_is_asked_for_is_seen_among_words_that_are_new() -> None:

@@ -345,9 +345,9 @@ def test_marks_in_free_json_are_told_by_their_places_in_it(ledger: Ledger) -> No
 
 
 def test_the_texts_of_a_turn_are_looked_through_once_whatever_json_comes_with_it(ledger: Ledger) -> None:
-    scanned, tried = list[str](), secrets._tried
+    scanned, tried = list[str](), secrets._patterns_to_try
     prompt = "a question that is asked once"
-    with patch.object(secrets, "_tried", lambda text, *known: scanned.append(text) or tried(text, *known)):
+    with patch.object(secrets, "_patterns_to_try", lambda text, *known: scanned.append(text) or tried(text, *known)):
         ledger.capture(prompt, context={"turns": ["D1:1", "D1:2"]}, idempotency_key="k")
     assert [text for text in scanned if prompt in text] == [prompt]
 

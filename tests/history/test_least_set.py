@@ -81,16 +81,16 @@ def test_what_falls_does_not_depend_on_what_is_looked_at_first(
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:
         played(ledger, steps)
         assume(ledger.position > 1)
-        chance, wake = random.Random(order), Closure._wake
+        chance, enqueue = random.Random(order), Closure._enqueue
 
         def shuffled(self: Closure, streams: Iterable[str]) -> None:
-            wake(self, streams)
-            waiting = list(self._waiting)
+            enqueue(self, streams)
+            waiting = list(self._queue)
             chance.shuffle(waiting)
-            self._waiting = OrderedDict.fromkeys(waiting)
+            self._queue = OrderedDict.fromkeys(waiting)
 
         with suppress(LedgerError):
             listed = lists(ledger)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Closure, "_wake", shuffled)
+                patch.setattr(Closure, "_enqueue", shuffled)
                 assert lists(ledger) == listed

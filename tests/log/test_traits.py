@@ -38,7 +38,7 @@ from ledger.events import (
 )
 from ledger.guards import quarantining, watching
 from ledger.history.citations import ATTEMPTS
-from ledger.undo import in_effect, source_plan, undo_plan, undoing
+from ledger.undo import in_effect, source_plan, targets, undo_plan
 from projections.core.projector import FAMILIES
 
 GOVERNED = get_args(get_type_hints(Traits)["governs"])
@@ -133,7 +133,7 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts on events": (WAYS_BACK, ACTS),
     "acts by their trait": (of(effect="act"), ACTS),
     "acts that make void": (VOIDING, {"CommandUndone", "OriginDistrusted"}),
-    "acts that make void, in an undo": (undoing._VOIDING, {"CommandUndone", "OriginDistrusted"}),
+    "acts that make void, in an undo": (targets.VOIDING_TYPES, {"CommandUndone", "OriginDistrusted"}),
     "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
     "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
     "lasting": (in_effect.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
@@ -143,7 +143,7 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "whole commands": (source_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
     "attempts at a memory": (ATTEMPTS, {"MemoryCaptured", "DuplicateAbsorbed"}),
     "what rests on its sources": (
-        in_effect._RESTING,
+        in_effect._INDEPENDENT_OF_CAUSE,
         {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
     ),
     "what gives a place a name": (

@@ -10,13 +10,12 @@ from itertools import chain
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import STOP_WORDS, stem, stems, words
 from ledger.english import substring
 from ledger.english.agreement import ALL_STEMS, OTHERS_STEMS, confirmed, differing, is_of_same, is_statement
 from ledger.english.clauses import ME, NONE, SOMEBODY, USER, Clause, clauses, pieces, unquoted
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
-from ledger.english.near import NEGATIONS
-from ledger.english.question import unspaced
+from ledger.english.porter import stem
+from ledger.english.words import NEGATIONS, STOP_WORDS, stems, unspaced, words
 
 # A released version never changes: an event that names "stems/5" must always mean the same, so another rule is another
 # version.
@@ -53,7 +52,7 @@ more "user" would be among them, which nearly all memories have."""
 _COMMON = """
     user 1 2 3 time help make like work use need new good day want take feel look plan read keep know think people go year way
 """
-COMMON = {common_stem: rank for rank, common_stem in enumerate(_COMMON.split())}
+COMMON = {stem(word): rank for rank, word in enumerate(_COMMON.split())}
 """Stems that lead to a memory only if it has no others, the commonest first (our choice). The list affects only the speed."""
 
 

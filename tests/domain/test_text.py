@@ -11,18 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import (
-    MAX_JSON_VALUES,
-    STOP_WORDS,
-    check_json,
-    check_text,
-    fingerprint,
-    keyed_digest,
-    normalise,
-    stem,
-    stems,
-    words,
-)
+from ledger.domain.text import MAX_JSON_VALUES, check_json, check_text, fingerprint, keyed_digest, normalise
+from ledger.english.porter import stem
+from ledger.english.words import STOP_WORDS, stems, words
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 SECRET = b"s" * 32

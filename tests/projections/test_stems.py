@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.english.question import folded, split
+from ledger.english.porter import stem
+from ledger.english.words import folded, split
 from projections.core.sqlite import TOKENIZER
-from projections.search.stems import stem
 
 WORDS = st.from_regex(r"\A[a-z]{1,12}(ing|ed|s|ies|ational|ness|y|e|)\Z") | st.text(max_size=20).map(folded)
 

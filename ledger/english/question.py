@@ -33,7 +33,7 @@ _FAMILIES = """
     throw threw thrown | draw drew drawn | hide hid hidden | feed fed | lead led | pay paid | sell sold | shoot shot
     stick stuck | hang hung | dig dug | forget forgot forgotten | forgive forgave forgiven | freeze froze frozen
     bite bit bitten | shake shook shaken | tear tore torn | swear swore sworn | lie lay lain | deal dealt
-    dream dreamt | learn learnt | mean meant
+    dream dreamt | learn learnt | mean meant | add adds added adding
     child children kid kids | man men | woman women | person people | foot feet | tooth teeth | mouse mice
     life lives | wife wives | mom mother mum mommy mama | dad father daddy papa | photo picture pic photograph
     tv television | bike bicycle | movie film | name called | color colour
@@ -46,8 +46,19 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 """The other forms of an irregular word, and a few everyday synonyms; the stemmer does the regular forms."""
 
-_LITTLE = frozenset(("no", "not", "ll", "re", "ve"))
-"""Words that a question does not look for besides the stop words: denials, because the answer may affirm, and "you'll"."""
+_ASKED = """
+    above after again all also because before below between both down during each else few further get gets got having here
+    hers just let mine more most off once only other out over own per same shall should theirs though through under until
+    up upon whether within
+"""
+ASKED = frozenset(_ASKED.split())
+"""Stop words that a question looks for all the same, for they tell turns apart: without them recall@10 of LoCoMo dev is .807
+instead of .812 (of BEAM-100K dev .593 instead of .581). For the rules they stay stop words: if they counted, the matcher would
+miss 8 instead of 7 of the unseen 17 restatements, and "After Ana left" would name "After Ana"."""
+
+_LITTLE = (STOP_WORDS - ASKED).union(("no", "not", "ll", "re", "ve"))
+"""Words that a question does not look for. Denials are among them, because the answer may affirm, and the rest of "you'll"."""
+
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
 _WHEN = late(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
 
@@ -98,7 +109,7 @@ def _parts(word: str) -> list[str]:
 
 
 def _says_little(word: str) -> bool:
-    return word in STOP_WORDS or word in _LITTLE or (len(word) == 1 and word.isascii())
+    return word in _LITTLE or (len(word) == 1 and word.isascii())
 
 
 def quoted(form: str) -> str:

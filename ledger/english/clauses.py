@@ -273,7 +273,7 @@ def is_foreign(clause: Clause) -> bool:
 
 
 def _is_past(word: str) -> bool:
-    return word.endswith("ed") and stem(word) != word
+    return word.endswith("ed") and not word.endswith("eed") and stem(word) != word  # not "exceed"
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -389,7 +389,7 @@ def _clause(
             left = 0
         else:
             left = max(left - 1, 0)
-    stems = named.union(stem(word) for word in own if word not in STOP_WORDS) - NEGATIONS
+    stems = named.union(stem(word) for word in own if word not in STOP_WORDS and word not in NEGATIONS)
     return Clause(
         words=tuple(own),
         stems=stems,

@@ -14,7 +14,12 @@ from ledger.english.porter import LEAST_BYTES, MOST_BYTES, stem
 from ledger.english.words import folded, indexed_words
 from tools.evaluate.evaluate_stems import differing, main
 
-ENDINGS = ["ational", "tional", "enci", "anci", "izer", "logi", "bli", "alli", "entli", "eli", "ousli", "ization", "ation", "ator", "alism", "iveness", "fulness", "ousness", "aliti", "iviti", "biliti", "ical", "ness", "icate", "iciti", "ful", "ative", "alize", "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize", "s", "es", "ies", "sses", "ss", "ed", "eed", "ing", "at", "bl", "iz", "y", "e", "ll", "edly", "ings", "ers", "ness"]  # fmt: skip
+_ENDINGS = """
+    ational tional enci anci izer logi bli alli entli eli ousli ization ation ator alism iveness fulness ousness aliti iviti
+    biliti ical ness icate iciti ful ative alize al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive
+    ize s es ies sses ss ed eed ing at bl iz y e ll edly ings ers
+"""
+ENDINGS = _ENDINGS.split()
 LETTERS, COMMON, BEYOND = "abcdefghijklmnopqrstuvwxyz", "aeiouylstz", "łøđæчайжωλфתשمكतना٣৩ªǆ"
 SYLLABLES = st.sampled_from(("st", "tr", "a", "e", "y", "oo", "ll", "ss", "ч", "त", "7", "x", "w", *ENDINGS))
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date
-from functools import lru_cache
-
 from ledger.domain.late import late
 
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
 
 _BREAKS = tuple(map(late, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
-
-
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
@@ -42,20 +32,6 @@ def _cut(text: str, least: int, most: int) -> int:
         if ends:
             return ends[-1]
     return most
-
-
-def day_words(time: str) -> str:
-    """Return the words by which people ask for a date, ``2023 may 8 monday``; "" if the text is not a date."""
-    return _called(time[:10])
-
-
-@lru_cache(maxsize=256)
-def _called(iso: str) -> str:
-    try:
-        day = date.fromisoformat(iso)
-    except ValueError:
-        return ""
-    return f"{day.year} {MONTHS[day.month - 1]} {day.day} {WEEKDAYS[day.weekday()]}"
 
 
 _SPEAKER = late(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+")

@@ -1,4 +1,4 @@
-"""The ledger's text functions: normal forms, keyed fingerprints, words and stems, and checks of arguments."""
+"""The ledger's text functions: normal forms, keyed fingerprints, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from ledger.domain.errors import RejectedError
 _T = TypeVar("_T")
 _Path = tuple["_Path | None", str | int]
 
-MIN_STEM_CHARS = 3
-"""A stem keeps at least this many characters: `red`, `bus`, `sing`, `being` stay unchanged (ATOCore)."""
-
 MAX_JSON_DEPTH = 64
 """Free JSON nests at most this deep; a scalar has depth 0. The number is our choice, well inside every parser's own limit."""
 
@@ -32,30 +29,9 @@ LIST_ITEMS = 2_000  # of one list in one event; a longer list is spread over sev
 NAME_BYTES = 1_024
 TAGS = 10  # as in ATOCore
 
-_STOP_WORDS = """
-    a about above after again all also am an and any are as at be because been before being below between both but by
-    can could did do does doing down during each else few for from further get gets got had has have having he her here
-    hers him his how i if in into is it its just let me mine more most my of off on once only or other our ours out
-    over own per same shall she should so some such than that the their theirs them then there these they this those
-    though through to too under until up upon us very was we were what when where whether which while who whom whose
-    why will with within would you your yours im ive youre thats theres
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about a topic. The list is our own (ATOCore's is not known). Negations (no, not, never,
-don't) are left out of the list: they turn a statement into its opposite."""
-
-_WORD = re.compile(r"[^\W_]+")
-_LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(128)
-_APOSTROPHE = re.compile(r"(?<=[^\W_])['’](?=[^\W_])|ʼ")
-# The apostrophe comes first in the pattern, so that the search jumps to it and only then looks at its neighbors.
-_ASCII_APOSTROPHE = re.compile(r"'(?<=[^\W_]')(?=[^\W_])")
-_MARK = re.compile("[\u0300-\u036f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
 _COINED = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_DOUBLED = ("bb", "dd", "gg", "mm", "nn", "pp", "rr", "tt")  # not ff, ll, ss, zz: those mostly belong to the word
-_VOWEL = re.compile(r"[aeiouy]|[^\x00-\x7f]")
-
 
 # --- normal forms and fingerprints ---
 
@@ -104,53 +80,6 @@ def _primed(secret: bytes) -> tuple[Any, Any]:
 def keyed_digest(secret: bytes, data: bytes) -> bytes:
     """Return the first 16 bytes of HMAC-SHA256. Without the secret the digest reveals nothing about the data."""
     return _hmac(secret, data)[:16]
-
-
-# --- words and stems ---
-
-
-def words(text: str) -> list[str]:
-    """Return the runs of letters and digits, case folded, in order.
-
-    An apostrophe inside a word is dropped ("don't" is "dont", "user's" is "users"), as are combining accents that have
-    no composed letter; every other mark, and the underscore, separates.
-    """
-    if text.isascii():
-        return ascii_words(_ASCII_APOSTROPHE.sub("", text) if "'" in text else text)
-    return _WORD.findall(_MARK.sub("", _APOSTROPHE.sub("", _fold(text))))
-
-
-def ascii_words(text: str) -> list[str]:
-    """Return the words of an ASCII text in lower case, four times as fast as by a pattern."""
-    return text.encode().translate(_LETTERS).decode().split()
-
-
-@lru_cache(maxsize=16_384)
-def stem(word: str) -> str:
-    """Return the word without a plural or third-person s, then without ing or ed: the light stem of ATOCore.
-
-    A word stays unchanged if fewer than three characters or no vowel would remain (red, sing, being, string), and at -ss, -us,
-    -is and -eed, where the ending belongs to the word (class, bus, basis, speed). A consonant that is only doubled
-    before the ending goes too, so that "preferred" meets "prefers".
-    """
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > MIN_STEM_CHARS:
-        word = word[:-1]
-    if word.endswith("ing"):
-        return _uninflected(word, word[:-3])
-    if word.endswith("ed") and not word.endswith("eed"):
-        return _uninflected(word, word[:-2])
-    return word
-
-
-def _uninflected(word: str, rest: str) -> str:
-    if len(rest) < MIN_STEM_CHARS or not _VOWEL.search(rest):
-        return word
-    return rest[:-1] if len(rest) > MIN_STEM_CHARS and rest.endswith(_DOUBLED) else rest
-
-
-def stems(text: str) -> frozenset[str]:
-    """Return the stems of the text's words without stop words."""
-    return frozenset(map(stem, set(words(text)) - STOP_WORDS))
 
 
 # --- checks of arguments ---

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ledger.domain.text import stem
 from ledger.english.clauses import (
     DENYING,
     ME,
@@ -27,6 +26,7 @@ from ledger.english.clauses import (
     was,
 )
 from ledger.english.meaning import AGAINST, significant
+from ledger.english.porter import stem
 
 ALL_STEMS = 3
 """A memory of at most this many stems needs all of them (our choice)."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from ledger.domain.text import STOP_WORDS, stem
-from ledger.english.question import indexed_words
+from ledger.english.porter import stem
+from ledger.english.words import STOP_WORDS, indexed_words
 
 ALIKE_CHARS = 200
 """A longer text is more than a statement, and is like no other."""

@@ -9,10 +9,11 @@ from functools import lru_cache
 from itertools import takewhile
 
 from ledger.domain.late import late, once
-from ledger.domain.text import STOP_WORDS, stem, words
+from ledger.english.dates import MONTHS, WEEKDAYS
 from ledger.english.meaning import AGAINST, LITTLE, SENTENCE, significant
-from ledger.english.near import NEGATIONS
+from ledger.english.porter import stem
 from ledger.english.question import FORMS
+from ledger.english.words import NEGATIONS, STOP_WORDS, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 # In a text without a blank at its end: without a match the text is a single sentence.
@@ -123,13 +124,10 @@ _HARMLESS = late(
 _MARK = "ended"  # replaces the matches of OVER
 _TURNS = DENYING | {_MARK}
 _REACH = 6  # a denying word concerns the first telling word among this many
-_DATES = """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
-    october november december
-"""
-_DATED = frozenset(map(stem, _DATES.split()))
+_DATED = frozenset(map(stem, (*WEEKDAYS, *MONTHS)))
 _DAYS = frozenset(("today", "tomorrow", "tonight", "week", "month", "year"))
 _CLOSING = "\"'”’)]*_ \t\n"
+_ONE = stem("one")  # mostly a pronoun
 NONE: frozenset[str] = frozenset()
 
 
@@ -187,7 +185,7 @@ class Clause:
     @once
     def figures(self) -> frozenset[str]:
         return frozenset(
-            own for own, meaning in self.meanings.items() if own != "one" and any(map(str.isdigit, meaning))
+            own for own, meaning in self.meanings.items() if own != _ONE and any(map(str.isdigit, meaning))
         )
 
     def having(self, other_clause: Clause) -> frozenset[str]:
@@ -275,7 +273,7 @@ def is_foreign(clause: Clause) -> bool:
 
 
 def _is_past(word: str) -> bool:
-    return word.endswith("ed") and stem(word) != word
+    return word.endswith("ed") and not word.endswith("eed") and stem(word) != word  # not "exceed"
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -391,7 +389,7 @@ def _clause(
             left = 0
         else:
             left = max(left - 1, 0)
-    stems = named.union(stem(word) for word in own if word not in STOP_WORDS) - NEGATIONS
+    stems = named.union(stem(word) for word in own if word not in STOP_WORDS and word not in NEGATIONS)
     return Clause(
         words=tuple(own),
         stems=stems,

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.domain.text import STOP_WORDS, normalise
+from ledger.domain.text import normalise
+from ledger.english.dates import MONTHS, WEEKDAYS
+from ledger.english.words import STOP_WORDS
 
 MAX_FOUND = 12
 """The most names that are looked for in one text, as in rubino."""
@@ -43,12 +45,11 @@ _CONTRACTION = late(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
 _TITLES = frozenset(_split("dr mr mrs ms prof st sr jr vs no"))
 _PARTICLES = frozenset(_split("de da do dos das del della di du la le van von der den ter ten al el bin ibn of y"))
 _SHOUTED = frozenset(_split("OK TODO FYI ASAP AM PM NB PS VS ETC IMO LOL AKA TBD WIP BTW ID NOT NO YES NEVER ALWAYS"))
-_COMMON = frozenset(
+_COMMON = frozenset(MONTHS + WEEKDAYS).union(
     _split("""
     user users team people someone everyone nobody everything nothing something today tomorrow yesterday now yes no not
     never always often sometimes maybe please thanks hello hi hey okay sure well also however therefore finally
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december decision constraint requirement fact note notes todo summary question answer
+    decision constraint requirement fact note notes todo summary question answer
     use using uses used prefer prefers visit call ask see meet send buy make take give add remove run keep put set try
     let go come tell remember remind check fix deploy write read open close start stop avoid ensure consider two three
     wow yeah yep nope aww awesome congrats bye hmm haha ugh woohoo gotcha must tues thurs fri

@@ -10,13 +10,12 @@ from itertools import chain
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import STOP_WORDS, stem, stems, words
 from ledger.english import substring
 from ledger.english.agreement import ALL_STEMS, OTHERS_STEMS, confirmed, differing, is_of_same, is_statement
 from ledger.english.clauses import ME, NONE, SOMEBODY, USER, Clause, clauses, pieces, unquoted
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
-from ledger.english.near import NEGATIONS
-from ledger.english.question import unspaced
+from ledger.english.porter import stem
+from ledger.english.words import NEGATIONS, STOP_WORDS, unspaced, words
 
 # A released version never changes: an event that names "stems/5" must always mean the same, so another rule is another
 # version.
@@ -53,7 +52,7 @@ more "user" would be among them, which nearly all memories have."""
 _COMMON = """
     user 1 2 3 time help make like work use need new good day want take feel look plan read keep know think people go year way
 """
-COMMON = {common_stem: rank for rank, common_stem in enumerate(_COMMON.split())}
+COMMON = {stem(word): rank for rank, word in enumerate(_COMMON.split())}
 """Stems that lead to a memory only if it has no others, the commonest first (our choice). The list affects only the speed."""
 
 
@@ -118,7 +117,7 @@ class Response:
         spoken = words(self.unquoted_text)
         meant = {significant(word) for word in spoken} - {""}
         roots = {root for meaning in meant for root in AGAINST.get(meaning, ())} | meant & _ROOTS
-        own = stems(self.unquoted_text).union(*map(_family, roots))
+        own = frozenset(map(stem, set(spoken) - STOP_WORDS - NEGATIONS)).union(*map(_family, roots))
         return own if USER.isdisjoint(spoken) else own | {SOMEBODY}
 
 
@@ -203,7 +202,7 @@ def needed_stems(total: int, *, of_user: bool = True) -> int:
 def _counted(content: str) -> tuple[frozenset[str], int]:
     """Return the stems of a memory that count, and the number of them that a response must hold."""
     spoken = set(words(content))
-    own = frozenset(map(stem, spoken - STOP_WORDS)) - NEGATIONS
+    own = frozenset(map(stem, spoken - STOP_WORDS - NEGATIONS))
     return own, needed_stems(len(own), of_user=not _OF_USER.isdisjoint(spoken))
 
 
@@ -221,7 +220,7 @@ def found_by(content: str) -> tuple[int, frozenset[str]]:
 
 def sought(response: Response) -> frozenset[str]:
     """Return the stems that lead from a response to the memories that it may restate or deny."""
-    return response.reaching - NEGATIONS
+    return response.reaching
 
 
 def _at_least(percent: int, total: int) -> int:

@@ -6,21 +6,22 @@ import re
 from functools import lru_cache
 
 from ledger.domain.late import late
-from ledger.domain.text import STOP_WORDS, stem
+from ledger.english.porter import stem
 from ledger.english.question import FORMS
+from ledger.english.words import STOP_WORDS
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _SAME = """
-    like love enjoy prefer favor favour | live liv lives reside | use used using | big large huge | begin start | buy purchase
+    like love enjoy prefer favor favour | live lives reside | big large huge | begin start | buy purchase
     job work | kid child | doctor physician | phone telephone | colour color | favourite favorite
 """
 _FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
 _OPPOSED = """
     like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
     increase decrease | true false | open close | buy sell | left right | accept reject
-    agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
-    early late | public privat | public private | light dark | black white | new old | win lose | success failure
-    always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
+    agree disagree | include exclude | add remove | rise fall | married divorced | married single | hot cold
+    early late | public private | light dark | black white | new old | win lose | success failure
+    always sometimes | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
 """
 OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
 SENTENCE = late(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
@@ -34,10 +35,14 @@ def _families() -> dict[str, str]:
     for family in re.split(r"[|\n]", _SAME):
         names = [roots.get(member, member) for member in family.split()]
         roots |= {member: names[0] for member in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
-    return roots | {word: str(number) for number, word in enumerate(_NUMBERS.split())}
+    figures = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
+    return {word: stem(root) for word, root in roots.items()} | figures
 
 
 FAMILY = _families()
+"""The meaning of each word that has irregular forms, everyday synonyms or a figure."""
+
+_OF_STEM = {stem(word): meaning for word, meaning in FAMILY.items()}
 AGAINST: dict[str, set[str]] = {}
 """The opposites of words, by their meanings (``significant``)."""
 
@@ -47,14 +52,11 @@ def significant(word: str) -> str:
     """Return the meaning under which a word counts, or "" for a word that says nothing."""
     if word in STOP_WORDS or word in LITTLE:
         return ""
-    return _root(FAMILY.get(word) or stem(word))
+    return FAMILY.get(word) or _root(stem(word))
 
 
-def _root(word: str) -> str:
-    word = FAMILY.get(word, word)
-    if len(word) > 3:  # moved and move, studies and study
-        word = word.removesuffix("e")
-    return f"{word[:-1]}i" if len(word) > 3 and word.endswith("y") else word
+def _root(own: str) -> str:
+    return _OF_STEM.get(own, own)  # "loves" means what "love" does
 
 
 _LISTED: dict[str, set[str]] = {}

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from ledger.domain.text import words
+from ledger.english.words import NEGATIONS, words
 
 K = TypeVar("K", bound=Hashable)
 WordSet = frozenset[str]
@@ -36,12 +36,6 @@ NEIGHBORS = 32
 """``clusters`` looks for at most this many neighbors of a text (our choice): each member of a cluster finds it."""
 
 FEW = 16  # sets with a word up to which they are searched by their sizes alone
-
-_NEGATIONS = """
-    no not never none nobody nothing nor neither without cannot cant dont doesnt didnt wont wouldnt shouldnt isnt arent
-    wasnt werent hasnt havent hadnt couldnt mustnt
-"""
-NEGATIONS = frozenset(_NEGATIONS.split())
 
 
 def word_set(text: str) -> WordSet:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ledger.domain.text import STOP_WORDS, normalise, words
-from ledger.english.question import split, unspaced
+from ledger.domain.text import normalise
+from ledger.english.words import STOP_WORDS, unspaced, words
 
 GATES = "salience/"
 GATE = f"{GATES}3"
@@ -56,7 +56,7 @@ _FILLERS = """
     help stop wait back start show tell give look see sorry welcome hmm oh ah um uh
     ja danke bitte gut super oui merci bien sí gracias vale grazie sim obrigado да спасибо
 """
-TRIVIAL = STOP_WORDS | frozenset(_FILLERS.split())
+TRIVIAL = STOP_WORDS.union(words(_FILLERS))
 """Words that say nothing by themselves: the stop words, and small talk. The list is our own. A denying word is not in it,
 because it turns the next word into a fact ("no nuts")."""
 
@@ -115,16 +115,8 @@ def is_salient(user_lines: Iterable[str]) -> bool:
         looked = normalise(line[:LOOKED_CHARS])
         if _SIGNAL.search(looked) is not None:
             return True
-        informative_runs = {
-            run
-            for word in words(
-                _BETWEEN.sub(
-                    " ", " ".join(normalise(line[start:end]) for start, end in stated_spans(line[:LOOKED_CHARS]))
-                )
-            )
-            if word not in TRIVIAL
-            for run in split(word)
-        }
+        stated = " ".join(normalise(line[start:end]) for start, end in stated_spans(line[:LOOKED_CHARS]))
+        informative_runs = set(words(_BETWEEN.sub(" ", stated))) - TRIVIAL
         signs += sum(map(_signs, informative_runs - informative))
         informative |= informative_runs
         if signs >= ENOUGH_SIGNS:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ledger.domain.text import words
 from ledger.english.alike import ALIKE_CHARS, content_stems
+from ledger.english.words import words
 from ledger.memories.rules import Edge
 
 EDGES, PLACE = "edges/1", "place/1"

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from ledger.core.work import Work
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import normalise, words
+from ledger.domain.text import normalise
 from ledger.english import near
 from ledger.english.matching import DEFAULT_MATCHER, Response, match
-from ledger.english.question import folded, quoted
+from ledger.english.question import quoted
+from ledger.english.words import folded, words
 from ledger.events import MODEL_EXTRACTOR, MemoryCaptured, Origin
 from ledger.extraction import policy as extraction
 from ledger.extraction.lines import ConversationLine

@@ -21,7 +21,7 @@ from ledger.documents.queries import shown as document_shown
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain.errors import DamagedError, RejectedError
-from ledger.domain.text import words
+from ledger.english.words import words
 from ledger.erasure import rules as erasure
 from ledger.events import (
     WAYS_BACK,

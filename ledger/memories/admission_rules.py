@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ledger.domain import confidence as rules
-from ledger.domain.text import STOP_WORDS, words
 from ledger.english.foreign import foreign, marked
+from ledger.english.words import STOP_WORDS, words
 from ledger.extraction.lines import ConversationLine
 
 TABLE = "by_source/1"

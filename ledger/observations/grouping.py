@@ -14,9 +14,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from ledger.domain.text import words
 from ledger.english import entities, near
+from ledger.english.dates import SURE_DATES
 from ledger.english.meaning import AGAINST, SENTENCE, significant
+from ledger.english.words import NEGATIONS, words
 from ledger.observations.rules import WORDS
 
 K = TypeVar("K")
@@ -45,8 +46,7 @@ SENTENCES, SENTENCE_WORDS, SIGNIFICANT = 64, 60, 4
 """The most sentences of a turn that are read, the most words of each, and its least telling words (our choice)."""
 
 _TIMES = """
-    monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
-    october november december spring summer autumn winter morning noon afternoon evening night midnight
+    spring summer autumn winter morning noon afternoon evening night midnight
     daily weekly monthly yearly today tomorrow yesterday first second third once twice half double
 """
 _SIDES = "before after | on off | up down | above below | more less | over under | in out | most least"
@@ -71,7 +71,7 @@ _MAYBE = frozenset(_INTENDED.split())
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(str.split, _SIDES.split("|"))]
 _DIRECTING = frozenset(direction for pair in _DIRECTIONS for direction in pair)
 _SIDED = frozenset(("over", "more", "less", "before", "after"))  # "prefers tea over coffee": of two, which is which
-_MOMENTS = frozenset(map(significant, _TIMES.split()))
+_MOMENTS = frozenset(map(significant, (*SURE_DATES, *_TIMES.split())))
 
 
 class Compared(Struct, frozen=True):
@@ -114,7 +114,7 @@ def read(text: str, known_names: Iterable[str] = (), speaker: str = "") -> Compa
         numbers=tuple(word for word in order if any(map(str.isdigit, word))),
         figures=frozenset(word for word in own if word in _MOMENTS or any(map(str.isdigit, word))),
         directions=_DIRECTING.intersection(all_words),
-        denies=not near.NEGATIONS.isdisjoint(all_words),
+        denies=not NEGATIONS.isdisjoint(all_words),
         past=_PAST.search(text) is not None,
         intended=not _MAYBE.isdisjoint(all_words),
         changed=not _SINCE.isdisjoint(all_words),

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from ledger.core.snapshot import ENOUGH, Snapshot, believed
 from ledger.domain import confidence as rules
-from ledger.domain.passages import day_words
 from ledger.english import spelling
-from ledger.english.question import Question, any_of, indexed_words, quoted, unspaced
+from ledger.english.dates import day_words
+from ledger.english.porter import stem
+from ledger.english.question import Question, any_of, quoted
+from ledger.english.words import indexed_words, unspaced
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.recall import rubino
@@ -25,7 +27,6 @@ from projections.search import memory_hits as search
 from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, PassageRow
 from projections.search.ranking import RankingCandidate
-from projections.search.stems import stem
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, sessions
 

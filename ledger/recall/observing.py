@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ledger.core.log_reading import first_position
 from ledger.domain import confidence as rules
 from ledger.domain.text import normalise
+from ledger.english.porter import stem
 from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
@@ -23,7 +24,6 @@ from ledger.recall.packs import Item
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
 from projections.search.observation_hits import Hits, ObservationScope
-from projections.search.stems import stem
 from projections.views import observations
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ from functools import cache
 from itertools import islice
 
 from ledger.english.alike import ALIKE_CHARS, content_stems, share_stems
-from ledger.english.question import Question, split
+from ledger.english.porter import stem
+from ledger.english.question import Question
+from ledger.english.words import split
 from ledger.memories.rules import MemoryState, since
 from ledger.recall.asked import RecallRequest
 from ledger.recall.finding import Finder, RecallHit
-from projections.search.stems import stem
 
 PART = 0.15
 """The newer statement is moved if its score is at least this part of the older statement's score."""

@@ -7,7 +7,8 @@ from msgspec import field
 from ledger.core.answer import Answer
 from ledger.domain.harmless import fenced, one_line
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.english.question import folded
+from ledger.english.dates import MONTHS
+from ledger.english.words import folded
 from ledger.memories.answers import Memory
 from ledger.observations.answers import Observation
 from ledger.projects.answers import StateEntry
@@ -169,9 +170,6 @@ def dated(item: Item) -> str:
     return ""
 
 
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-
 def day(moment: str) -> str:
     """Return the day of a moment in the form that a model reads with few tokens: "6 Nov 2026"."""
-    return f"{int(moment[8:10])} {MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"
+    return f"{int(moment[8:10])} {MONTHS[int(moment[5:7]) - 1][:3].title()} {moment[:4]}"

@@ -16,7 +16,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import KINDS
 from ledger.domain.times import moment
-from ledger.english.question import folded
+from ledger.english.words import folded
 from ledger.erasure.rules import BLACK
 from ledger.events import (
     LEDGER_STREAM,

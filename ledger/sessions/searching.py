@@ -10,6 +10,7 @@ from ledger.core.snapshot import listed
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of
+from ledger.english.porter import stem
 from ledger.recall import recalling
 from ledger.recall.asked import UNITS
 from ledger.sessions import reading
@@ -24,7 +25,6 @@ from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections.core.rows import Connection
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY
-from projections.search.stems import stem
 from projections.views.sessions import MessageRow as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}

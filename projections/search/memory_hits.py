@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.english.question import indexed
+from ledger.english.words import indexed
 from ledger.events import AnyEvent
 from ledger.memories.rules import MemoryState
 from projections.core.conditions import Conditions

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 
-from ledger.english.question import indexed, spaced
+from ledger.english.words import indexed, spaced
 from ledger.sessions.rules.grep import Span
-from projections.search.stems import scratch
+from projections.core.sqlite import TOKENIZER
 
 _START, _END, _APART = "\x02", "\x03", "\x1f"
 _SIGN = re.compile(r"[\W_]")
 _HIGHLIGHTED = f"highlight(words, 0, '{_START}', '{_END}')"
 
 
+class _Scratch:
+    """An index in memory for one text."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, tokenize='{TOKENIZER}')")
+
+    def __del__(self) -> None:
+        self.connection.close()  # here its thread, or the program, has ended
+
+
+_of_thread = threading.local()
+
+
+def _scratch() -> sqlite3.Connection:
+    """Return this thread's index in memory, which is empty."""
+    if not hasattr(_of_thread, "scratch"):
+        _of_thread.scratch = _Scratch()
+    connection: sqlite3.Connection = _of_thread.scratch.connection
+    return connection
+
+
 def why_unreadable(expression: str) -> str:
     """Return FTS5's complaint about an expression, or ""."""
     try:
-        scratch().execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall()
+        _scratch().execute("SELECT rowid FROM words WHERE words MATCH ?", (expression,)).fetchall()
     except sqlite3.OperationalError as error:
         return str(error)
     return ""
@@ -44,8 +67,7 @@ def spans(expression: str, text: str) -> list[Span]:
 
 
 def _selected(column: str, expression: str, text: str) -> str | None:
-    connection = scratch()
-    connection.execute("DELETE FROM words")
+    connection = _scratch()
     connection.execute("INSERT INTO words VALUES (?)", (text,))
     try:
         row = connection.execute(f"SELECT {column} FROM words WHERE words MATCH ?", (expression,)).fetchone()

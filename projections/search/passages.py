@@ -18,9 +18,11 @@ from msgspec import Struct
 
 from ledger.documents.rules import DocumentState
 from ledger.domain.metadata import NO_PAIRS, Pairs
-from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
+from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker, split
 from ledger.domain.times import moment
-from ledger.english.question import Question, folded, indexed
+from ledger.english.dates import day_words
+from ledger.english.question import Question
+from ledger.english.words import folded, indexed
 from ledger.events import (
     AnyEvent,
     Blob,

@@ -30,7 +30,9 @@ from ledger.domain.confidence import ONE
 from ledger.domain.late import late
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.times import day_of
-from ledger.english.question import Question, folded, indexed_words, nearness, split, unspaced
+from ledger.english.dates import SURE_DATES, nearness
+from ledger.english.question import Question
+from ledger.english.words import folded, indexed_words, split, unspaced
 
 K1, B = 1.2, 0.75
 DAY = 0.1  # the weight of a turn's date words if the turn itself has no word of the question
@@ -59,8 +61,7 @@ RANKINGS = (SCORE, RUBINO)
 _WORD = re.compile(r"[^\W_]+")
 _TIME_WORD = re.compile(
     r"\b(yesterday|today|tonight|tomorrow|ago|last|next|recently|since|weekend|(?:day|week|month|year)s?"
-    r"|this (?:morning|summer|past)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|january|february|march|april|june|july|august|september|october|november|december|\d{4})\b",
+    rf"|this (?:morning|summer|past)|{'|'.join(SURE_DATES)}|\d{{4}})\b",
     re.IGNORECASE,
 )
 

@@ -16,10 +16,11 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import StorageError
-from ledger.english.question import Question, any_of, spaced
+from ledger.english.porter import stem
+from ledger.english.question import Question, any_of
+from ledger.english.words import spaced
 from projections.core.rows import Table, TextIndex, Values
 from projections.core.sqlite import create
-from projections.search.stems import stem
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ledger.domain import ids, times
 from ledger.domain.confidence import PROOF_RULES
 from ledger.domain.text import fingerprint, normalise
-from ledger.english.question import indexed
+from ledger.english.words import indexed
 from ledger.events import WAYS_BACK, AnyEvent, ConsolidationCompleted, ConsolidationFailed
 from ledger.observations import rules as observation
 from ledger.observations.rules import NO_EVIDENCE, ObservationState, Support

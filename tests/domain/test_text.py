@@ -1,4 +1,4 @@
-"""Normal forms, fingerprints, stems, and the checks on given text and JSON."""
+"""Normal forms, fingerprints, and the checks on given text and JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import (
-    MAX_JSON_VALUES,
-    STOP_WORDS,
-    check_json,
-    check_text,
-    fingerprint,
-    keyed_digest,
-    normalise,
-    stem,
-    stems,
-    words,
-)
+from ledger.domain.text import MAX_JSON_VALUES, check_json, check_text, fingerprint, keyed_digest, normalise
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 SECRET = b"s" * 32
@@ -59,7 +48,6 @@ def test_normalising_any_single_character_twice_changes_nothing() -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_the_fast_path_for_ascii_gives_what_the_general_path_gives(text: str) -> None:
     assert normalise(text + " é") == f"{normalise(text)} é".strip()
-    assert words(text + " é") == [*words(text), "é"]
 
 
 # --- fingerprints ---
@@ -97,55 +85,6 @@ def test_a_keyed_digest_is_hmac_sha256(data: bytes, secret: bytes) -> None:
 def test_digests_are_frozen_because_they_are_stored() -> None:
     assert fingerprint(SECRET, "user", None, "é") == -6169779364341909136
     assert keyed_digest(SECRET, b"abc").hex() == "b0f19dfebace1e78fbc25c136d025ab5"
-
-
-# --- words and stems ---
-
-
-def test_words_are_runs_of_letters_and_digits() -> None:
-    assert words("Use snake_case, v3.11 & GF-PTFE!") == ["use", "snake", "case", "v3", "11", "gf", "ptfe"]
-    assert words("日本語 и Öl\u0308") == ["日本語", "и", "öl"]
-
-
-@pytest.mark.parametrize("apostrophe", ["'", "’", "ʼ"])
-def test_an_apostrophe_inside_a_word_is_dropped(apostrophe: str) -> None:
-    assert words(f"{apostrophe}Don{apostrophe}t{apostrophe} é") == ["dont", "é"]
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("tests", "test"), ("tested", "test"), ("testing", "test"), ("settings", "set"), ("1990s", "1990"),
-        ("asked", "ask"), ("asking", "ask"), ("cats", "cat"), ("gases", "gase"),
-        ("preferred", "prefer"), ("preferring", "prefer"), ("added", "add"), ("called", "call"), ("missed", "miss"),
-    ],
-)  # fmt: skip
-def test_a_stem_loses_ing_ed_and_s(word: str, expected: str) -> None:
-    assert stem(word) == expected
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["red", "bus", "sing", "being", "using", "used", "string", "class", "status", "basis", "speed", "as", "s", ""],
-)
-def test_a_short_word_or_one_that_only_looks_inflected_stays(word: str) -> None:
-    assert stem(word) == word
-
-
-@given(st.text(max_size=6).map(lambda start: start.casefold()), st.sampled_from(["ing", "ed", "s", "ings", "eds", ""]))
-def test_a_stem_is_a_beginning_of_its_word_of_at_least_three_characters(start: str, ending: str) -> None:
-    assert (start + ending).startswith(stem(start + ending))
-    assert len(stem(start + ending)) >= min(3, len(start + ending))
-
-
-def test_stems_leave_stop_words_out_and_keep_negations() -> None:
-    assert stems("The user does NOT use tabs, and don't ask") == {"user", "not", "use", "tab", "dont", "ask"}
-    assert stems("and the of") == stems("?!") == frozenset()
-
-
-def test_stop_words_are_in_the_form_words_have() -> None:
-    assert all(words(word) == [word] for word in STOP_WORDS)
-    assert not STOP_WORDS & {"no", "not", "never", "dont"}
 
 
 # --- given text ---

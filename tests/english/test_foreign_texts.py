@@ -7,8 +7,8 @@ import json
 import pytest
 from places import TESTS
 
-from ledger.domain.text import words
 from ledger.english.foreign import LONG_CHARS, foreign, marked
+from ledger.english.words import words
 from ledger.extraction.lines import ConversationLine
 from ledger.extraction.rule_findings import by_rules, rule_row
 from ledger.memories import admission_rules as admitting

@@ -14,21 +14,9 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.english.question import (
-    FORMS,
-    MAX_CONCEPTS,
-    READ_CHARS,
-    STOP_WORDS,
-    days,
-    folded,
-    indexed,
-    indexed_words,
-    nearness,
-    quoted,
-    read,
-    spaced,
-    split,
-)
+from ledger.english.dates import days, nearness
+from ledger.english.question import FORMS, MAX_CONCEPTS, READ_CHARS, quoted, read
+from ledger.english.words import STOP_WORDS, folded, indexed, indexed_words, spaced, split
 from projections.core.sqlite import TOKENIZER
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))

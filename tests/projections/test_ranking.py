@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from ledger import Ledger
 from ledger.domain.confidence import ONE
-from ledger.english.question import indexed, read
+from ledger.english.porter import stem
+from ledger.english.question import read
+from ledger.english.words import indexed
 from ledger.recall.rubino import by_rank
 from projections.core.sqlite import TOKENIZER
 from projections.search import ranking
@@ -41,7 +43,6 @@ from projections.search.ranking import (
     with_sessions,
     word_score,
 )
-from projections.search.stems import stem
 
 FACTORS = ("named", "first person", "time", "question", "rule", "confidence", "kind", "date")
 LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from prefixes import prefix
 
 from ledger import Ledger
-from ledger.domain.passages import PASSAGE_CHARS, day_words, split
+from ledger.domain.passages import PASSAGE_CHARS, split
+from ledger.english.dates import day_words
 from ledger.types import Event
 from projections.search import passages
 

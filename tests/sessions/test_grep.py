@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
+from ledger.english.porter import stem
 from ledger.sessions.rules.grep import MAX_PATTERN_CHARS, MAX_TERMS, Span, parse
 from ledger.sessions.rules.snippet import snippet
 from projections.search import one_text
-from projections.search.stems import stem
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ledger import Ledger, RejectedError
 from ledger.english import question
+from ledger.english.words import STOP_WORDS
 from tools.bench.measuring import Figure, Options, Row, Texts, lasting, p95, reading, remove, say
 from tools.evaluate.evaluate import load
 
@@ -161,7 +162,7 @@ def material(options: Options) -> tuple[list[str], list[str]]:
 
 
 def _telling(draw: random.Random, text: str) -> list[str]:
-    words = sorted({word.lower() for word in re.findall(r"[^\W\d_]{4,}", text)} - question.STOP_WORDS)
+    words = sorted({word.lower() for word in re.findall(r"[^\W\d_]{4,}", text)} - STOP_WORDS)
     return draw.sample(words, 3) if len(words) >= 3 else []
 
 

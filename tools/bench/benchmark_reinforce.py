@@ -18,8 +18,8 @@ from functools import cache
 from itertools import accumulate, pairwise
 
 from ledger import Ledger, RejectedError
-from ledger.domain.text import stems
 from ledger.english.meaning import SENTENCE
+from ledger.english.words import stems
 from tools.bench.measuring import Figure, Options, p95, say
 from tools.evaluate.evaluate import load
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, json
 
 from ledger import Ledger
-from ledger.english.question import indexed
+from ledger.english.words import indexed
 from ledger.types import SummaryRequest
 from tools.bench.measuring import (
     RAW_INSERT,

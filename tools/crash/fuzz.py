@@ -265,7 +265,8 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
     import sqlite3
     from typing import get_args
 
-    from ledger.english.question import indexed, read
+    from ledger.english.question import read
+    from ledger.english.words import indexed
     from ledger.types import Corpus
     from projections.core.sqlite import create
     from projections.search.memory_hits import SEARCH

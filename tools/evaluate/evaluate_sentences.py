@@ -17,10 +17,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ledger.domain.text import STOP_WORDS, words
+from ledger.english.porter import stem
+from ledger.english.words import STOP_WORDS, words
 from ledger.extraction import lines as turns
 from ledger.extraction.rule_findings import by_rules
-from projections.search.stems import stem
 
 FILE = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "self_descriptions.jsonl"
 ENOUGH = 0.6

@@ -13,7 +13,7 @@ from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
 from ledger.domain.harmless import one_line
-from ledger.domain.text import stems
+from ledger.english.words import stems
 from ledger.recall.packs import Item, Pack, dated
 
 SEARCHED_CHARS = 20_000  # the part of a source that is searched for a sentence to quote

@@ -19,7 +19,7 @@ from typing import NoReturn
 from msgspec import Struct
 
 from ledger.domain.errors import RejectedError
-from ledger.english.question import indexed_words
+from ledger.english.words import indexed_words
 
 MAX_PATTERN_CHARS = 4_000
 MAX_TERMS = 64

@@ -1,0 +1,60 @@
+"""A comparison of the stemmer with SQLite's FTS5, on every word of some files. A difference would hide texts from questions.
+
+    python tools/evaluate/evaluate_stems.py FILE… [--list]
+
+FILE is any text, plain or .gz, such as the data of ``evaluate.py``. ``--list`` shows the words with different stems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+from ledger.english.porter import stem
+from ledger.english.words import indexed_words
+from projections.core.sqlite import TOKENIZER
+
+TOGETHER = 1_000  # words in a text of the index
+
+
+def differing(words: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield each word, its stem, and its term in an index of FTS5, if these differ."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.text_factory = lambda term: term.decode(errors="replace")  # FTS5 can cut a character apart
+        connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, content='', tokenize='{TOKENIZER}')")
+        connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, instance)")
+        left = iter(words)
+        while group := list(islice(left, TOGETHER)):
+            connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
+            connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (" ".join(group),))
+            term_at = dict(connection.execute('SELECT "offset", term FROM terms'))
+            for at, word in enumerate(group):
+                if stem(word) != term_at.get(at, ""):
+                    yield word, stem(word), term_at.get(at, "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--list", action="store_true", help="show the words with different stems")
+    options = parser.parse_args(arguments)
+    words = set[str]()
+    for path in options.files:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode(errors="replace")
+        words.update(indexed_words(text))
+    differences = list(differing(sorted(words)))
+    print(f"{len(words):,} different words, {len(differences)} with another stem than in the index")
+    for word, ours, term in differences if options.list else ():
+        print(f"  {word}: {ours!r}, in the index {term!r}")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

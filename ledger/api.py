@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
-    from ledger.review.conflicts.api import Conflicts, ConflictsRead
-    from ledger.review.merges.api import Merges, MergesRead
+    from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
@@ -314,14 +313,14 @@ class LedgerRead(Area):
     @property
     def conflicts(self) -> ConflictsRead:
         """Find memories that cannot all be true, and decide."""
-        from ledger.review.conflicts.api import ConflictsRead
+        from ledger.review.api import ConflictsRead
 
         return ConflictsRead(self._engine, self._scope)
 
     @property
     def merges(self) -> MergesRead:
         """Find memories that say nearly the same, and merge them."""
-        from ledger.review.merges.api import MergesRead
+        from ledger.review.api import MergesRead
 
         return MergesRead(self._engine, self._scope)
 
@@ -1281,14 +1280,14 @@ class Ledger(LedgerRead):
     @property
     def conflicts(self) -> Conflicts:
         """Find memories that cannot all be true, and decide."""
-        from ledger.review.conflicts.api import Conflicts
+        from ledger.review.api import Conflicts
 
         return Conflicts(self._engine, self._scope)
 
     @property
     def merges(self) -> Merges:
         """Find memories that say nearly the same, and merge them."""
-        from ledger.review.merges.api import Merges
+        from ledger.review.api import Merges
 
         return Merges(self._engine, self._scope)
 

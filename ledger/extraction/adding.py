@@ -48,8 +48,8 @@ from ledger.memories import admission_rules as admitting
 from ledger.models.port import Model
 from ledger.observations import consolidating
 from ledger.policy.rules import REVIEW, TURNS, PolicyState
-from ledger.review import conflict_policy as conflict_rules
-from ledger.review.commands import record_conflicts
+from ledger.review import conflict_policy
+from ledger.review.commands import CONFLICTS, record
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
@@ -226,12 +226,12 @@ class _Call:
                 for event in self._events(connection, since)
             )
             conflicts = (
-                conflict_rules.search(connection, self.asker.user, after=since - 1)
+                conflict_policy.search(connection, self.asker.user, after=since - 1)
                 if learned and self.policy.conflicts
                 else ()
             )
         if conflicts:
-            record_conflicts(self.engine, self.asker, conflicts)
+            record(self.engine, self.asker, CONFLICTS, conflicts)
         if not self.policy.consolidate or not (learned or self.policy.consolidate == TURNS) or self.stopping.why:
             return
         with self.session.reading() as (_, state):

@@ -23,7 +23,6 @@ PURE = (  # what happened and what may happen, as data and arithmetic: no clock,
     *("ledger.domain", "ledger.english", "ledger.events", "ledger.sessions.rules"),
     *("ledger.log.envelope", "ledger.log.event_base", "ledger.log.registry"),
     *("ledger.memories.admission_rules", "ledger.memories.turned_down"),
-    *("ledger.review.conflict_rules", "ledger.review.merge_rules"),
     *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
 )  # and the files events.py and rules.py of every feature
 LAYERS = (  # each may import from its own and from those before it

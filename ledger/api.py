@@ -16,7 +16,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import flags, plural
+from ledger.domain.text import check_text, flags, plural
 from ledger.types import (
     Cancel,
     Channel,
@@ -180,11 +180,11 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
-        from ledger.recall.asked import RecallRequest
+        from ledger.recall.asked import QUERY_BYTES, RecallRequest
 
         flags(receipt=receipt, explain=explain)
         search = RecallRequest(
-            query=question,
+            query=check_text("question", question, max_bytes=QUERY_BYTES, blank_allowed=True),
             user=self._scope.user,
             now=self._engine.writer.now(),
             project=project,
@@ -829,7 +829,7 @@ class Ledger(LedgerRead):
             progress: A function that is called with (steps done, steps).
 
         Raises:
-            RejectedError: A message has no known form, or the call is inside a batch; nothing was written.
+            RejectedError: A text is blank, a message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
         from ledger.core.stopping import Stopping

@@ -95,7 +95,7 @@ class Notes:
         place = provenance(self._connection, state)
         why = "found in the messages"
         if place is not None:
-            by = f"{place.rule}, {place.role or 'said'} in message {place.position}" if place.position else place.rule
+            by = f"{place.rule}, {place.role or 'said'} at position {place.position}" if place.position else place.rule
             why = f"{by}: {_quoted(place.quote)}" if place.quote and place.end > place.start else by
         if data.supersedes is not None:
             why += f"; supersedes {data.supersedes}"

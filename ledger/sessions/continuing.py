@@ -92,7 +92,9 @@ def reads_as_chat(messages: object) -> bool:
 
 def _listed(messages: object) -> object:
     if isinstance(messages, str):
-        return [{"role": "user", "content": messages}] if messages.strip() else []
+        if not messages.strip():
+            raise RejectedError("messages is blank; it needs at least one character that is not whitespace")
+        return [{"role": "user", "content": messages}]
     if isinstance(messages, Mapping) and (
         name := next((field for field in ("messages", "contents") if field in messages), "")
     ):

@@ -488,9 +488,9 @@ def test_where_nothing_is_said_nothing_is_written_and_the_answer_says_so(memory:
 @pytest.mark.parametrize("text", ["", "  \n"])
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_blank_text_is_refused_by_add_as_by_capture(memory: Ledger, text: str, dry_run: bool) -> None:
-    with pytest.raises(RejectedError, match="^messages is blank; it needs at least one character"):
+    with pytest.raises(RejectedError, match=r"^messages is blank; it needs at least one character"):
         memory.add(text, dry_run=dry_run)
-    with pytest.raises(RejectedError, match="^prompt is blank; it needs at least one character"):
+    with pytest.raises(RejectedError, match=r"^prompt is blank; it needs at least one character"):
         memory.capture(text)
     assert memory.position == 1
 

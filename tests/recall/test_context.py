@@ -363,7 +363,7 @@ def test_beside_recall_it_asks_a_number_of_questions_that_does_not_grow(tmp_path
 
 @pytest.mark.parametrize("question", [None, 5])
 def test_a_question_that_is_no_text_is_refused_by_the_name_of_its_parameter(agent: Ledger, question: Any) -> None:
-    with pytest.raises(RejectedError, match="^question must be text"):
+    with pytest.raises(RejectedError, match=r"^question must be text"):
         agent.context(question)
-    with pytest.raises(RejectedError, match="^query must be text"):
+    with pytest.raises(RejectedError, match=r"^query must be text"):
         agent.recall(question)

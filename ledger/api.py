@@ -12,7 +12,7 @@ from ledger import answers
 from ledger.core.answer import Answer
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.metadata import NO_PAIRS
@@ -853,7 +853,7 @@ class Ledger(LedgerRead):
         kind: str = "knowledge",
         project: str | None = None,
         session: str | None = None,
-        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+        confidence: float = confidence_rules.CANDIDATE_CONFIDENCE / confidence_rules.ONE,
         entities: Iterable[str] = (),
         tags: Iterable[str] = (),
         sources: Iterable[str] = (),
@@ -1032,15 +1032,13 @@ class Ledger(LedgerRead):
             amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
             source: The id of what supports it; the same id counts once.
         """
-        from ledger.interactions import commands as interaction_commands
+        from ledger.memories import commands
 
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError(
                 "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
             )
-        answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id, amount, source=source)
-        assert isinstance(answer, answers.Memory)
-        return answer
+        return commands.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
 
     def reopen(self, receipt: str) -> Pack:
         """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.

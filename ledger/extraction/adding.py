@@ -17,7 +17,7 @@ from ledger.core.log_reading import read_event
 from ledger.core.snapshot import NOWHERE, named
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
@@ -363,7 +363,7 @@ class _Call:
                     id="",
                     content=finding.content,
                     kind=finding.kind,
-                    confidence=min(rules.shown(finding.confidence), most if line.role != "user" else 1.0),
+                    confidence=min(confidence_rules.shown(finding.confidence), most if line.role != "user" else 1.0),
                     why=f"{finding.rule} in what the {line.role} says" + (f"; {row.about}" if row and waits else ""),
                 )
             )

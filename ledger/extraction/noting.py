@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ledger.core.snapshot import load
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.events import (
     AnyEvent,
     ConflictFound,
@@ -110,7 +110,7 @@ class Notes:
         state, step = self._state(event.stream), confidence.step(self._connection, event.first, event.position)
         if state is None or step is None:
             return
-        before, after = rules.shown(step.confidence - step.delta), rules.shown(step.confidence)
+        before, after = confidence_rules.shown(step.confidence - step.delta), confidence_rules.shown(step.confidence)
         how = "repeats it, having just been shown it" if echo else "restates it"
         self.reinforced.append(noted(state, f"the answer of {turn} {how}: {before:.2f} to {after:.2f}"))
 
@@ -120,7 +120,13 @@ class Notes:
 
 
 def noted(state: MemoryState, why: str) -> Noted:
-    return Noted(id=state.id, content=state.content, kind=state.kind, confidence=rules.shown(state.confidence), why=why)
+    return Noted(
+        id=state.id,
+        content=state.content,
+        kind=state.kind,
+        confidence=confidence_rules.shown(state.confidence),
+        why=why,
+    )
 
 
 def _quoted(text: str) -> str:

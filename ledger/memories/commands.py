@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.core.pipeline import Writer
 from ledger.core.who import Time, Who
 from ledger.core.work import Outcome, Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
@@ -52,9 +52,9 @@ def _record(
         content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
         kind=check_word("a kind", request.kind, memory_rules.KINDS, memory_rules.SYNONYMS),
         status="active" if verb == "remember" else "candidate",
-        confidence=rules.ONE
+        confidence=confidence_rules.ONE
         if confidence == 1.0 and confidence is not True
-        else rules.millionths("confidence", confidence),
+        else confidence_rules.millionths("confidence", confidence),
         entities=text_list("entities", entities) if entities else (),
         tags=tag_list(tags) if tags else (),
         sources=source_list(sources) if sources else (),
@@ -213,7 +213,7 @@ def adjust(
     reason: str = "",
 ) -> answers.Memory:
     """Set the confidence by hand, with a reason."""
-    command = memory_rules.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
+    command = memory_rules.Adjust(confidence_rules.millionths("confidence", confidence), check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
     )
@@ -244,7 +244,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
             content=content,
             kind=old.kind if kind is None else check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS),
             status="active",
-            confidence=rules.millionths("confidence", confidence),
+            confidence=confidence_rules.millionths("confidence", confidence),
             entities=old.entities if entities is None else entities,
             tags=old.tags if tags is None else tags,
             sources=sources,
@@ -383,7 +383,7 @@ def reinforce(
     *,
     source: str | None = None,
 ) -> answers.Memory:
-    delta = None if amount is None else rules.millionths("amount", amount)
+    delta = None if amount is None else confidence_rules.millionths("amount", amount)
 
     def body(work: Work, memory: MemoryState) -> None:
         interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
@@ -391,7 +391,7 @@ def reinforce(
             return
         policy = work.policy()
         echo = interaction is not None and memory.id in interaction.memories_used
-        by_policy = rules.millionths("gain", policy.echo_gain if echo else policy.gain)
+        by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
         _emit(
             work,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.log_reading import first_position
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import normalise
 from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
@@ -34,7 +34,7 @@ LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 telling words of the question, or 3 in 10 (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
 
-MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
+MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
 Scored = tuple[
@@ -180,6 +180,9 @@ def _together(scored: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
 
 def _scored(supported: Supported, best: float) -> Supported:
     """Return an observation with its score: its share of the best words, times confidence, plus a boost for its sources."""
-    words, boost = supported.words / best, rules.shown(rules.proof_boost(supported.answer.proof_count))
+    words, boost = (
+        supported.words / best,
+        confidence_rules.shown(confidence_rules.proof_boost(supported.answer.proof_count)),
+    )
     signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
     return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)

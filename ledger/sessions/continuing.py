@@ -23,7 +23,7 @@ from ledger.domain.late import late
 from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
 from ledger.events import InteractionCaptured, MessageAppended, ResponseAttached
 from ledger.guards.guarding import TakenSecret
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
@@ -318,7 +318,7 @@ class _Appending:
         if self.open is None:
             return None
         attached = ResponseAttached(self.work.body(line.draft.content), metadata=self.metadata)
-        for event in interactions_domain.decide(interactions_domain.Attach(attached), self.open):
+        for event in interaction_rules.decide(interaction_rules.Attach(attached), self.open):
             self.work.emit(self.open.id, event, first=self.open.row)
         self.captured[self.open.id] = None
         return place

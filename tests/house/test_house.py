@@ -385,7 +385,7 @@ def test_tests_lie_where_what_they_test_lies() -> None:
     apart = [str(path) for path in tests if len(path.parts) != 2 or path.parts[0] not in rooms]
     assert apart == []
     shared = {path.parent.name for path in TESTS if not path.name.startswith("test_")}
-    assert shared == {"tests", "typing"}
+    assert shared == {"tests", "typing", "golden"}
     taken = re.compile(r"\b(?:from|import) (?:tests\.\w+\.)?test_\w+")
     assert [path.name for path in TESTS if taken.search(path.read_text(encoding="utf-8"))] == []
 

@@ -12,11 +12,11 @@ from ledger import answers
 from ledger.core.answer import Answer
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import flags, plural
+from ledger.domain.text import check_text, flags, plural
 from ledger.types import (
     Cancel,
     Channel,
@@ -63,8 +63,7 @@ if TYPE_CHECKING:
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
-    from ledger.review.conflicts.api import Conflicts, ConflictsRead
-    from ledger.review.merges.api import Merges, MergesRead
+    from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
@@ -182,11 +181,11 @@ class LedgerRead(Area):
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
-        from ledger.recall.asked import RecallRequest
+        from ledger.recall.asked import QUERY_BYTES, RecallRequest
 
         flags(receipt=receipt, explain=explain)
         search = RecallRequest(
-            query=question,
+            query=check_text("question", question, max_bytes=QUERY_BYTES, blank_allowed=True),
             user=self._scope.user,
             now=self._engine.now(),
             project=project,
@@ -315,14 +314,14 @@ class LedgerRead(Area):
     @property
     def conflicts(self) -> ConflictsRead:
         """Find memories that cannot all be true, and decide."""
-        from ledger.review.conflicts.api import ConflictsRead
+        from ledger.review.api import ConflictsRead
 
         return ConflictsRead(self._engine, self._scope)
 
     @property
     def merges(self) -> MergesRead:
         """Find memories that say nearly the same, and merge them."""
-        from ledger.review.merges.api import MergesRead
+        from ledger.review.api import MergesRead
 
         return MergesRead(self._engine, self._scope)
 
@@ -833,7 +832,7 @@ class Ledger(LedgerRead):
             progress: A function that is called with (steps done, steps).
 
         Raises:
-            RejectedError: A message has no known form, or the call is inside a batch; nothing was written.
+            RejectedError: A text is blank, a message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
         from ledger.core.stopping import Stopping
@@ -857,7 +856,7 @@ class Ledger(LedgerRead):
         kind: str = "knowledge",
         project: str | None = None,
         session: str | None = None,
-        confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
+        confidence: float = confidence_rules.CANDIDATE_CONFIDENCE / confidence_rules.ONE,
         entities: Iterable[str] = (),
         tags: Iterable[str] = (),
         sources: Iterable[str] = (),
@@ -1036,15 +1035,13 @@ class Ledger(LedgerRead):
             amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
             source: The id of what supports it; the same id counts once.
         """
-        from ledger.interactions import commands as interaction_commands
+        from ledger.memories import commands
 
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError(
                 "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
             )
-        answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id, amount, source=source)
-        assert isinstance(answer, answers.Memory)
-        return answer
+        return commands.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
 
     def reopen(self, receipt: str) -> Pack:
         """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.
@@ -1284,14 +1281,14 @@ class Ledger(LedgerRead):
     @property
     def conflicts(self) -> Conflicts:
         """Find memories that cannot all be true, and decide."""
-        from ledger.review.conflicts.api import Conflicts
+        from ledger.review.api import Conflicts
 
         return Conflicts(self._engine, self._scope)
 
     @property
     def merges(self) -> Merges:
         """Find memories that say nearly the same, and merge them."""
-        from ledger.review.merges.api import Merges
+        from ledger.review.api import Merges
 
         return Merges(self._engine, self._scope)
 

@@ -17,7 +17,7 @@ from ledger.core.log_reading import read_event
 from ledger.core.snapshot import NOWHERE, named
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
@@ -48,8 +48,8 @@ from ledger.memories import admission_rules as admitting
 from ledger.models.port import Model
 from ledger.observations import consolidating
 from ledger.policy.rules import REVIEW, TURNS, PolicyState
-from ledger.review import conflict_policy as conflict_rules
-from ledger.review.commands import record_conflicts
+from ledger.review import conflict_policy
+from ledger.review.commands import CONFLICTS, record
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
@@ -226,12 +226,12 @@ class _Call:
                 for event in self._events(connection, since)
             )
             conflicts = (
-                conflict_rules.search(connection, self.asker.user, after=since - 1)
+                conflict_policy.search(connection, self.asker.user, after=since - 1)
                 if learned and self.policy.conflicts
                 else ()
             )
         if conflicts:
-            record_conflicts(self.engine, self.asker, conflicts)
+            record(self.engine, self.asker, CONFLICTS, conflicts)
         if not self.policy.consolidate or not (learned or self.policy.consolidate == TURNS) or self.stopping.why:
             return
         with self.session.reading() as (_, state):
@@ -363,7 +363,7 @@ class _Call:
                     id="",
                     content=finding.content,
                     kind=finding.kind,
-                    confidence=min(rules.shown(finding.confidence), most if line.role != "user" else 1.0),
+                    confidence=min(confidence_rules.shown(finding.confidence), most if line.role != "user" else 1.0),
                     why=f"{finding.rule} in what the {line.role} says" + (f"; {row.about}" if row and waits else ""),
                 )
             )

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
 from ledger.english import near
@@ -29,7 +29,7 @@ from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import REVIEW
 from projections.search import memory_hits as search
@@ -170,7 +170,7 @@ def near_to(connection: sqlite3.Connection, content: str, user: str, project: st
         return []
     forms = {"".join(words(joined[0])): joined[0] for joined in _JOINED.finditer(folded(content))}
     ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
-    prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
+    prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // confidence_rules.ONE) + 1]
     expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
     scope = {*projects.together(connection, project), None}
     matches = search.having(connection, expression, user, tuple(scope), limit=LOOKED_AT)
@@ -294,13 +294,13 @@ class TurnsBatch:
         if (target.valid_from or "") > max(line.time for line in proposal.cited):
             return ActionOutcome(RETRACT, "newer", target.id)
         reason = "" if self._secret(proposal.reason) else proposal.reason
-        self._end(target, memory_domain.Invalidate(reason) if proposal.wrong else memory_domain.Retract(reason))
+        self._end(target, memory_rules.Invalidate(reason) if proposal.wrong else memory_rules.Retract(reason))
         self._retired[target.row] = target.id
         self.retracted.append(target.id)
         return ActionOutcome(RETRACT, KEPT, target.id, target.id)
 
-    def _end(self, target: MemoryState, command: memory_domain.Command) -> None:
-        for event in memory_domain.decide(command, target):
+    def _end(self, target: MemoryState, command: memory_rules.Command) -> None:
+        for event in memory_rules.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
@@ -335,12 +335,12 @@ class TurnsBatch:
         row = self._row(proposal, target)
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
-            confidence = min(confidence, rules.millionths("claim_confidence", self.policy.claim_confidence))
+            confidence = min(confidence, confidence_rules.millionths("claim_confidence", self.policy.claim_confidence))
         rule = CLAIMED if proposal.claimed else STATED
-        kind = memory_domain.SYNONYMS.get(proposal.kind or "", proposal.kind)
+        kind = memory_rules.SYNONYMS.get(proposal.kind or "", proposal.kind)
         return MemoryCaptured(
             content=proposal.content.strip(),
-            kind=kind if kind in memory_domain.KINDS else target.kind if target else "knowledge",
+            kind=kind if kind in memory_rules.KINDS else target.kind if target else "knowledge",
             status=row.status if row is not None else "candidate",
             confidence=confidence,
             entities=proposal.entities,
@@ -428,7 +428,7 @@ class TurnsBatch:
 
     def _retire(self, target: MemoryState, by: str, attempt: MemoryCaptured, reason: str) -> None:
         shown_reason = "" if self._secret(reason) else reason
-        self._end(target, memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
+        self._end(target, memory_rules.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
         self._retired[target.row] = by
         self.superseded.append(target.id)
 
@@ -444,7 +444,7 @@ class TurnsBatch:
         anchor, attempt = self.made[0]
         mark = len(self.work.emitted)
         try:
-            command = memory_domain.Relate(*names)
+            command = memory_rules.Relate(*names)
             graph_rules.say(self.work, anchor, attempt, (command,))
         except RejectedError as refusal:
             del self.work.emitted[mark:]
@@ -471,7 +471,7 @@ def confirm(work: Work, believed: MemoryState, attempt: MemoryCaptured) -> bool:
     Nothing is recorded, and the answer is False, if the statement is not newer than the memory, or if a turn denies the memory. A
     memory that a turn denies waits for a person.
     """
-    is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
+    is_newer = (attempt.valid_from or "") > memory_rules.since(believed)[0]
     if not is_newer or reinforcement.is_contradicted(work, believed):
         return False
     admission.absorb(work, believed, attempt)

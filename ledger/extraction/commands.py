@@ -19,7 +19,7 @@ from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
 from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_turn
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.commands import reacting
 from ledger.interactions.rules import ERASED, InteractionState
 from ledger.memories.queries import memories_shown
@@ -124,7 +124,7 @@ def extract_by_rules(engine: Engine, subject: InteractionState, asker: Who) -> O
             data = CandidatesExtracted(
                 first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(left_out for left_out, _ in dropped)
             )
-            for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), current):
+            for event in interaction_rules.decide(interaction_rules.RecordExtraction(data), current):
                 work.emit(current.id, event, first=current.row)
         return current.id
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ledger.core.snapshot import load
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.events import (
     AnyEvent,
     ConflictFound,
@@ -95,7 +95,7 @@ class Notes:
         place = provenance(self._connection, state)
         why = "found in the messages"
         if place is not None:
-            by = f"{place.rule}, {place.role or 'said'} in message {place.position}" if place.position else place.rule
+            by = f"{place.rule}, {place.role or 'said'} at position {place.position}" if place.position else place.rule
             why = f"{by}: {_quoted(place.quote)}" if place.quote and place.end > place.start else by
         if data.supersedes is not None:
             why += f"; supersedes {data.supersedes}"
@@ -110,7 +110,7 @@ class Notes:
         state, step = self._state(event.stream), confidence.step(self._connection, event.first, event.position)
         if state is None or step is None:
             return
-        before, after = rules.shown(step.confidence - step.delta), rules.shown(step.confidence)
+        before, after = confidence_rules.shown(step.confidence - step.delta), confidence_rules.shown(step.confidence)
         how = "repeats it, having just been shown it" if echo else "restates it"
         self.reinforced.append(noted(state, f"the answer of {turn} {how}: {before:.2f} to {after:.2f}"))
 
@@ -120,7 +120,13 @@ class Notes:
 
 
 def noted(state: MemoryState, why: str) -> Noted:
-    return Noted(id=state.id, content=state.content, kind=state.kind, confidence=rules.shown(state.confidence), why=why)
+    return Noted(
+        id=state.id,
+        content=state.content,
+        kind=state.kind,
+        confidence=confidence_rules.shown(state.confidence),
+        why=why,
+    )
 
 
 def _quoted(text: str) -> str:

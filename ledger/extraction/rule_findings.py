@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.english import first_person
 from ledger.english.extractor import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
@@ -108,7 +108,7 @@ def _of_rule(
 ) -> MemoryCaptured:
     """Return the memory of a finding, with the status that the table of admission gives."""
     row = rule_row(finding, line) if policy.admit != REVIEW else None
-    most = rules.millionths("claim_confidence", policy.claim_confidence)
+    most = confidence_rules.millionths("claim_confidence", policy.claim_confidence)
     extractor = first_person.EXTRACTOR if finding.rule.endswith(first_person.OF_RULES) else EXTRACTOR
     return MemoryCaptured(
         content=finding.content,

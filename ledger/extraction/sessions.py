@@ -41,7 +41,7 @@ from ledger.extraction.cursor import move_back
 from ledger.extraction.lines import EXTRACTED, NOT_SALIENT, ConversationLine
 from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
 from ledger.extraction.policy import finding
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import ERASED, InteractionState
 from ledger.log.lease import Lease, leased
 from ledger.memories.queries import memories_shown
@@ -373,8 +373,8 @@ def close(
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)
         left_out = tuple(replace(left, position=0) for left, line in dropped if line.interaction == id)
-        command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, ids, left_out))
-        for event in interactions_domain.decide(command, turn):
+        command = interaction_rules.RecordExtraction(CandidatesExtracted(extractor, ids, left_out))
+        for event in interaction_rules.decide(command, turn):
             work.emit(turn.id, event, first=turn.row)
 
 

@@ -30,7 +30,7 @@ from ledger.extraction.asking import (
 )
 from ledger.extraction.lines import EXTRACTED, ConversationLine
 from ledger.extraction.pieces import looked_at_by
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.models.asking import check_trusted
 from ledger.models.port import Model
@@ -140,8 +140,8 @@ def _close_turn(
         record_call(work, answer, lines, results)
         count(done, batch, results, answer)
         extractor, kept = MODEL_EXTRACTOR, tuple(batch.kept)
-    command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, kept))
-    for event in interactions_domain.decide(command, current):
+    command = interaction_rules.RecordExtraction(CandidatesExtracted(extractor, kept))
+    for event in interaction_rules.decide(command, current):
         work.emit(current.id, event, first=current.row)
 
 
@@ -159,8 +159,8 @@ def _fail_turn(
             work.project, work.session = current.project, current.session
             emit_failure(work, model, failed, lines)
             if failed.error.kind != "Cancelled":
-                command = interactions_domain.RecordFailure("extraction", failed.error.kind, MODEL_EXTRACTOR)
-                for event in interactions_domain.decide(command, current):
+                command = interaction_rules.RecordFailure("extraction", failed.error.kind, MODEL_EXTRACTOR)
+                for event in interaction_rules.decide(command, current):
                     work.emit(current.id, event, first=current.row)
         return subject.id
 

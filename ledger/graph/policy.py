@@ -8,7 +8,7 @@ from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
 from ledger.events import MemoryCaptured, RelationRemoved
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import Edge, MemoryState, Relate
 from ledger.types import Triple
 from projections.views import graph
@@ -16,7 +16,7 @@ from projections.views import graph
 RETIRED = 1_000  # edges that one command may retract, for it holds the writer's lock meanwhile
 
 
-def edge_list(relations: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
+def edge_list(relations: Iterable[Triple]) -> tuple[memory_rules.Relate, ...]:
     """Return each (source, relation, target) as a command, after a check of its texts."""
     if isinstance(relations, str) or not isinstance(relations, Iterable):
         raise RejectedError(
@@ -27,15 +27,15 @@ def edge_list(relations: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
         if isinstance(triple, str) or not isinstance(triple, Sequence) or len(triple) != 3:
             raise RejectedError(f"each relation must be three texts: (subject, relation, object), not {triple!r:.60}")
         parts = [
-            check_text(f"the {part_name} of an edge", part, max_bytes=4 * memory_domain.NAME_CHARS)
+            check_text(f"the {part_name} of an edge", part, max_bytes=4 * memory_rules.NAME_CHARS)
             for part_name, part in zip(("source", "relation", "target"), triple, strict=True)
         ]
-        commands.append(memory_domain.Relate(*parts))
-        if len(commands) > memory_domain.EDGES:
+        commands.append(memory_rules.Relate(*parts))
+        if len(commands) > memory_rules.EDGES:
             raise RejectedError(
-                f"a memory has at most {memory_domain.EDGES} relations",
+                f"a memory has at most {memory_rules.EDGES} relations",
                 rule="size",
-                limit=memory_domain.EDGES,
+                limit=memory_rules.EDGES,
                 requested=len(commands),
             )
     return tuple(commands)
@@ -43,9 +43,9 @@ def edge_list(relations: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
 
 def relate(work: Work, memory: MemoryState, command: Relate) -> None:
     """Add an edge to a memory, and retract the edges of other memories that it contradicts."""
-    events = memory_domain.decide(command, memory)
+    events = memory_rules.decide(command, memory)
     if events and memory.status == "active":
-        asserted = memory_domain.checked(command)
+        asserted = memory_rules.checked(command)
         retire_others(work, memory.id, [asserted], memory.valid_from, memory.valid_to, besides=(memory.row,))
     for event in events:
         work.emit(memory.id, event, first=memory.row)
@@ -60,8 +60,8 @@ def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *
     row, stated = (0, ()) if known is None else (known.row, known.edges)
     start, end = (attempt.valid_from, attempt.valid_to) if known is None else (known.valid_from, known.valid_to)
     for command in edges:
-        events = memory_domain.relation_stated(command, stated)
-        asserted = memory_domain.checked(command)
+        events = memory_rules.relation_stated(command, stated)
+        asserted = memory_rules.checked(command)
         if events and attempt.status == "active":
             retire_others(work, id, [asserted], start or work.recorded_at, end, besides=(row, besides))
         for event in events:

@@ -25,7 +25,7 @@ from ledger.guards.watching import BELIEFS, MATERIAL
 from ledger.log.reading import read_tip
 from ledger.memories import answers
 from ledger.memories import commands as of_memories
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
@@ -356,17 +356,17 @@ class _Rescan:
         if state is None or not self._differs(held, threat):
             return False
         work.project = state.project
-        command: memory_domain.Command
+        command: memory_rules.Command
         if threat is None:
             assert held is not None
-            command = memory_domain.Release("", self._families[_family(held.scanner)])
+            command = memory_rules.Release("", self._families[_family(held.scanner)])
         elif _is_released_by_person(connection, state):
             return False
         else:
-            command = memory_domain.QuarantineMemory("", threat.label, threat.scanner)
+            command = memory_rules.QuarantineMemory("", threat.label, threat.scanner)
         if state.status not in ("candidate", "active"):
             return False
-        for event in memory_domain.decide(command, state):
+        for event in memory_rules.decide(command, state):
             work.emit(state.id, event, first=state.row)
         return True
 

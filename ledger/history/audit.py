@@ -18,7 +18,7 @@ from ledger.core.who import Time
 from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids, times
 from ledger.domain.errors import DamagedError, RejectedError
 from ledger.english.words import words
@@ -68,7 +68,7 @@ def why(engine: ReadingEngine, user: str, id: str) -> answers.Why | None:
         return answers.Why(
             memory=memory_shown(connection, state),
             id=stream,
-            confidence=rules.shown(state.confidence) if state is not None else 0.0,
+            confidence=confidence_rules.shown(state.confidence) if state is not None else 0.0,
             steps=tuple(steps),
             sources=tuple(interactions_shown(connection, turns)),
             provenance=provenance(connection, state) if state is not None else None,
@@ -170,8 +170,8 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
                 recorded_at=event.envelope.recorded_at,
                 actor=event.envelope.actor,
                 command=event.envelope.command,
-                delta=rules.shown(delta),
-                confidence=rules.shown(confidence_then),
+                delta=confidence_rules.shown(delta),
+                confidence=confidence_rules.shown(confidence_then),
                 status=state.status if state is not None else None,
                 in_effect=in_effect,
                 because=_because(connection, event),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ledger.core.log_reading import first_position
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import owned_stream
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids
 from ledger.events import AnyEvent, MemoriesMerged
 from ledger.history import answers
@@ -66,7 +66,9 @@ def blame(engine: ReadingEngine, user: str, id: str) -> answers.Blame | None:
         words=tuple(_spans(words, entries)),
         confidence=tuple(
             answers.BlamedStep(
-                delta=rules.shown(step.delta), confidence=rules.shown(step.confidence), event=entries[step.position]
+                delta=confidence_rules.shown(step.delta),
+                confidence=confidence_rules.shown(step.confidence),
+                event=entries[step.position],
             )
             for step in steps
         ),

@@ -128,9 +128,7 @@ class Interactions(InteractionsRead):
             raise RejectedError(
                 f"{id!r:.40} is not the id of an interaction, like i_…; reinforce(id) reinforces a memory"
             )
-        answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id)
-        assert isinstance(answer, answers.Reinforcement)
-        return answer
+        return interaction_commands.reinforce_again(self._engine, self._scope.asker(options), id)
 
     def import_file(
         self,

@@ -13,7 +13,7 @@ from ledger.core.log_reading import find_row, read_all, read_event
 from ledger.core.snapshot import answer_texts, load
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError, SuspendedError
 from ledger.domain.ids import LENGTH
@@ -34,8 +34,6 @@ from ledger.interactions.asked import CaptureRequest
 from ledger.interactions.lines import ImportedLine
 from ledger.interactions.rules import TEXT_BYTES, InteractionState
 from ledger.interactions.tying import TiedTurn, is_tied
-from ledger.memories import commands as of_memories
-from ledger.memories.answers import Memory
 from ledger.memories.rules import MemoryState
 from ledger.types import Metadata
 from projections.core.rows import Connection
@@ -233,21 +231,11 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
 # --- reinforcement -------------------------------------------------------------------------------------------
 
 
-def reinforce(
-    engine: Engine, asker: Who, id: str, delta: float | None = None, *, source: str | None = None
-) -> Memory | answers.Reinforcement:
-    """Reinforce an active memory: add 0.02 to its confidence, unless ``delta`` is given; a ``source`` counts once.
+def reinforce_again(engine: Engine, asker: Who, id: str) -> answers.Reinforcement:
+    """Search again for memories that the response of an interaction restates, and reinforce those not reinforced yet.
 
-    With the id of an interaction, search again for memories that its response restates, and reinforce by the policy those that it
-    has not reinforced yet.
+    The policy of the user as it is now says by how much.
     """
-    if not isinstance(id, str) or not id.startswith("i_"):
-        return of_memories.reinforce(engine.writer, asker, id, delta, source=source)
-    if delta is not None or source is not None:
-        raise RejectedError(
-            f"{id:.40} is an interaction, which reinforces by the current policy and is its own source; an amount and a "
-            "source are allowed only for a memory"
-        )
     with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
     if subject is None:
@@ -303,7 +291,7 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
         matcher=report.matcher,
         pool_size=report.pool_size,
         reinforced=tuple(
-            (memory, rules.shown(step.confidence - step.delta), rules.shown(step.confidence))
+            (memory, confidence_rules.shown(step.confidence - step.delta), confidence_rules.shown(step.confidence))
             for memory, step in steps
             if step is not None
         ),

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from ledger.core.log_reading import find_row
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.english import substring
 from ledger.english.matching import Match, Response, judge, sought
 from ledger.events import Denied, Matched, ReinforcementEvaluated
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from projections.search import restatable
@@ -82,7 +82,7 @@ def record(
     left, denied = len(evaluation.matches) - looked_at, tuple(_denied(work, evaluation, subject))[:MOST_DENIED]
     evaluated = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size, matched, left, denied)
     if taken or denied or subject.reinforcement not in ("done", "waiting"):
-        for event in interactions_domain.decide(interactions_domain.RecordReinforcement(evaluated), subject):
+        for event in interaction_rules.decide(interaction_rules.RecordReinforcement(evaluated), subject):
             work.emit(subject.id, event, first=subject.row)
         for (memory, _), match in zip(taken, matched, strict=True):
             _reinforce(work, memory, match, evaluation.matcher, subject, policy)
@@ -129,12 +129,12 @@ def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> d
 def _reinforce(
     work: Work, memory: MemoryState, matched: Matched, matcher: str, subject: InteractionState, policy: PolicyState
 ) -> None:
-    command = memory_domain.Reinforce(
-        delta=rules.millionths("gain", policy.echo_gain if matched.echo else policy.gain),
+    command = memory_rules.Reinforce(
+        delta=confidence_rules.millionths("gain", policy.echo_gain if matched.echo else policy.gain),
         interaction=subject.id,
         matcher=matcher,
         fraction=matched.fraction,
         echo=matched.echo,
     )
-    for event in memory_domain.decide(command, memory):
+    for event in memory_rules.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)

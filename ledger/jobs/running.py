@@ -44,7 +44,7 @@ from ledger.memories.rules import MemoryState
 from ledger.models.asking import check_outside
 from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
-from ledger.review import commands as merge_commands
+from ledger.review.commands import CONFLICTS, MERGES, look_for
 from ledger.sessions.conversation import Conversation
 from projections.views import control, interactions, sessions
 
@@ -114,9 +114,9 @@ def _jobs(engine: Engine) -> tuple[Job, ...]:
         Job(
             "conflicts",
             _whole,
-            lambda piece, run: run.add(conflicts=merge_commands.look_for_conflicts(engine, run.stop)),
+            lambda piece, run: run.add(conflicts=look_for(engine, CONFLICTS, run.stop)),
         ),
-        Job("merges", _whole, lambda piece, run: run.add(merges=merge_commands.look_for_merges(engine, run.stop))),
+        Job("merges", _whole, lambda piece, run: run.add(merges=look_for(engine, MERGES, run.stop))),
         Job(
             "consolidation",
             lambda run: _to_consolidate(engine, run),

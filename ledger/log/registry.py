@@ -16,13 +16,13 @@ from ledger.log.event_base import EventData, Ref, Role, Use
 from ledger.memories import events as _memory_events
 from ledger.observations import events as _observation_events
 from ledger.projects import events as _project_events
-from ledger.review import events as _merge_events
+from ledger.review import events as _review_events
 from ledger.sessions import events as _session_events
 from ledger.values import events as _value_events
 
 _FILES = (
     *(_ledger_events, _project_events, _session_events, _document_events, _interaction_events, _memory_events),
-    *(_merge_events, _observation_events, _value_events),
+    *(_review_events, _observation_events, _value_events),
 )
 
 TYPES: dict[str, type[EventData]] = {

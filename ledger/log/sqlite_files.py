@@ -221,6 +221,7 @@ class LedgerFile:
         if not create and not os.path.lexists(self.path):
             raise NotFoundError(f"there is no ledger at {self.path}")
         self.lock = lock_of(self.path)
+        locked_before = os.path.lexists(self.lock.path)
         with self.hold():
             if create and not bytes_of(self.path):
                 self._make(tables)
@@ -229,7 +230,7 @@ class LedgerFile:
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")
-                self._identify()
+                self._identify(locked_before)
                 self.place = OpenFiles(self.path, self.lock, self._alone)
                 if self.readonly:
                     self.immutable = not self._shared_memory_works()
@@ -266,11 +267,9 @@ class LedgerFile:
         _sync_directory(os.path.dirname(self.path))
         self.created = True
 
-    def _identify(self) -> None:
+    def _identify(self, locked_before: bool) -> None:
         """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
-        application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
-        if application_id != APPLICATION_ID:
-            raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+        version, names = self._ledger_facts(locked_before)
         self.is_copy = copies.END in names
         self.readonly = self.readonly or self.is_copy
         if version > FORMAT and not self.readonly:
@@ -283,6 +282,23 @@ class LedgerFile:
             )
         if version < 1 or not names >= PARTS:
             raise StorageError(f"{self.path} is damaged: a table or a trigger of the log is missing")
+
+    def _ledger_facts(self, locked_before: bool) -> tuple[int, set[str]]:
+        """Return the format and the names in a ledger's schema; next to any other file, remove a lock that is new."""
+        refusal: LedgerError
+        try:
+            application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
+            if application_id == APPLICATION_ID:
+                return version, names
+            refusal = RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB:
+                raise
+            refusal = StorageError(f"{self.path} is not a ledger, or its first page is damaged")
+        if not (locked_before or self.readonly):
+            with suppress(OSError):
+                os.unlink(self.lock.path)
+        raise refusal
 
     def _facts(self, query: str) -> tuple[int, int, set[str]]:
         connection = sqlite3.connect(uri_of(self.path, query), uri=True, timeout=self.busy_timeout_seconds)

@@ -18,7 +18,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
 from ledger.events import MemoryCaptured, MemoryRejected
 from ledger.memories import admission_rules as admitting
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
 from ledger.memories.turned_down import EXTRACTING, NO, is_yes
 from ledger.policy.rules import REVIEW
@@ -86,7 +86,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, MemoryState] 
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
             return None
     begun = read_event(connection, row)
-    gone = memory_domain.evolve(None, begun) if begun is not None else None
+    gone = memory_rules.evolve(None, begun) if begun is not None else None
     return (_REASONS[status], gone) if gone is not None else None
 
 
@@ -151,7 +151,7 @@ def absorb(work: Work, known: MemoryState, attempt: MemoryCaptured) -> None:
     who = work.who
     number = duplicates.attempt_digest(work.secret, who.actor, work.session, work.recorded_at, attempt.sources)
     if not duplicates.attempted(work.rows, known.row, number):
-        work.emit(known.id, memory_domain.absorbed(attempt), first=known.row)
+        work.emit(known.id, memory_rules.absorbed(attempt), first=known.row)
 
 
 def refuse_threat(work: Work, content: str, verb: str) -> None:

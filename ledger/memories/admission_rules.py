@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ledger.domain import confidence as rules
+from ledger.domain.confidence import shown
 from ledger.english.foreign import foreign, marked
 from ledger.english.words import STOP_WORDS, words
 from ledger.extraction.lines import ConversationLine
@@ -59,7 +59,7 @@ def explained(recorded: str) -> str:
     if row is None:
         return f"admitted by {recorded}"
     effect = "active at once" if row.status == ACTIVE else "waits for review"
-    bound = f", with a confidence of at most {rules.shown(row.most):g}" if row.most is not None else ""
+    bound = f", with a confidence of at most {shown(row.most):g}" if row.most is not None else ""
     return f"{effect}{bound}: {row.about} ({recorded})"
 
 

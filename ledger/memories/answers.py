@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import field
 
 from ledger.core.answer import Answer, answer_of
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.times import moment
 
@@ -32,8 +32,9 @@ class Relation(Answer, frozen=True, kw_only=True):
 class Memory(Answer, frozen=True):  # not kw_only, because long lists of memories are made faster by position
     """A memory as it stands.
 
-    ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the memory was last
-    stated again. ``warnings`` of a write name an unknown kind.
+    ``confidence`` is from 0 to 1, without decay: ``effective_confidence`` subtracts the decay, as ``recall`` does, where
+    ``decays`` is True by the user's policy. Times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the memory
+    was last stated again. ``warnings`` of a write name an unknown kind.
     """
 
     id: str
@@ -73,9 +74,9 @@ class Memory(Answer, frozen=True):  # not kw_only, because long lists of memorie
 
         A memory that decays loses 3 % a day after 30 idle days without a reference (the rule of ATOCore).
         """
-        millionths = round(self.confidence * rules.ONE)
-        return rules.shown(
-            rules.effective(
+        millionths = round(self.confidence * confidence_rules.ONE)
+        return confidence_rules.shown(
+            confidence_rules.effective(
                 millionths,
                 decays=self.decays and self.status == "active",
                 reference_count=self.reference_count,
@@ -97,7 +98,7 @@ def memory(
         Memory,
         state,
         project=names.get(state.project or "", state.project),
-        confidence=rules.shown(state.confidence),
+        confidence=confidence_rules.shown(state.confidence),
         relations=tuple(map(_relation, state.edges)) if state.edges else (),
         metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
         decays=decays,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
 from ledger.memories import answers, commands, confidence, queries
@@ -48,7 +48,7 @@ class MemoriesRead(Area):
             project: Only memories of this project; "" for memories without a project.
             tags: Only memories that have all of these tags.
             metadata: Only memories that have all of these keys with exactly these values; None is a value too.
-            min_confidence: Only memories with at least this confidence, from 0 to 1.
+            min_confidence: Only memories with at least this confidence, without decay, from 0 to 1.
 
         Raises:
             RejectedError: A limit, cursor, status or confidence is not valid.
@@ -56,7 +56,7 @@ class MemoriesRead(Area):
         accepted_statuses = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
         pairs = pairs_of.checked(metadata)
-        least = rules.millionths("min_confidence", min_confidence)
+        least = confidence_rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
         wanted = MemoryFilter(
@@ -75,7 +75,7 @@ class MemoriesRead(Area):
         return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda memory: memory.id)
 
     def get(self, id: str) -> answers.Memory:
-        """Return a memory, whatever its status.
+        """Return a memory, whatever its status; its confidence is without decay: ``effective_confidence(day)`` subtracts it.
 
         Raises:
             NotFoundError: This user has no such memory.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.core.pipeline import Writer
 from ledger.core.who import Time, Who
 from ledger.core.work import Outcome, Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
@@ -44,24 +44,7 @@ def propose(writer: Writer, asker: Who, request: RememberRequest) -> answers.Mem
 def _record(
     writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest
 ) -> answers.Memory:
-    entities, tags = plural("entities", request.entities), plural("tags", request.tags)
-    sources, metadata, confidence = plural("sources", request.sources), request.metadata, request.confidence
-    is_bounded = request.valid_from is not None or request.valid_to is not None
-    start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
-    attempt = MemoryCaptured(
-        content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
-        kind=check_word("a kind", request.kind, memory_rules.KINDS, memory_rules.SYNONYMS),
-        status="active" if verb == "remember" else "candidate",
-        confidence=rules.ONE
-        if confidence == 1.0 and confidence is not True
-        else rules.millionths("confidence", confidence),
-        entities=text_list("entities", entities) if entities else (),
-        tags=tag_list(tags) if tags else (),
-        sources=source_list(sources) if sources else (),
-        valid_from=start,
-        valid_to=end,
-        metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
-    )
+    attempt = _stated(request, "active" if verb == "remember" else "candidate")
     edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
 
     def body(work: Work) -> str:
@@ -80,17 +63,40 @@ def _record(
     return _with_kind(answered(writer.run(verb, asker, body, arguments)))
 
 
+def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
+    """Return the event of a request, with every argument checked.
+
+    Kind, entities and tags are empty where a request leaves them to the memory that is superseded.
+    """
+    inherits = isinstance(request, SupersedeRequest)
+    is_bounded = request.valid_from is not None or request.valid_to is not None
+    start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
+    entities = () if inherits and request.entities is None else plural("entities", request.entities)
+    tags = () if inherits and request.tags is None else plural("tags", request.tags)
+    kind = request.kind or ""
+    if not (inherits and request.kind is None):
+        kind = check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
+    sources, metadata, confidence = plural("sources", request.sources), request.metadata, request.confidence
+    return MemoryCaptured(
+        content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
+        kind=kind,
+        status=status,
+        confidence=confidence_rules.ONE
+        if confidence == 1.0 and confidence is not True
+        else confidence_rules.millionths("confidence", confidence),
+        entities=text_list("entities", entities) if entities else (),
+        tags=tag_list(tags) if tags else (),
+        sources=source_list(sources) if sources else (),
+        valid_from=start,
+        valid_to=end,
+        metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
+    )
+
+
 # --- review --------------------------------------------------------------------------------------------------
 
 
-def promote(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    note: str = "",
-    *,
-    content: str | None = None,
-) -> answers.Memory:
+def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str | None = None) -> answers.Memory:
     """Make a candidate active; with ``content``, revise the candidate in the same append before.
 
     A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is still active. An active
@@ -205,15 +211,9 @@ def set_validity(
     )
 
 
-def adjust(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    confidence: float,
-    reason: str = "",
-) -> answers.Memory:
+def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str = "") -> answers.Memory:
     """Set the confidence by hand, with a reason."""
-    command = memory_rules.Adjust(rules.millionths("confidence", confidence), check_reason("reason", reason))
+    command = memory_rules.Adjust(confidence_rules.millionths("confidence", confidence), check_reason("reason", reason))
     return _change(
         writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
     )
@@ -225,33 +225,26 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
     becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
     """
-    content = check_text("content", request.content, max_bytes=CONTENT_BYTES)
-    kind, confidence, reason = request.kind, request.confidence, check_reason("reason", request.reason)
-    start, end = validity(request.valid_from, request.valid_to)
-    entities = None if request.entities is None else text_list("entities", plural("entities", request.entities))
-    tags = None if request.tags is None else tag_list(plural("tags", request.tags))
-    sources = source_list(plural("sources", request.sources))
+    stated, reason = _stated(request, "active"), check_reason("reason", request.reason)
+    entities = None if request.entities is None else stated.entities
+    tags = None if request.tags is None else stated.tags
     edges = graph_rules.edge_list(request.relations)
     pairs = pairs_of.checked(request.metadata)
-    arguments = (id, content, reason, kind, confidence, entities, tags, sources, start, end)
-    arguments += (edges,) if edges else ()  # type: ignore[assignment]  # as older versions, whose keys must match
-    arguments += (pairs,) if pairs else ()  # type: ignore[assignment]
+    # The order and the shape are those of older versions, whose idempotency keys must still match.
+    arguments: tuple[object, ...] = (id, stated.content, reason, request.kind, request.confidence, entities, tags)
+    arguments += (stated.sources, stated.valid_from, stated.valid_to, *((edges,) if edges else ()))
+    arguments += (pairs,) if pairs else ()
 
     def body(work: Work) -> str:
         old: MemoryState = work.load(id, "m")
         work.project, work.session = old.project, session_of(work, old)
-        attempt = MemoryCaptured(
-            content=content,
-            kind=old.kind if kind is None else check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS),
-            status="active",
-            confidence=rules.millionths("confidence", confidence),
+        attempt = replace(
+            stated,
+            kind=stated.kind or old.kind,
             entities=old.entities if entities is None else entities,
             tags=old.tags if tags is None else tags,
-            sources=sources,
-            valid_from=start or _happened(work),
-            valid_to=end,
+            valid_from=stated.valid_from or _happened(work),
             supersedes=old.id,
-            metadata=pairs_of.event_form(pairs),
         )
         attempt = _in_time(work, attempt)
         if attempt.sources:
@@ -383,7 +376,7 @@ def reinforce(
     *,
     source: str | None = None,
 ) -> answers.Memory:
-    delta = None if amount is None else rules.millionths("amount", amount)
+    delta = None if amount is None else confidence_rules.millionths("amount", amount)
 
     def body(work: Work, memory: MemoryState) -> None:
         interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
@@ -391,7 +384,7 @@ def reinforce(
             return
         policy = work.policy()
         echo = interaction is not None and memory.id in interaction.memories_used
-        by_policy = rules.millionths("gain", policy.echo_gain if echo else policy.gain)
+        by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
         _emit(
             work,

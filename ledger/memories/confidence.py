@@ -6,7 +6,7 @@ from ledger.core.answer import answer_of
 from ledger.core.log_reading import first_position
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import owned_stream
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.memories import answers
 from projections.views import confidence
@@ -37,5 +37,5 @@ def confidence_history(engine: ReadingEngine, user: str, id: str) -> list[answer
 
 
 def _point(point: confidence.ConfidenceRow) -> answers.ConfidencePoint:
-    numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
+    numbers = {"delta": confidence_rules.shown(point.delta), "confidence": confidence_rules.shown(point.confidence)}
     return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

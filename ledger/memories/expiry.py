@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 
 from ledger.core.log_reading import read_event
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.times import days_between, fixed
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from projections.views import control, memories
@@ -35,7 +35,7 @@ def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
     if not policies:
         return
     try:
-        last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
+        last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=confidence_rules.DECAY_IDLE_DAYS))
     except OverflowError:
         return  # in the first month of the year 1 no date lies so far back
     after = 0
@@ -49,9 +49,9 @@ def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
 
 def _has_faded(connection: sqlite3.Connection, memory: MemoryState, policy: PolicyState, as_of: str) -> bool:
     idle = memory.status == "active" and not memory.reference_count
-    long_idle = idle and days_between(memory.active_at, as_of) >= rules.DECAY_IDLE_DAYS
-    faded = policy.expire and long_idle and effective(memory, policy, as_of) < rules.EXPIRY_CONFIDENCE
-    return faded and _is_untouched(connection, memory, as_of, rules.DECAY_IDLE_DAYS)
+    long_idle = idle and days_between(memory.active_at, as_of) >= confidence_rules.DECAY_IDLE_DAYS
+    faded = policy.expire and long_idle and effective(memory, policy, as_of) < confidence_rules.EXPIRY_CONFIDENCE
+    return faded and _is_untouched(connection, memory, as_of, confidence_rules.DECAY_IDLE_DAYS)
 
 
 def _is_untouched(connection: sqlite3.Connection, memory: MemoryState, as_of: str, days: int) -> bool:
@@ -62,7 +62,7 @@ def _is_untouched(connection: sqlite3.Connection, memory: MemoryState, as_of: st
 
 def effective(memory: MemoryState, policy: PolicyState, as_of: str) -> int:
     """Return the confidence of a memory at a time, in millionths, after the decay that the policy asks for."""
-    return rules.effective(
+    return confidence_rules.effective(
         memory.confidence,
         decays=memory.status == "active" and policy.decays(memory.kind),
         reference_count=memory.reference_count,
@@ -94,7 +94,7 @@ def reject(work: Work, seen: MemoryState, as_of: str) -> str:
     if memory is not None and _has_waited(work.connection(), memory, as_of, days):
         work.project = memory.project
         reason = f"nobody decided about it for {days} days, by {as_of[:10]}"
-        for event in memory_domain.decide(memory_domain.RejectMemory(reason, IDLE), memory):
+        for event in memory_rules.decide(memory_rules.RejectMemory(reason, IDLE), memory):
             work.emit(memory.id, event, first=memory.row)
     return seen.id
 
@@ -104,8 +104,9 @@ def record(work: Work, seen: MemoryState, as_of: str) -> str:
     memory: MemoryState | None = work.at_row(seen.row, "m")
     policy = work.policy()
     if memory is not None and _has_faded(work.connection(), memory, policy, as_of):
-        reason = f"effective confidence {rules.shown(effective(memory, policy, as_of)):.2f} at {as_of[:10]}, below 0.30"
-        for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
+        left = confidence_rules.shown(effective(memory, policy, as_of))
+        reason = f"effective confidence {left:.2f} at {as_of[:10]}, below 0.30"
+        for event in memory_rules.decide(memory_rules.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project
             work.emit(memory.id, event, first=memory.row)
     return seen.id

@@ -15,7 +15,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain import secrecy
 from ledger.domain.errors import RejectedError
@@ -138,7 +138,7 @@ class RejectMemory(Struct, frozen=True):
 
 
 class Reinforce(Struct, frozen=True):
-    delta: int = rules.REINFORCEMENT_DELTA
+    delta: int = confidence_rules.REINFORCEMENT_DELTA
     interaction: str | None = None
     matcher: str | None = None
     fraction: int | None = None
@@ -309,10 +309,10 @@ def _verb(command: Struct) -> str:
 def _reinforcement(command: Reinforce, memory: MemoryState) -> EventData:
     if command.delta < 0:
         raise RejectedError(
-            f"a reinforcement of {rules.shown(command.delta):g} would lower the confidence; amounts from 0 are allowed, "
-            "and memories.set_confidence() lowers it"
+            f"a reinforcement of {confidence_rules.shown(command.delta):g} would lower the confidence; amounts from 0 are"
+            " allowed, and memories.set_confidence() lowers it"
         )
-    rules.reinforced(command.rule, memory.confidence, command.delta)  # raises for an unknown rule
+    confidence_rules.reinforced(command.rule, memory.confidence, command.delta)  # raises for an unknown rule
     return MemoryReinforced(
         rule=command.rule,
         delta=command.delta,
@@ -461,7 +461,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
 
 def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
     return {
-        "confidence": rules.reinforced(data.rule, memory.confidence, data.delta),
+        "confidence": confidence_rules.reinforced(data.rule, memory.confidence, data.delta),
         "reference_count": memory.reference_count + 1,
         "last_referenced_at": event.envelope.recorded_at,
     }

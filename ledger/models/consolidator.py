@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.harmless import one_line
 from ledger.domain.text import normalise
 from ledger.events import ObservationFormed
@@ -97,7 +97,9 @@ def _shown(number: int, observation: Sourced, batch: ConsolidationBatch) -> str:
         note_numbers = ", ".join(map(str, batch.of_stale.get(number, ())))
         return f"{number}. stale: word it anew from the notes {note_numbers}"
     proof = len(observation.live)
-    believed = rules.shown(rules.proven(observation.state.rule, observation.state.confidence, proof))
+    believed = confidence_rules.shown(
+        confidence_rules.proven(observation.state.rule, observation.state.confidence, proof)
+    )
     return f"{number}. [{proof} sources, confidence {believed:.2f}] {_harmless(observation.state.text or '')}"
 
 
@@ -277,7 +279,9 @@ class _Taking:
     # --- each kind ---------------------------------------------------------------------------------------------------
 
     def _create(self, value: Any, text: str, named: Sequence[SourcePiece]) -> None:
-        if value.confidence is not None and value.confidence < rules.shown(rules.LEAST_OBSERVATION):
+        if value.confidence is not None and value.confidence < confidence_rules.shown(
+            confidence_rules.LEAST_OBSERVATION
+        ):
             self._drop("create", "low_confidence", text)
             return
         alive = [source for source in named if source.id in self._live]
@@ -288,7 +292,7 @@ class _Taking:
         if known is not None:
             self._add_to_same(known, text, alive)
             return
-        believed = self._believed(value.confidence, rules.OBSERVATION_CONFIDENCE)
+        believed = self._believed(value.confidence, confidence_rules.OBSERVATION_CONFIDENCE)
         id = self._work.new_id("o")
         self._work.emit(
             id,
@@ -328,7 +332,7 @@ class _Taking:
         if known is not None or normalise(text) in self._answered.wordings:
             self._drop("update", "duplicate", text, value.observation)
             return
-        believed = self._believed(value.confidence, rules.within_bounds(current.confidence))
+        believed = self._believed(value.confidence, confidence_rules.within_bounds(current.confidence))
         change = "resolve" if stale else value.change if value.change in CHANGES else "redundant"
         written = tuple(dict.fromkeys([*before, *(piece.id for piece in named)]))
         revise = observation_rules.ReviseObservation(
@@ -356,9 +360,9 @@ class _Taking:
         """Return a confidence in millionths within [0.5, 1]; a value outside is clamped, and counted."""
         if confidence is None or confidence != confidence:
             return default
-        within = min(max(confidence, rules.shown(rules.LEAST_OBSERVATION)), 1.0)
+        within = min(max(confidence, confidence_rules.shown(confidence_rules.LEAST_OBSERVATION)), 1.0)
         self._answered.clamped += within != confidence
-        return rules.millionths("confidence", within)
+        return confidence_rules.millionths("confidence", within)
 
     def _as_seen(self, seen: Sourced) -> ObservationState | None:
         """Return the observation if nothing has happened to it since the model was asked, else None."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any
 
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.harmless import UNSAFE, escape, one_line
 from ledger.events import MODEL_EXTRACTOR
 from ledger.extraction.applying import (
@@ -170,7 +170,7 @@ def proposals(parsed: Parsed, lines: Sequence[ConversationLine]) -> tuple[list[P
 
 def _proposal(what: str, value: Any, lines: Sequence[ConversationLine]) -> Proposal:
     number = getattr(value, "confidence", None)
-    confidence = None if number is None else rules.millionths("confidence", number)
+    confidence = None if number is None else confidence_rules.millionths("confidence", number)
     return Proposal(
         what=what,
         content=getattr(value, "content", ""),

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from ledger.core.answer import Answer, answer_of
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.times import moment
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class Observation(Answer, frozen=True, kw_only=True):
         Args:
             as_of: The moment.
         """
-        return rules.trend((source.at for source in self.sources if source.live), as_of=moment("as_of", as_of))
+        return confidence_rules.trend(
+            (source.at for source in self.sources if source.live), as_of=moment("as_of", as_of)
+        )
 
 
 def observation(
@@ -96,11 +98,11 @@ def observation(
         scope=state.scope,
         project=names.get(state.project or "", state.project),
         status="unsupported" if state.status == "active" and not live else state.status,
-        confidence=rules.shown(rules.proven(state.rule, state.confidence, len(live))),
+        confidence=confidence_rules.shown(confidence_rules.proven(state.rule, state.confidence, len(live))),
         proof_count=len(live),
         sources=sources,
         freshness="fresh" if fresh else "stale",
-        trend=rules.trend((source.at for source in live), as_of=as_of),
+        trend=confidence_rules.trend((source.at for source in live), as_of=as_of),
         as_of=as_of,
         quarantined=quarantined,
     )

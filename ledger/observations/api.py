@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, found, page
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import one_of, plural
 from ledger.observations import commands as observation_commands
 from ledger.observations import queries as observation_queries
@@ -98,7 +98,7 @@ class Observations(ObservationsRead):
         content: str,
         sources: Iterable[str],
         *,
-        confidence: float = rules.BY_HAND / rules.ONE,
+        confidence: float = confidence_rules.BY_HAND / confidence_rules.ONE,
         project: str | None = None,
         tags: Iterable[str] = (),
         reason: str = "",

@@ -13,7 +13,7 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers as document_answers
 from ledger.documents import queries as of_documents
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.text import check_reason, check_text, tag_list
@@ -43,7 +43,7 @@ def observe(
     text: str,
     source: str | Iterable[str],
     *,
-    confidence: float = rules.BY_HAND / rules.ONE,
+    confidence: float = confidence_rules.BY_HAND / confidence_rules.ONE,
     project: str | None = None,
     tags: Iterable[str] = (),
     why: str = "",
@@ -57,7 +57,7 @@ def observe(
     """
     check_text("text", text, max_bytes=TEXT_BYTES)
     named, labels, why = source_list(source, messages=True), tag_list(tags) if tags else (), check_reason("why", why)
-    believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
+    believed = confidence_rules.millionths("confidence", confidence, low=confidence_rules.LEAST_OBSERVATION)
     if not named:
         raise RejectedError(
             "an observation needs a source: the id of what supports it, a memory, interaction, chunk or message"

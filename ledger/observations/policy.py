@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ledger.core.work import Work
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.english.near import rarest_first
 from ledger.events import EvidenceSource, ObservationFormed
 from ledger.observations import rules as observation_rules
@@ -313,7 +313,7 @@ def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[observation_rules.Command
 
 def _revision(piece: SourcePiece) -> observation_rules.ReviseObservation:
     return observation_rules.ReviseObservation(
-        piece.words, "resolve", rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,)
+        piece.words, "resolve", confidence_rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,)
     )
 
 
@@ -361,7 +361,7 @@ def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], ci
         stream,
         ObservationFormed(
             content=pieces[0].words,
-            confidence=rules.OBSERVATION_CONFIDENCE,
+            confidence=confidence_rules.OBSERVATION_CONFIDENCE,
             rule=RULE,
             consolidator=GROUPING,
             evidence=evidence_of(pieces)[: observation_rules.EVIDENCE],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ledger.core.log_reading import find_row, first_position, read_event, read_stream
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
 from ledger.events import ObservationFormed, ObservationRevised
@@ -179,7 +179,7 @@ def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]
                 actor=event.envelope.actor,
                 consolidator=event.data.consolidator,
                 rule=own[0],
-                confidence=rules.shown(own[1]),
+                confidence=confidence_rules.shown(own[1]),
                 written_from=event.data.written_from,
                 in_effect=in_effect,
             )

@@ -7,7 +7,7 @@ from typing import Annotated, get_type_hints
 
 from msgspec import Struct, convert
 
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 
@@ -84,9 +84,9 @@ class PolicyState(Struct, frozen=True):
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
-    gain: Annotated[float, rules.millionths] = rules.shown(rules.REINFORCEMENT_DELTA)
-    echo_gain: Annotated[float, rules.millionths] = 0.0
-    max_matches: Annotated[int, count] = rules.MATCHES_A_TURN
+    gain: Annotated[float, confidence_rules.millionths] = confidence_rules.shown(confidence_rules.REINFORCEMENT_DELTA)
+    echo_gain: Annotated[float, confidence_rules.millionths] = 0.0
+    max_matches: Annotated[int, count] = confidence_rules.MATCHES_A_TURN
     extract: Annotated[bool, switch] = True
     decay: Annotated[str, OneOf(DECAYS)] = OFF
     expire: Annotated[bool, switch] = False
@@ -96,7 +96,9 @@ class PolicyState(Struct, frozen=True):
     threats: Annotated[str, OneOf(("refuse", "quarantine", "off"))] = "refuse"
     secrets: Annotated[str, OneOf(("redact", "refuse", "off"))] = "redact"
     admit: Annotated[str, OneOf((BY_SOURCE, REVIEW))] = BY_SOURCE
-    claim_confidence: Annotated[float, rules.millionths] = rules.shown(rules.CLAIM_CONFIDENCE)
+    claim_confidence: Annotated[float, confidence_rules.millionths] = confidence_rules.shown(
+        confidence_rules.CLAIM_CONFIDENCE
+    )
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
     consolidate: Annotated[bool | str, SwitchOr(TURNS)] = True
@@ -127,7 +129,8 @@ def of_today(parameters: Mapping[str, object]) -> dict[str, object]:
 def policy_of(parameters: Mapping[str, object]) -> PolicyState:
     """Return the policy from parameters as events hold them; missing parameters have their defaults."""
     parameters = of_today(parameters)
-    shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
+    shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is confidence_rules.millionths}
     return convert(
-        {**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, PolicyState
+        {**parameters, **{name: confidence_rules.shown(convert(value, int)) for name, value in shares.items()}},
+        PolicyState,
     )

@@ -14,7 +14,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, flags, one_of, text_list
-from ledger.memories import rules as memory_domain
+from ledger.memories import rules as memory_rules
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS, SCORE
 
@@ -100,7 +100,7 @@ def checked(request: RecallRequest) -> RecallRequest:
     query = check_text("query", request.query, max_bytes=QUERY_BYTES, blank_allowed=True)
     among, budget = text_list("among", request.among), size("budget", request.budget)
     kinds = tuple(
-        check_word("a kind", kind, memory_domain.KINDS, memory_domain.SYNONYMS)
+        check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
         for kind in text_list("kinds", request.kinds)
     )
     if not among:
@@ -147,8 +147,8 @@ def _statuses(statuses: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name == NEVER:
             raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
-        one_of("statuses", name, memory_domain.STATUSES)
-    return names or tuple(name for name in memory_domain.STATUSES if name not in (NEVER, memory_domain.ERASED))
+        one_of("statuses", name, memory_rules.STATUSES)
+    return names or tuple(name for name in memory_rules.STATUSES if name not in (NEVER, memory_rules.ERASED))
 
 
 def size(argument: str, number: object) -> int | None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.snapshot import ENOUGH, Snapshot, believed
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.english import spelling
 from ledger.english.dates import day_words
 from ledger.english.porter import stem
@@ -324,7 +324,7 @@ def _in_order(hits: Iterable[RecallHit], order: Iterable[RankingCandidate]) -> l
 
 def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0.0) -> RecallHit:
     """Return a memory as a candidate. Its searched text is its content with its entities and tags."""
-    believed = rules.effective(
+    believed = confidence_rules.effective(
         state.confidence,
         decays=state.status == "active" and policy.decays(state.kind),
         reference_count=state.reference_count,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.log_reading import first_position
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import normalise
 from ledger.english.porter import stem
 from ledger.english.question import Question
@@ -37,7 +37,7 @@ LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 words of the question, or with 3 in 10 of them (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
 
-MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
+MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
 # (score of the observation's words, their share of the question, observation)
@@ -189,6 +189,7 @@ def _scored(supported: Supported, best: float) -> Supported:
     The score is the observation's word score as a share of the best word score, times its confidence, plus a boost for
     several sources.
     """
-    words, boost = supported.words / best, rules.shown(rules.proof_boost(supported.answer.proof_count))
+    words = supported.words / best
+    boost = confidence_rules.shown(confidence_rules.proof_boost(supported.answer.proof_count))
     signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
     return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)

@@ -12,7 +12,7 @@ from ledger.core.past import at
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import text_of
 from ledger.core.who import Who
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import KINDS
 from ledger.domain.times import moment
@@ -76,7 +76,7 @@ def recorded(
     if request.metadata:
         settings["metadata"] = len(request.metadata)  # only the number of keys: their words may be personal
     if request.min_match is not None:
-        settings["min_match"] = round(request.min_match * rules.ONE)
+        settings["min_match"] = round(request.min_match * confidence_rules.ONE)
     if request.packing == "shares":
         settings["entry_chars"] = fitting.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
@@ -181,8 +181,8 @@ def _item_then(connection: Connection, delivered: Delivered, rank: int, seen: in
         text = of_state(delivered.subject, entry).content if entry is not None else None
     return Item(
         rank=rank,
-        score=rules.shown(delivered.score),
-        match=rules.shown(delivered.signals.get(MATCH, 0)),
+        score=confidence_rules.shown(delivered.score),
+        match=confidence_rules.shown(delivered.signals.get(MATCH, 0)),
         source=SOURCES.get(kind, KINDS.get(kind, kind)),
         id=delivered.subject,
         content=text,
@@ -267,12 +267,12 @@ def _as_given(delivered: Delivered, item: Item | None, rank: int) -> Item:
         if item is not None
         else Item(rank=rank, score=0.0, source="observation", id=delivered.subject, content=None)
     )
-    score, match = rules.shown(delivered.score), rules.shown(delivered.signals.get(MATCH, 0))
+    score, match = confidence_rules.shown(delivered.score), confidence_rules.shown(delivered.signals.get(MATCH, 0))
     return replace(known, score=score, match=match, signals=_signals(delivered), cut=delivered.cut)
 
 
 def _signals(delivered: Delivered) -> dict[str, float]:
-    return {name: rules.shown(value) for name, value in delivered.signals.items() if name != MATCH}
+    return {name: confidence_rules.shown(value) for name, value in delivered.signals.items() if name != MATCH}
 
 
 def _observation_changed(connection: Connection, item: Item) -> str | None:
@@ -310,11 +310,11 @@ def _delivered(item: Item) -> Delivered:
         place = {"position": item.state.from_position}
     elif item.observation is not None:
         place = {"position": item.observation.position}
-    signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
-    signals |= {MATCH: round(item.match * rules.ONE)} if item.match else {}
+    signals = {name: round(value * confidence_rules.ONE) for name, value in item.signals.items()}
+    signals |= {MATCH: round(item.match * confidence_rules.ONE)} if item.match else {}
     return Delivered(
         subject=item.id,
-        score=round(item.score * rules.ONE),
+        score=round(item.score * confidence_rules.ONE),
         signals=signals,
         cut=item.cut,
         section=item.section,

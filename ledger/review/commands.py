@@ -1,47 +1,61 @@
-"""The commands on near duplicates and conflicts: search, merge, reject and resolve."""
+"""The commands on merges and conflicts: search, decide, and search for every user whose policy wants that."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.core.who import Who
-from ledger.core.work import Outcome, Work
+from ledger.core.work import Work
 from ledger.domain.confidence import ONE, millionths
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.text import check_reason, text_list
 from ledger.english import near
 from ledger.log.reading import read_tip
-from ledger.memories import answers
+from ledger.memories import rules as memory_rules
+from ledger.memories.answers import Memory
 from ledger.memories.commands import answered
-from ledger.review import answers as merge_answers
-from ledger.review import conflict_policy as conflict_rules
-from ledger.review import merge_policy as merging
-from ledger.review import merge_rules
-from ledger.review import queries as merge_queries
-from ledger.review.conflict_rules import ConflictState
-from ledger.review.merge_rules import MergeState
+from ledger.review import conflict_policy, merge_policy, queries, rules
+from ledger.review.answers import Conflict, ConflictReport, Merge, MergeReport
+from ledger.review.conflict_policy import ConflictingMemories
+from ledger.review.merge_policy import NearDuplicates, SearchedMemory
+from ledger.review.proposing import Scope, emit
+from ledger.review.rules import ConflictState, Dismiss, Keep, MergeState
+from ledger.review.uniting import unite
 from projections.core.rows import Connection
 from projections.search import vectors
-from projections.views import control, memories
+from projections.views import conflicts, control, memories
 
-F = TypeVar("F")
-LOT = 100  # conflicts or proposals that a job records before it checks whether to stop
+M = TypeVar("M", bound=NearDuplicates | ConflictingMemories)
+S = TypeVar("S", bound=MergeState | ConflictState)
+A = TypeVar("A", bound=Merge | Conflict)
+LOT = 100  # matches of one append; a job checks between two appends whether to stop
 LEAST_THRESHOLD = 0.5  # below, two texts differ in more words than they share
 
 
-# --- near duplicates -----------------------------------------------------------------------------------------
+# --- search --------------------------------------------------------------------------------------------------
+
+
+class Search(Struct, Generic[M, S, A], frozen=True):
+    """A search: its command, the letter of its ids, its switch in a user's policy, and its steps."""
+
+    command: str
+    kind: str
+    switch: str
+    look: Callable[[Engine, Connection, str, int | None], Sequence[M]]  # (engine, snapshot, user, changed since)
+    propose: Callable[[Work, Sequence[M]], None]
+    answer: Callable[[Connection, S], A]
 
 
 def find_merges(
     engine: Engine, asker: Who, *, project: str | None = None, threshold: float = near.THRESHOLD / ONE
-) -> merge_answers.MergeReport:
+) -> MergeReport:
     """Propose merges of active memories of one kind and project that say nearly the same, each with each of the others.
 
     ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 as in rubino), at least 0.5. A proposal stays as it is
@@ -52,21 +66,37 @@ def find_merges(
         raise RejectedError(f"a threshold must be from {LEAST_THRESHOLD} to 1, and {threshold} is not")
     with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
-        searched = merging.search(connection, asker.user, least, scope=scope, vectors=_known_vectors(engine))
-    proposed = _propose_merges(engine, asker, searched.found)
+        searched = merge_policy.search(connection, asker.user, least, scope=scope, vectors=_known_vectors(engine))
+    proposed = _recorded(engine, asker, MERGES, searched.found)
+    return MergeReport(proposed=proposed, looked_at=searched.looked_at, cut_short=searched.cut_short)
+
+
+def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) -> ConflictReport:
+    """Record conflicts: active memories of one project that fill one slot with values that cannot all be true.
+
+    A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
+    Lisbon"). No memory is preferred or dropped; a second search records nothing twice.
+    """
     with engine.reading() as connection:
-        states = [load(connection, id, "g", asker.user) for id in proposed]
-        answer = tuple(merge_queries.merge_answer(connection, state) for state in states if state is not None)
-    return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
+        scope = _scope(connection, asker.user, project)
+        matches = conflict_policy.search(connection, asker.user, scope=scope)
+    return ConflictReport(found=_recorded(engine, asker, CONFLICTS, matches))
 
 
-def _known_vectors(engine: Engine) -> merging.Vectors | None:
+def _scope(connection: Connection, user: str, project: str | None) -> Scope:
+    scope = scope_of(connection, user, project)
+    if scope == [NOWHERE]:
+        raise NotFoundError(f"no project of this user is called {project!r:.60}")
+    return scope
+
+
+def _known_vectors(engine: Engine) -> merge_policy.Vectors | None:
     """Return a function that looks up the stored vector of a memory's present text; None without an embedder."""
     if engine.vectors is None:
         return None
     model, secret = engine.vectors.embedder.name, engine.writer.secret
 
-    def known(connection: Connection, seen: merging.SearchedMemory) -> tuple[float, ...]:
+    def known(connection: Connection, seen: SearchedMemory) -> tuple[float, ...]:
         if not vectors.is_there(connection):
             return ()
         sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
@@ -76,29 +106,75 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
     return known
 
 
-def _propose_merges(engine: Engine, asker: Who, matches: Sequence[merging.NearDuplicates]) -> list[str]:
-    return _in_lots(engine, "merges.find", asker, matches, merging.TOGETHER, merging.propose)
+def _recorded(engine: Engine, asker: Who, search: Search[M, S, A], matches: Sequence[M]) -> tuple[A, ...]:
+    ids = record(engine, asker, search, matches)
+    with engine.reading() as connection:
+        states = [load(connection, id, search.kind, asker.user) for id in ids]
+        return tuple(search.answer(connection, state) for state in states if state is not None)
 
 
-def _in_lots(
-    engine: Engine, verb: str, asker: Who, matches: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
-) -> list[str]:
-    """Record the matches of a search, ``size`` of them in each append, and return the ids of the subjects concerned."""
+def record(engine: Engine, asker: Who, search: Search[M, S, A], matches: Sequence[M]) -> list[str]:
+    """Record the matches of a search, ``LOT`` of them in each append, and return the ids of the subjects concerned."""
     concerned: dict[str, None] = {}
-    for first in range(0, len(matches), size):
-        lot = matches[first : first + size]
+    for first in range(0, len(matches), LOT):
 
-        def body(work: Work, lot: Sequence[F] = lot) -> str:
-            act(work, lot)
+        def body(work: Work, first: int = first) -> str:
+            search.propose(work, matches[first : first + LOT])
             return work.emitted[-1][0] if work.emitted else "ledger"
 
-        concerned |= {event.stream: None for event in engine.writer.run(verb, asker, body).events}
+        concerned |= {event.stream: None for event in engine.writer.run(search.command, asker, body).events}
     return list(concerned)
+
+
+def look_for(engine: Engine, search: Search[M, S, A], stop: Callable[[], bool]) -> int:
+    """Search for every user whose policy wants the search, and return the number of merges or conflicts recorded.
+
+    All memories of each user are searched once, and from then on the memories that changed since this process last searched.
+    ``stop`` is called between lots; when it returns True, the rest is left.
+    """
+    with engine.reading() as connection:
+        users = [user for user in memories.users(connection) if control.wants(connection, user, search.switch)]
+    recorded = 0
+    for user in users:
+        with engine.reading() as connection:
+            head, _ = read_tip(connection.cursor())
+            if (after := engine.looked.get((search.switch, user))) == head:
+                continue
+            if stop():
+                break
+            matches = search.look(engine, connection, user, after)
+        try:
+            for first in range(0, len(matches), LOT):
+                if first and stop():
+                    return recorded
+                actor = f"policy:{search.switch}"
+                recorded += len(record(engine, Who(user=user, actor=actor), search, matches[first : first + LOT]))
+        except RejectedError as refusal:
+            if refusal.rule != "trust":
+                raise
+        else:
+            engine.looked[search.switch, user] = head
+    return recorded
+
+
+def _near_duplicates(engine: Engine, connection: Connection, user: str, after: int | None) -> Sequence[NearDuplicates]:
+    return merge_policy.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
+
+
+def _conflicting(engine: Engine, connection: Connection, user: str, after: int | None) -> Sequence[ConflictingMemories]:
+    return conflict_policy.search(connection, user, after=after)
+
+
+MERGES = Search("merges.find", "g", "merge", _near_duplicates, merge_policy.propose, queries.merge_answer)
+CONFLICTS = Search("conflicts.find", "k", "conflicts", _conflicting, conflict_policy.propose, queries.conflict_answer)
+
+
+# --- decide --------------------------------------------------------------------------------------------------
 
 
 def merge(
     engine: Engine, asker: Who, memories: str | Iterable[str], content: str | None = None, reason: str = ""
-) -> answers.Memory:
+) -> Memory:
     """Merge several memories into a new memory in one append, and return the new memory, which supersedes the others.
 
     ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without ``content`` the
@@ -116,11 +192,11 @@ def merge(
 
     def body(work: Work) -> str:
         if not is_proposal:
-            return merging.unite(work, [str(work.load(id, "m").id) for id in ids], content, reason)
+            return unite(work, [str(work.load(id, "m").id) for id in ids], content, reason)
         proposal: MergeState = work.load(str(memories), "g")
-        if proposal.status == merge_rules.PROPOSED:
+        if proposal.status == rules.PROPOSED:
             work.rows.flush()
-            if why := merging.why_obsolete(work.connection(), proposal):
+            if why := merge_policy.why_obsolete(work.connection(), proposal):
                 raise RejectedError(
                     f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
                     "memories to merges.combine()",
@@ -128,153 +204,79 @@ def merge(
                     subject=proposal.id,
                 )
         else:
-            merge_rules.check_merged(proposal)
-        return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
+            rules.check_not_rejected(proposal)
+        return unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
     arguments = (memories if is_proposal else ids, content, reason)
     command = "merges.apply" if is_proposal else "merges.combine"
     return answered(engine.writer.run(command, asker, body, arguments))
 
 
-def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge_answers.Merge:
+def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> Merge:
     """Reject a proposal: no two of its memories are ever proposed together again."""
+    dismiss = Dismiss(check_reason("reason", reason))
+
+    def body(work: Work, merge: MergeState) -> None:
+        emit(work, merge, dismiss)
+
+    return _decide(engine, asker, "merges.reject", MERGES, (id, dismiss.reason), body)
+
+
+def resolve(engine: Engine, asker: Who, id: str, keep: str, reason: str = "") -> Conflict:
+    """End a conflict: the memory ``keep`` supersedes the memories that clash with it, in one append; the others stay."""
     reason = check_reason("reason", reason)
 
-    def body(work: Work) -> str:
-        proposal: MergeState = work.load(id, "g")
-        work.need("projects")
-        work.project = proposal.project
-        for event in merge_rules.decide(merge_rules.RejectMerge(reason), proposal):
-            work.emit(proposal.id, event, first=proposal.row)
-        return proposal.id
+    def body(work: Work, conflict: ConflictState) -> None:
+        winner: memory_rules.MemoryState = work.load(keep, "m")
+        members = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
+        active = [member for member in members if member.status == "active" and not member.quarantined]
+        losers = [
+            member for member in active if member.row != winner.row and conflicts.clashes(winner, member, conflict)
+        ]
+        kept = (winner, *losers) if winner in active else active
+        if not emit(work, conflict, Keep(winner.id, tuple(member.id for member in kept), reason)):
+            return
+        for member in losers:
+            command = memory_rules.Supersede(winner.id, winner.valid_from, reason, rules.CONFLICT_RULE)
+            for event in memory_rules.decide(command, member):
+                work.emit(member.id, event, first=member.row)
 
-    outcome = engine.writer.run("merges.reject", asker, body, (id, reason))
-    with engine.reading() as connection:
-        answer = merge_queries.merge_answer(connection, _there(outcome))
-    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
-
-
-# --- conflicts -----------------------------------------------------------------------------------------------
-
-
-def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) -> merge_answers.ConflictReport:
-    """Record conflicts: active memories of one project that fill one slot with values that cannot all be true.
-
-    A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
-    Lisbon"). No memory is preferred or dropped; a second search records nothing twice.
-    """
-    with engine.reading() as connection:
-        scope = _scope(connection, asker.user, project)
-        matches = conflict_rules.search(connection, asker.user, scope=scope)
-    recorded = record_conflicts(engine, asker, matches)
-    with engine.reading() as connection:
-        states = [load(connection, id, "k", asker.user) for id in recorded]
-        answer = tuple(merge_queries.conflict_answer(connection, state) for state in states if state is not None)
-    return merge_answers.ConflictReport(found=answer)
+    return _decide(engine, asker, "conflicts.resolve", CONFLICTS, (id, keep, reason), body)
 
 
-def record_conflicts(engine: Engine, asker: Who, matches: Sequence[conflict_rules.ConflictingMemories]) -> list[str]:
-    return _in_lots(engine, "conflicts.find", asker, matches, conflict_rules.TOGETHER, conflict_rules.record)
+def accept(engine: Engine, asker: Who, id: str, reason: str = "") -> Conflict:
+    """End a conflict: all memories can be true. It is not raised again while the memories keep their values."""
+    dismiss = Dismiss(check_reason("reason", reason))
+
+    def body(work: Work, conflict: ConflictState) -> None:
+        emit(work, conflict, dismiss)
+
+    return _decide(engine, asker, "conflicts.accept", CONFLICTS, (id, None, dismiss.reason), body)
 
 
-def resolve(
-    engine: Engine, asker: Who, id: str, keep: str | None = None, *, both: bool = False, reason: str = ""
-) -> merge_answers.Conflict:
-    """End a conflict: the memory ``keep`` supersedes the memories that exclude it, in one append, or ``both`` can be true.
-
-    With ``both`` the conflict is not raised again while the memories keep their values.
-    """
-    reason = check_reason("reason", reason)
-    if (keep is None) == (both is False):
-        raise RejectedError("a resolution needs either keep=MEMORY or both=True, and not both of them")
-
-    def body(work: Work) -> str:
-        conflict: ConflictState = work.load(id, "k")
-        work.project = conflict.project
-        if keep is None:
-            conflict_rules.both(work, conflict, reason)
-        else:
-            conflict_rules.keep(work, conflict, work.load(keep, "m"), reason)
-        return conflict.id
-
-    command = "conflicts.accept" if both else "conflicts.resolve"
-    outcome = engine.writer.run(command, asker, body, (id, keep, reason))
-    with engine.reading() as connection:
-        answer = merge_queries.conflict_answer(connection, _there(outcome))
-    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
-
-
-# --- searches by policies ------------------------------------------------------------------------------------
-
-
-def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
-    """Search for conflicts of every user whose policy allows the search, and return the number recorded.
-
-    ``stop`` is called between lots; when it returns True, the rest is left.
-    """
-
-    def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.ConflictingMemories]:
-        return conflict_rules.search(connection, user, after=after)
-
-    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(record_conflicts, engine), stop)
-
-
-def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:
-    """Search for merges of every user whose policy allows the search, and return the number proposed.
-
-    ``stop`` is called between lots; when it returns True, the rest is left.
-    """
-
-    def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.NearDuplicates]:
-        return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
-
-    return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine), stop)
-
-
-def _for_each_user(
+def _decide(
     engine: Engine,
-    search_name: str,
-    actor: str,
-    look: Callable[[Connection, str, int | None], Sequence[F]],
-    record: Callable[[Who, Sequence[F]], list[str]],
-    stop: Callable[[], bool],
-) -> int:
-    """Search all memories of each user once, and from then on the memories that changed since this process last searched."""
-    with engine.reading() as connection:
-        users = [user for user in memories.users(connection) if control.wants(connection, user, search_name)]
-    recorded = 0
-    for user in users:
-        with engine.reading() as connection:
-            head, _ = read_tip(connection.cursor())
-            if (after := engine.looked.get((search_name, user))) == head:
-                continue
-            if stop():
-                break
-            matches = look(connection, user, after)
-        try:
-            for first in range(0, len(matches), LOT):
-                if first and stop():
-                    return recorded
-                recorded += len(record(Who(user=user, actor=actor), matches[first : first + LOT]))
-        except RejectedError as refusal:
-            if refusal.rule != "trust":
-                raise
-        else:
-            engine.looked[search_name, user] = head
-    return recorded
+    asker: Who,
+    command: str,
+    search: Search[M, S, A],
+    arguments: tuple[object, ...],
+    body: Callable[[Work, S], None],
+) -> A:
+    """Run a decision on the merge or conflict whose id is the first argument, and return its answer."""
 
+    def on_subject(work: Work) -> str:
+        reviewed: S = work.load(str(arguments[0]), search.kind)
+        work.need("projects")
+        work.project = reviewed.project
+        body(work, reviewed)
+        return reviewed.id
 
-def _scope(connection: Connection, user: str, project: str | None) -> merging.Scope:
-    scope = scope_of(connection, user, project)
-    if scope == [NOWHERE]:
-        raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return scope
-
-
-def _there(outcome: Outcome) -> Any:
+    outcome = engine.writer.run(command, asker, on_subject, arguments)
     if outcome.state is None:
         raise SuspendedError(
             f"recorded at position {outcome.position}, but that event suspended its projection, so the result cannot be "
             "shown; maintenance.rebuild() makes the projection again",
         )
-    return outcome.state
+    with engine.reading() as connection:
+        answer = search.answer(connection, outcome.state)
+    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)

@@ -1,4 +1,4 @@
-"""Conflicts: active memories of one slot whose values likely cannot both be so.
+"""The search for conflicts: active memories of one slot whose values likely cannot both be so.
 
 Conflicts are found on a snapshot, recorded once, and resolved by people. Nothing is merged, picked or dropped here. A
 conflict is within one user and one project, or among memories without a project: a project's own word against the general
@@ -19,28 +19,21 @@ from ledger.core.work import Work
 from ledger.english import slots
 from ledger.english.slots import Filled
 from ledger.events import ConflictFound
-from ledger.memories import rules as memory_domain
-from ledger.memories.rules import Edge, MemoryState
-from ledger.review import conflict_rules
-from ledger.review.conflict_rules import ConflictState
-from ledger.review.merge_policy import Scope
+from ledger.memories.rules import Edge
+from ledger.review import rules
+from ledger.review.proposing import Scope, Searched, are_as_seen, conflicts_about, emit
+from ledger.review.rules import ConflictState
 from projections.views import conflicts, memories, projects
 
-ACTOR = "policy:conflicts"
-TOGETHER = 100  # conflicts that are appended together
 FILLERS = 8
 """A slot that more active memories fill holds several values at a time, and is left out (our choice)."""
 
 _edges = msgspec.json.Decoder(tuple[Edge, ...])
 
 
-class SearchedStatement(Struct, frozen=True):
-    """A memory as the search saw it."""
+class SearchedStatement(Searched, frozen=True):
+    """A memory as the search for conflicts saw it."""
 
-    row: int
-    id: str
-    project: str | None
-    content: str
     edges: tuple[Edge, ...]
     valid_from: str
     valid_to: str | None
@@ -150,34 +143,27 @@ def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def record(work: Work, conflicts_found: Sequence[ConflictingMemories]) -> None:
+def propose(work: Work, matches: Sequence[ConflictingMemories]) -> None:
     """Record the conflicts whose members are unchanged and that nobody recorded meanwhile. An open conflict of the slot grows."""
     project = work.project
-    for conflict in conflicts_found:
-        states = [work.find(member.id, "m") for member, _ in conflict.members]
-        if not all(_is_as_seen(*pair) for pair in zip(conflict.members, states, strict=True)):
+    for conflict in matches:
+        if not are_as_seen(work, [member for member, _ in conflict.members]):
             continue
         ids, values = tuple(member.id for member, _ in conflict.members), tuple(value for _, value in conflict.members)
         place = conflict.slot, work.together(conflict.project)[0]
-        similar = [known for known in _about(work, ids) if (known.slot, work.together(known.project)[0]) == place]
+        similar = [
+            known for known in conflicts_about(work, ids) if (known.slot, work.together(known.project)[0]) == place
+        ]
         if _is_covered(similar, dict(zip(ids, values, strict=True)), conflict.rule):
             continue
         work.project = conflict.project
         growing = next((known for known in similar if not known.action), None)
+        match = ConflictFound(conflict.slot, ids, values, conflict.rule)
         if growing is None:
-            work.emit(work.new_id("k"), ConflictFound(conflict.slot, ids, values, conflict.rule))
+            work.emit(work.new_id("k"), match)
         else:
-            for event in conflict_rules.decide(conflict_rules.Find(conflict.slot, ids, values, conflict.rule), growing):
-                work.emit(growing.id, event, first=growing.row)
+            emit(work, growing, rules.ProposeAgain(match))
     work.project = project
-
-
-def _is_as_seen(seen: tuple[SearchedStatement, str], now: MemoryState | None) -> bool:
-    if now is None or now.status != "active" or now.quarantined:
-        return False
-    memory = seen[0]
-    same = (memory.content, memory.edges, memory.project, memory.valid_from, memory.valid_to)
-    return same == (now.content, now.edges, now.project, now.valid_from, now.valid_to)
 
 
 def _is_covered(known: Collection[ConflictState], values: dict[str, str], rule: str) -> bool:
@@ -188,30 +174,3 @@ def _is_covered(known: Collection[ConflictState], values: dict[str, str], rule: 
         for left, right in combinations(values, 2)
         if slots.exclusive(rule, values[left], values[right])
     )
-
-
-def _about(work: Work, ids: Sequence[str]) -> list[ConflictState]:
-    rows = dict.fromkeys(row for id in ids for row in conflicts.about(work.rows, id))
-    return [conflict for row in rows if (conflict := work.at_row(row, "k")) is not None]
-
-
-def keep(work: Work, conflict: ConflictState, winner: MemoryState, reason: str) -> None:
-    """Let the winner supersede the members that clash with it; the other members stay."""
-    states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
-    active = [member for member in states if member.status == "active" and not member.quarantined]
-    losers = [member for member in active if member.row != winner.row and conflicts.clashes(winner, member, conflict)]
-    kept = (winner, *losers) if winner in active else active
-    events = conflict_rules.decide(
-        conflict_rules.Resolve(conflict_rules.KEEP, winner.id, tuple(member.id for member in kept), reason), conflict
-    )
-    for event in events:
-        work.emit(conflict.id, event, first=conflict.row)
-    for member in losers if events else ():
-        command = memory_domain.Supersede(winner.id, winner.valid_from, reason, "conflict/1")
-        for event in memory_domain.decide(command, member):
-            work.emit(member.id, event, first=member.row)
-
-
-def both(work: Work, conflict: ConflictState, reason: str) -> None:
-    for event in conflict_rules.decide(conflict_rules.Resolve(conflict_rules.ACCEPT, None, (), reason), conflict):
-        work.emit(conflict.id, event, first=conflict.row)

@@ -1,4 +1,4 @@
-"""Near-duplicate memories: found on a snapshot, proposed once, and merged on request.
+"""The search for near duplicates, which proposes merges: on a snapshot, and checked again under the lock.
 
 A proposal changes nothing, and nothing merges by itself; ATOCore, too, does not merge automatically by default. A memory
 stands in at most one open proposal, so that a proposal stays as its reader saw it. Two memories that were rejected together
@@ -14,34 +14,32 @@ from itertools import combinations
 from operator import mul
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ledger.core.log_reading import find_row
 from ledger.core.work import Work
-from ledger.domain.errors import RejectedError
-from ledger.domain.metadata import event_form
-from ledger.domain.text import check_text
 from ledger.english import near
-from ledger.events import MemoriesMerged, MemoryCaptured, MergeProposed, RelationAdded
-from ledger.memories import admission
-from ledger.memories import rules as memory_domain
-from ledger.memories.rules import CONTENT_BYTES, MemoryState
-from ledger.review import merge_rules
-from ledger.review.merge_rules import MergeState
+from ledger.events import MergeProposed
+from ledger.review import rules
+from ledger.review.proposing import Scope, Searched, are_as_seen, emit, merges_about
+from ledger.review.rules import MergeState
 from projections.views import conflicts, memories, merges, projects
 
-ACTOR = "policy:merge"
-TOGETHER = 100  # proposals of one append
+WORDS_RULE = "words/1"
+"""The rule for word sets: each two members have a Jaccard similarity of at least 0.85, none denies another, and no two
+differ in their numbers."""
+
+VECTORS_RULE = "vectors/1"
+"""The rule for pairs: a cosine of the vectors of at least 0.92 and a similarity of the word sets of at least 0.5.
+
+Both numbers are this product's own choice."""
+
+COSINE, LEAST_WORDS = 0.92, 500_000
 
 
-class SearchedMemory(Struct, frozen=True):
-    """A memory as the search saw it."""
+class SearchedMemory(Searched, frozen=True):
+    """A memory as the search for near duplicates saw it."""
 
-    row: int
-    id: str
-    project: str | None
     kind: str
-    content: str
     words: near.WordSet
 
 
@@ -50,7 +48,7 @@ class NearDuplicates(Struct, frozen=True):
 
     members: tuple[SearchedMemory, ...]
     similarity: int
-    rule: str = merge_rules.WORDS_RULE
+    rule: str = WORDS_RULE
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -66,9 +64,6 @@ class DuplicateSearch(Struct, frozen=True):
     found: tuple[NearDuplicates, ...] = ()
     looked_at: int = 0
     cut_short: int = 0
-
-
-Scope = Sequence[str | None] | None  # projects, in which None stands for memories without a project; None for all
 
 
 Together = Callable[[SearchedMemory, SearchedMemory], bool]
@@ -97,7 +92,7 @@ def search(
     busy = _busy(connection, user)
     seen = [memory for memory in _active(connection, user, scope) if memory.id not in busy]
     if changed is not None:
-        seen = _near(seen, changed, threshold if vectors is None else min(threshold, merge_rules.LEAST_WORDS))
+        seen = _near(seen, changed, threshold if vectors is None else min(threshold, LEAST_WORDS))
     apart = _apart(connection, user)
     main = cache(partial(projects.main, connection))
     places: dict[tuple[str | None, str], list[SearchedMemory]] = {}
@@ -126,7 +121,7 @@ def _by_vectors(
 ) -> list[NearDuplicates]:
     """Return pairs whose vectors are near, of memories that share about half of their words; a memory is in at most one pair."""
     index, pairs, taken = (
-        near.NearIndex(merge_rules.LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
+        near.NearIndex(LEAST_WORDS, near.rarest_first(memory.words for memory in seen)),
         [],
         set[int](),
     )
@@ -135,16 +130,16 @@ def _by_vectors(
             partner = seen[number]
             if taken & {memory.row, partner.row} or not together(partner, memory):
                 continue
-            if sum(map(mul, vector(memory), vector(partner))) >= merge_rules.COSINE:
+            if sum(map(mul, vector(memory), vector(partner))) >= COSINE:
                 taken |= {memory.row, partner.row}
-                pairs.append(NearDuplicates((partner, memory), similarity, merge_rules.VECTORS_RULE))
+                pairs.append(NearDuplicates((partner, memory), similarity, VECTORS_RULE))
         index.add(memory.words)
     return pairs
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> list[SearchedMemory]:
-    rows = memories.active_texts(connection, user, scope, "row, id, project, kind, content")
-    return [SearchedMemory(row, id, at, kind, content, near.word_set(content)) for row, id, at, kind, content in rows]
+    rows = memories.active_texts(connection, user, scope, "row, id, project, content, kind")
+    return [SearchedMemory(row, id, at, content, kind, near.word_set(content)) for row, id, at, content, kind in rows]
 
 
 def _near(seen: Sequence[SearchedMemory], changed: Collection[int], threshold: int) -> list[SearchedMemory]:
@@ -158,13 +153,13 @@ def _near(seen: Sequence[SearchedMemory], changed: Collection[int], threshold: i
 
 def _busy(connection: sqlite3.Connection, user: str) -> set[str]:
     """Return the memories in a proposal that waits for a decision."""
-    waiting = merges.listing(connection, user, (merge_rules.PROPOSED,))
+    waiting = merges.listing(connection, user, (rules.PROPOSED,))
     return {id for merge in waiting if not why_obsolete(connection, merge) for id in merge.memories}
 
 
 def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
     """Return the pairs that were rejected or whose proposal was undone, and those that conflict in one slot."""
-    groups = [merge.memories for merge in merges.listing(connection, user, (merge_rules.REJECTED,))]
+    groups = [merge.memories for merge in merges.listing(connection, user, (rules.REJECTED,))]
     groups += [merge.memories for merge in merges.undone(connection, user)]
     groups += [conflict.members for conflict in conflicts.listing(connection, user)]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
@@ -192,145 +187,30 @@ def propose(work: Work, matches: Sequence[NearDuplicates]) -> None:
     """Propose the groups whose members are as the search saw them, unless they were proposed or rejected meanwhile."""
     project = work.project
     for group in matches:
-        states = [work.find(member.id, "m") for member in group.members]
-        if not all(_is_as_seen(*pair) for pair in zip(group.members, states, strict=True)):
+        if not are_as_seen(work, group.members):
             continue
         known = _known(work, group.ids)
         if known is None:
             continue
         work.project = group.members[0].project
-        command = merge_rules.Propose(group.ids, group.similarity, group.rule)
-        if known == []:
-            work.emit(work.new_id("g"), MergeProposed(group.ids, group.similarity, group.rule))
+        match = MergeProposed(group.ids, group.similarity, group.rule)
+        if known:
+            emit(work, known[0], rules.ProposeAgain(match))
         else:
-            for event in merge_rules.decide(command, known[0]):
-                work.emit(known[0].id, event, first=known[0].row)
+            work.emit(work.new_id("g"), match)
     work.project = project
-
-
-def _is_as_seen(seen: SearchedMemory, now: MemoryState | None) -> bool:
-    if now is None or now.status != "active" or now.quarantined:
-        return False
-    return (now.content, now.project, now.kind) == (seen.content, seen.project, seen.kind)
 
 
 def _known(work: Work, ids: tuple[str, ...]) -> list[MergeState] | None:
     """Return the earlier merges of exactly these memories; None if the memories must not be proposed."""
     same = list[MergeState]()
-    for merge in _about(work, ids):
+    for merge in merges_about(work, ids):
         shared = set(ids) & set(merge.memories)
-        if merge.status == merge_rules.REJECTED and len(shared) > 1:
+        if merge.status == rules.REJECTED and len(shared) > 1:
             return None
         work.rows.flush()
-        if merge.status == merge_rules.PROPOSED and not why_obsolete(work.connection(), merge):
+        if merge.status == rules.PROPOSED and not why_obsolete(work.connection(), merge):
             return None
         if merge.memories == ids:
             same.append(merge)
     return same
-
-
-def _about(work: Work, ids: Sequence[str]) -> list[MergeState]:
-    rows = dict.fromkeys(row for id in ids for row in merges.about(work.rows, id))
-    return [merge for row in rows if (merge := work.at_row(row, "g")) is not None]
-
-
-def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: MergeState | None = None) -> str:
-    """Merge the memories into a new memory, which supersedes them; return its id, or the id of an earlier merge of the same."""
-    members: list[MemoryState] = list({state.id: state for id in ids if (state := work.load(id, "m"))}.values())
-    if len(members) < 2 or len(members) > merge_rules.MEMBERS:
-        raise RejectedError(
-            f"a merge takes 2 to {merge_rules.MEMBERS} different memories, and {len(members)} were given",
-            rule="size",
-            limit=merge_rules.MEMBERS,
-            requested=len(members),
-        )
-    named = tuple(sorted(member.id for member in members))
-    if (became := _became(work, named, members)) is not None:
-        work.absorbed = True
-        return became
-    _check(work, members)
-    chosen = merge_rules.best(members)
-    text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
-    work.project = chosen.project
-    admission.refuse_threat(work, text, "merge into")
-    _refuse_duplicate(work, members, text)
-    together = replace(chosen, content="".join(member.content or "" for member in members))
-    admission.check_budget(work, chosen.kind, text, frees=together)
-    merged = _emit_merged(work, members, chosen, text)
-    for member in members:  # the merged memory covers the whole time of its members
-        command = memory_domain.Supersede(merged, member.valid_from, reason, merge_rules.RULE)
-        for event in memory_domain.decide(command, member):
-            work.emit(member.id, event, first=member.row)
-    if proposal is None:
-        waiting = [
-            merge for merge in _about(work, named) if (merge.status, merge.memories) == (merge_rules.PROPOSED, named)
-        ]
-        proposal = waiting[0] if waiting else None
-    if proposal is None:
-        work.emit(work.new_id("g"), MemoriesMerged(merged, named, merge_rules.RULE, reason))
-    else:
-        for made in merge_rules.decide(merge_rules.Unite(merged, reason), proposal):
-            work.emit(proposal.id, made, first=proposal.row)
-    return merged
-
-
-def _became(work: Work, named: tuple[str, ...], members: Sequence[MemoryState]) -> str | None:
-    """Return the memory that exactly these members became, while none of them is active again."""
-    if any(member.status != "superseded" for member in members):
-        return None
-    done = [merge for merge in _about(work, named) if (merge.status, merge.memories) == (merge_rules.MERGED, named)]
-    return next((merge.memory for merge in done if merge.memory == members[0].superseded_by), None)
-
-
-def _check(work: Work, members: Sequence[MemoryState]) -> None:
-    for member in members:
-        if member.status == "candidate":
-            raise RejectedError(
-                f"cannot merge {member.id}: it is a candidate; promote it first", rule="transition", subject=member.id
-            )
-        if member.status != "active":
-            raise memory_domain.refusal(memory_domain.Supersede(None, ""), member)
-        if member.quarantined:
-            raise RejectedError(f"cannot merge {member.id}: it is quarantined; release it first", rule="merge")
-    kinds, places = {member.kind for member in members}, {work.together(member.project)[0] for member in members}
-    for property_name, several in (("kind", len(kinds)), ("project", len(places))):
-        if several > 1:
-            raise RejectedError(
-                f"only memories of one {property_name} can be merged, and these have {several}", rule="merge"
-            )
-
-
-def _refuse_duplicate(work: Work, members: Sequence[MemoryState], content: str) -> None:
-    first = members[0]
-    rows = {member.row for member in members}
-    same = admission.same(work, first.kind, first.project, content, "active", besides=rows)
-    if same is not None:
-        raise RejectedError(
-            f"cannot merge into this wording: {same.id} is active and says the same; include it in the merge",
-            rule="duplicate",
-            subject=same.id,
-        )
-
-
-def _emit_merged(work: Work, members: Sequence[MemoryState], chosen: MemoryState, content: str) -> str:
-    union = merge_rules.united(members)
-    merged = work.new_id("m")
-    captured = MemoryCaptured(
-        content=content,
-        kind=chosen.kind,
-        status="active",
-        confidence=union.confidence,
-        entities=union.entities,
-        tags=union.tags,
-        metadata=event_form(union.metadata),
-        sources=union.sources,
-        valid_from=union.valid_from,
-        valid_to=union.valid_to,
-        supersedes=chosen.id,
-        reference_count=union.reference_count,
-        last_referenced_at=union.last_referenced_at,
-    )
-    work.emit(merged, captured)
-    for edge in union.edges:
-        work.emit(merged, RelationAdded(edge.source, edge.relation, edge.target, edge.valid_from, edge.valid_to))
-    return merged

@@ -13,27 +13,22 @@ from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
 from ledger.memories.queries import memories_shown
 from ledger.memories.rules import since
-from ledger.review import answers as merge_answers
-from ledger.review import conflict_rules as conflict_domain
-from ledger.review import merge_policy as merging
-from ledger.review import merge_rules
-from ledger.review.conflict_rules import ConflictState
-from ledger.review.merge_rules import MergeState
+from ledger.review import merge_policy, rules, uniting
+from ledger.review.answers import Conflict, Merge
+from ledger.review.rules import ConflictState, MergeState
 from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", ConflictState, MergeState)
-A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
+A = TypeVar("A", Conflict, Merge)
 _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
 
 
 def list_merges(
     engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
-) -> list[merge_answers.Merge]:
+) -> list[Merge]:
     """Return merges in one of these statuses, newest first; no statuses mean every status."""
-    stored = {
-        merge_rules.PROPOSED if status == merge_rules.OBSOLETE else status for status in statuses
-    } or merge_rules.STATUSES
+    stored = {rules.PROPOSED if status == rules.OBSOLETE else status for status in statuses} or rules.MERGE_STATUSES
 
     def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
         return merges.listing(connection, user, sorted(stored), before, count)
@@ -41,26 +36,26 @@ def list_merges(
     return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
 
 
-def get_merge(engine: ReadingEngine, user: str, id: str) -> merge_answers.Merge | None:
+def get_merge(engine: ReadingEngine, user: str, id: str) -> Merge | None:
     """Return a merge as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "g", user)
         return merge_answer(connection, state) if state is not None else None
 
 
-def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Merge:
+def merge_answer(connection: Connection, state: MergeState) -> Merge:
     members = [member for id in state.memories if (member := conflicts.member(connection, id)) is not None]
-    why = merging.why_obsolete(connection, state) if state.status == merge_rules.PROPOSED else ""
+    why = merge_policy.why_obsolete(connection, state) if state.status == rules.PROPOSED else ""
     content = state.content
-    if state.status == merge_rules.PROPOSED and not content and members:
-        content = merge_rules.best(members).content
+    if state.status == rules.PROPOSED and not content and members:
+        content = uniting.best(members).content
     elif state.memory is not None:
         result = conflicts.member(connection, state.memory)
         content = result.content if result is not None else None
     return answer_of(
-        merge_answers.Merge,
+        Merge,
         state,
-        status=merge_rules.OBSOLETE if why else state.status,
+        status=rules.OBSOLETE if why else state.status,
         memories=tuple(memories_shown(connection, members)),
         content=content,
         similarity=shown(state.similarity),
@@ -71,7 +66,7 @@ def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Mer
 
 def list_conflicts(
     engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
-) -> list[merge_answers.Conflict]:
+) -> list[Conflict]:
     """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
 
     def read(connection: Connection, before: int | None, count: int) -> list[ConflictState]:
@@ -80,19 +75,19 @@ def list_conflicts(
     return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
 
 
-def get_conflict(engine: ReadingEngine, user: str, id: str) -> merge_answers.Conflict | None:
+def get_conflict(engine: ReadingEngine, user: str, id: str) -> Conflict | None:
     """Return a conflict as it stands, or None."""
     with engine.reading() as connection:
         state = load(connection, id, "k", user)
         return conflict_answer(connection, state) if state is not None else None
 
 
-def conflict_answer(connection: Connection, state: ConflictState) -> merge_answers.Conflict:
+def conflict_answer(connection: Connection, state: ConflictState) -> Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
     active = [member for member in members if member.status == "active" and not member.quarantined]
-    newest = max(active, key=since).id if status == conflict_domain.OPEN else None
+    newest = max(active, key=since).id if status == rules.OPEN else None
     return answer_of(
-        merge_answers.Conflict,
+        Conflict,
         state,
         status=status,
         newest=newest,

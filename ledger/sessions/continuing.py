@@ -23,7 +23,7 @@ from ledger.domain.late import late
 from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
 from ledger.events import InteractionCaptured, MessageAppended, ResponseAttached
 from ledger.guards.guarding import TakenSecret
-from ledger.interactions import rules as interactions_domain
+from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
@@ -92,7 +92,9 @@ def reads_as_chat(messages: object) -> bool:
 
 def _listed(messages: object) -> object:
     if isinstance(messages, str):
-        return [{"role": "user", "content": messages}] if messages.strip() else []
+        if not messages.strip():
+            raise RejectedError("messages is blank; it needs at least one character that is not whitespace")
+        return [{"role": "user", "content": messages}]
     if isinstance(messages, Mapping) and (
         name := next((field for field in ("messages", "contents") if field in messages), "")
     ):
@@ -316,7 +318,7 @@ class _Appending:
         if self.open is None:
             return None
         attached = ResponseAttached(self.work.body(line.draft.content), metadata=self.metadata)
-        for event in interactions_domain.decide(interactions_domain.Attach(attached), self.open):
+        for event in interaction_rules.decide(interaction_rules.Attach(attached), self.open):
             self.work.emit(self.open.id, event, first=self.open.row)
         self.captured[self.open.id] = None
         return place

@@ -12,7 +12,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from ledger.domain import confidence as rules
+from ledger.domain.confidence import MOST_BY_PROOF, OBSERVATION_CONFIDENCE, ONE, PROOF_STEP
 from projections.core import own_registry as registry
 from projections.core.own import PREFIX
 from projections.core.rows import Connection, DatabaseError
@@ -92,7 +92,7 @@ def _in_session(table: str) -> str:
 
 
 def _millionths(value: str) -> str:
-    return f"{value} / {rules.ONE}.0"
+    return f"{value} / {ONE}.0"
 
 
 def _list(value: str) -> str:
@@ -227,7 +227,7 @@ _INTERACTIONS = View(
 _PROOF = f"(SELECT count(*) FROM evidence v WHERE v.observation = o.row AND v.withdrawn = '' AND {is_live('v.source')})"
 _PROVEN = (
     f"CASE WHEN o.proof = 0 THEN 0.0 WHEN o.rule = 'given/1' THEN {_millionths('o.confidence')} ELSE"
-    f" min({rules.MOST_BY_PROOF}, {rules.OBSERVATION_CONFIDENCE} + {rules.PROOF_STEP} * (o.proof - 1)) / {rules.ONE}.0 END"
+    f" min({MOST_BY_PROOF}, {OBSERVATION_CONFIDENCE} + {PROOF_STEP} * (o.proof - 1)) / {ONE}.0 END"
 )
 _CITED = "SELECT 1 FROM evidence v WHERE v.observation = o.row AND v.source = k.value"
 _GONE = (  # true if a source that the observation was written from is no longer live

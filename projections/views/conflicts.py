@@ -10,8 +10,8 @@ from ledger.english import slots
 from ledger.english.slots import Filled, Statement
 from ledger.events import AnyEvent
 from ledger.memories.rules import MemoryState
-from ledger.review import conflict_rules as conflict
-from ledger.review.conflict_rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
+from ledger.review import rules
+from ledger.review.rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
 from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories
@@ -20,11 +20,11 @@ from projections.views.merges import Members
 FAMILY = family(
     "k",
     ConflictState,
-    conflict.evolve,
-    conflict.admits,
+    rules.evolve,
+    rules.admits,
     ("conflicts", "conflict_versions"),
     indexes=(("user, row", ""),),
-    among=(("action", conflict.ACTIONS),),
+    among=(("action", rules.CONFLICT_ACTIONS),),
     always=("members", "values"),
 )
 CONFLICTS, VERSIONS = FAMILY.live, FAMILY.closed

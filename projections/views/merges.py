@@ -8,19 +8,19 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from ledger.events import AnyEvent
-from ledger.review import merge_rules as merge
-from ledger.review.merge_rules import MergeState
+from ledger.review import rules
+from ledger.review.rules import MergeState
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange, end, ended, family, keep, newest
 
 FAMILY = family(
     "g",
     MergeState,
-    merge.evolve,
-    merge.admits,
+    rules.evolve,
+    rules.admits,
     ("merges", "merge_versions"),
     indexes=(("user, status, row", ""), ("memory", "memory IS NOT NULL")),
-    among=(("status", merge.STATUSES),),
+    among=(("status", rules.MERGE_STATUSES),),
     always=("memories",),
 )
 MERGES, VERSIONS = FAMILY.live, FAMILY.closed
@@ -84,7 +84,7 @@ class MergesProjection:
 def listing(
     connection: sqlite3.Connection,
     user: str,
-    statuses: Sequence[str] = merge.STATUSES,
+    statuses: Sequence[str] = rules.MERGE_STATUSES,
     before: int | None = None,
     limit: int = -1,
 ) -> list[MergeState]:

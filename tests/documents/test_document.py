@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger import RejectedError
 from ledger import events as e
-from ledger.documents import rules as domain
+from ledger.documents import rules as document_rules
 from ledger.documents.chunking import ChunkPiece
 from ledger.documents.rules import (
     DocumentState,
@@ -85,7 +85,7 @@ def test_removing_and_restoring_and_what_is_already_so() -> None:
 
 
 @pytest.mark.parametrize("command", [ingest("a"), Remove(), RestoreDocument()])
-def test_nothing_is_decided_about_what_was_erased(command: domain.Command) -> None:
+def test_nothing_is_decided_about_what_was_erased(command: document_rules.Command) -> None:
     with pytest.raises(RejectedError, match="erased"):
         decide(command, document(status="erased", title=None, underlying="active"))
 
@@ -100,7 +100,7 @@ def test_what_goes_on_says_the_same_and_each_goes_on_once(known: list[int | None
     assert sorted((*goes_on.values(), *new)) == list(range(len(wanted)))
     for number in set(wanted):
         assert sum(known[each] == number for each in goes_on) == min(known.count(number), wanted.count(number))
-    gone = {at for first, last in domain._removed(kept, len(known)) for at in range(first, last + 1)}
+    gone = {at for first, last in document_rules._removed(kept, len(known)) for at in range(first, last + 1)}
     assert gone == set(range(len(known))) - goes_on.keys()
 
 
@@ -113,8 +113,8 @@ def test_what_moves_as_a_whole_is_one_range_and_an_unchanged_text_too() -> None:
 @pytest.mark.slow
 def test_lists_of_an_event_stay_below_two_thousand() -> None:
     kept, new = matched(list(range(9_000)), list(reversed(range(9_000))))
-    assert len(kept) == domain.KEPT_RANGES and len(new) == 9_000 - domain.KEPT_RANGES
-    assert len(domain._removed(kept, 9_000)) <= 2_000
+    assert len(kept) == document_rules.KEPT_RANGES and len(new) == 9_000 - document_rules.KEPT_RANGES
+    assert len(document_rules._removed(kept, 9_000)) <= 2_000
 
 
 def test_each_event_assigns_what_it_says() -> None:

@@ -106,7 +106,7 @@ def test_the_answer_says_what_was_learned_reinforced_proposed_and_contradicted(m
         "Decided to ship on Tuesdays, not on Mondays",
     ]
     assert [each.content for each in added.proposed] == ["ship on Tuesday mornings"]
-    assert "user in message" in added.learned[0].why and "'I prefer to pay by invoice'" in added.learned[0].why
+    assert "user at position" in added.learned[0].why and "'I prefer to pay by invoice'" in added.learned[0].why
     assert "only the assistant states it" in added.proposed[0].why
     assert any("2 admitted without review: retract(id)" in reason for reason in added.reasons)
     assert (added.new_session, added.observations) == (True, 0)
@@ -478,13 +478,28 @@ def test_what_is_no_message_is_refused_by_its_number_and_nothing_is_written(
     assert memory.position == before
 
 
-@pytest.mark.parametrize(
-    "given", [[], "", "  \n", [{"role": "user", "content": ""}], [{"role": "system", "content": "x"}]]
-)
+@pytest.mark.parametrize("given", [[], [{"role": "user", "content": ""}], [{"role": "system", "content": "x"}]])
 def test_where_nothing_is_said_nothing_is_written_and_the_answer_says_so(memory: Ledger, given: Any) -> None:
     before = memory.position
     added = memory.add(given)
     assert memory.position == before and added.messages == 0 and added.reasons
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_blank_text_is_refused_by_add_as_by_capture(memory: Ledger, text: str, dry_run: bool) -> None:
+    with pytest.raises(RejectedError, match=r"^messages is blank; it needs at least one character"):
+        memory.add(text, dry_run=dry_run)
+    with pytest.raises(RejectedError, match=r"^prompt is blank; it needs at least one character"):
+        memory.capture(text)
+    assert memory.position == 1
+
+
+def test_the_reason_of_a_learned_memory_names_the_position_of_the_message(memory: Ledger) -> None:
+    added = memory.add([user("hi"), user("I prefer tea over coffee.")], session="s")
+    place = memory.session("s").messages()[-1].position
+    (learned,) = added.learned
+    assert learned.why == f"prefers_statement, user at position {place}: 'I prefer tea over coffee'"
 
 
 @pytest.mark.parametrize("extract", ["yes", 1.5, None])

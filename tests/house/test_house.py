@@ -23,7 +23,6 @@ PURE = (  # what happened and what may happen, as data and arithmetic: no clock,
     *("ledger.domain", "ledger.english", "ledger.events", "ledger.sessions.rules"),
     *("ledger.log.envelope", "ledger.log.event_base", "ledger.log.registry"),
     *("ledger.memories.admission_rules", "ledger.memories.turned_down"),
-    *("ledger.review.conflict_rules", "ledger.review.merge_rules"),
     *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
 )  # and the files events.py and rules.py of every feature
 LAYERS = (  # each may import from its own and from those before it
@@ -450,7 +449,7 @@ def test_tests_lie_where_what_they_test_lies() -> None:
     apart = [str(path) for path in tests if len(path.parts) != 2 or path.parts[0] not in rooms]
     assert apart == []
     shared = {path.parent.name for path in TESTS if not path.name.startswith("test_")}
-    assert shared == {"tests", "typing"}
+    assert shared == {"tests", "typing", "golden"}
     taken = re.compile(r"\b(?:from|import) (?:tests\.\w+\.)?test_\w+")
     assert [path.name for path in TESTS if taken.search(path.read_text(encoding="utf-8"))] == []
 

@@ -682,7 +682,16 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(b"dear diary " * 1000)
     for readonly in (False, True):
-        refused(path, StorageError, readonly=readonly)
+        assert refused(path, StorageError, readonly=readonly).startswith(f"{path} is not a ledger")
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_refused_file_keeps_the_lock_that_was_there(tmp_path):
+    path, lock = tmp_path / "notes.txt", tmp_path / "notes.txt.lock"
+    path.write_bytes(b"dear diary " * 1000)
+    lock.touch()
+    refused(path, StorageError)
+    assert lock.exists()
 
 
 def test_an_empty_file_is_told_as_such_to_who_reads_and_filled_by_who_writes(tmp_path):
@@ -703,6 +712,7 @@ def test_a_database_of_another_program_is_rejected(tmp_path, mode, statement):
     for readonly in (False, True):
         if path.stat().st_size:
             assert "another program" in refused(path, RejectedError, readonly=readonly)
+            assert not (tmp_path / "other.db.lock").exists()
     other.close()
     if path.stat().st_size:
         refused(path, RejectedError)

@@ -11,27 +11,35 @@ import msgspec
 import probe
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
-from places import TESTS
+from golden.make import GOLDEN, altered, encoded
 
 from ledger import DamagedError, Ledger, events
 from ledger.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.log import mapper
 from ledger.log.registry import _hints
 
-GOLDEN = TESTS / "golden" / "events.json"
-
-# After a change of the format that is meant (a new type, a new field with a default):
-#     PYTHONPATH=tests:. python tests/log/test_events.py
-# writes the file again. Only additions may show in the diff; say so in the subject of the commit.
-
-
-def encoded() -> dict[str, str]:
-    return {name: mapper.to_stored(MEMORY, 1, envelope(data)).state.decode() for name, data in sorted(EVENTS.items())}
-
 
 def test_every_event_is_stored_as_it_always_was() -> None:
+    """After a new type or a new field with a default, ``python3 tests/golden/make.py`` adds to the file."""
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     assert encoded() == golden
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ({"A": '{"x":1}'}, {"A": '{"x":1,"y":2}', "B": "{}"}, []),
+        ({"A": '{"in":[{"x":1}]}'}, {"A": '{"in":[{"x":1,"y":2}]}'}, []),
+        ({"A": '{"x":1}'}, {"A": '{"x":2}'}, ["A"]),
+        ({"A": '{"x":1,"y":2}'}, {"A": '{"x":1}'}, ["A"]),
+        ({"A": '{"in":[1]}'}, {"A": '{"in":[1,2]}'}, ["A"]),
+        ({"A": "{}", "B": "{}"}, {"B": "{}"}, ["A"]),
+    ],
+)
+def test_the_golden_file_only_gains_events_and_fields(
+    before: dict[str, str], after: dict[str, str], names: list[str]
+) -> None:
+    assert altered(before, after) == names
 
 
 def test_the_golden_bytes_decode_to_the_examples() -> None:
@@ -236,8 +244,3 @@ def test_a_row_that_is_no_event_at_all_says_where_it_lies() -> None:
     for state in ("", "{}", "[]", "nonsense", '{"data": 1}', "[" * 5000):
         with pytest.raises(DamagedError, match="position 9"):
             mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
-
-
-if __name__ == "__main__":
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text(json.dumps(encoded(), indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")

@@ -19,7 +19,7 @@ from ledger.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.rules import ObservationState, Support
 
 FORMED = ObservationFormed(
@@ -36,20 +36,24 @@ BORNE = [Support(MEMORY, EARLIER), Support(INTERACTION, NOW)]
 def folded(*events: Any) -> ObservationState:
     state = None
     for version, data in enumerate(events, 1):
-        state = domain.evolve(state, recorded(data, stream=OBSERVATION, version=version, position=8 + version))
+        state = observation_rules.evolve(
+            state, recorded(data, stream=OBSERVATION, version=version, position=8 + version)
+        )
     assert state is not None
     return state
 
 
-REVISE = domain.ReviseObservation("Another wording.", "redundant", 700_000, "proof/1", "grouping/1", (MEMORY,))
+REVISE = observation_rules.ReviseObservation(
+    "Another wording.", "redundant", 700_000, "proof/1", "grouping/1", (MEMORY,)
+)
 COMMANDS = {
     "revise": REVISE,
-    "add": domain.Add((EvidenceSource(OTHER_MEMORY, NOW),), "grouping/1"),
-    "withdraw": domain.Withdraw((MEMORY,)),
-    "mark stale": domain.MarkStale("withdrawn"),
-    "refresh": domain.Refresh("confirmed", "grouping/1"),
-    "retract": domain.Retire(),
-    "restore": domain.RestoreObservation(),
+    "add": observation_rules.Add((EvidenceSource(OTHER_MEMORY, NOW),), "grouping/1"),
+    "withdraw": observation_rules.Withdraw((MEMORY,)),
+    "mark stale": observation_rules.MarkStale("withdrawn"),
+    "refresh": observation_rules.Refresh("confirmed", "grouping/1"),
+    "retract": observation_rules.Retire(),
+    "restore": observation_rules.RestoreObservation(),
 }
 BY_RULE = ("mark stale", "refresh")  # no call asks for them, so no refusal names them
 STATES = {
@@ -64,9 +68,9 @@ ASKED_ALREADY = {("active", "restore"), ("retracted", "retract")}
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_status_allows_what_the_table_says(status: str, command: str) -> None:
     def decide() -> list[Any]:
-        return domain.decide(COMMANDS[command], STATES[status], BORNE)
+        return observation_rules.decide(COMMANDS[command], STATES[status], BORNE)
 
-    if command in domain.ALLOWED[status] or (status == "active" and command in BY_RULE):
+    if command in observation_rules.ALLOWED[status] or (status == "active" and command in BY_RULE):
         assert decide() or command == "refresh"
     elif (status, command) in ASKED_ALREADY:
         assert decide() == []
@@ -76,17 +80,19 @@ def test_each_status_allows_what_the_table_says(status: str, command: str) -> No
 
 
 def test_an_observation_keeps_its_id_and_its_beginning_through_every_wording() -> None:
-    revised = folded(FORMED, *domain.decide(REVISE, STATES["active"], BORNE))
+    revised = folded(FORMED, *observation_rules.decide(REVISE, STATES["active"], BORNE))
     assert (revised.id, revised.recorded_at, revised.text) == (OBSERVATION, STATES["active"].recorded_at, REVISE.text)
 
 
 def test_asking_for_what_is_so_appends_nothing() -> None:
-    revised = folded(FORMED, *domain.decide(REVISE, STATES["active"], BORNE))
-    assert domain.decide(REVISE, revised, BORNE) == []
+    revised = folded(FORMED, *observation_rules.decide(REVISE, STATES["active"], BORNE))
+    assert observation_rules.decide(REVISE, revised, BORNE) == []
     stale = folded(FORMED, ObservationMarkedStale("withdrawn"))
-    assert domain.decide(COMMANDS["mark stale"], stale, BORNE) == []
-    assert domain.decide(COMMANDS["refresh"], STATES["active"], BORNE) == []
-    assert domain.decide(REVISE, folded(FORMED, ObservationRevised(**_told()), ObservationMarkedStale("x")), BORNE)
+    assert observation_rules.decide(COMMANDS["mark stale"], stale, BORNE) == []
+    assert observation_rules.decide(COMMANDS["refresh"], STATES["active"], BORNE) == []
+    assert observation_rules.decide(
+        REVISE, folded(FORMED, ObservationRevised(**_told()), ObservationMarkedStale("x")), BORNE
+    )
 
 
 def _told() -> dict[str, Any]:
@@ -95,30 +101,32 @@ def _told() -> dict[str, Any]:
 
 
 def test_the_same_source_bears_out_once() -> None:
-    twice = domain.Add(
+    twice = observation_rules.Add(
         (EvidenceSource(MEMORY, NOW), EvidenceSource(OTHER_MEMORY, NOW), EvidenceSource(OTHER_MEMORY, EARLIER)), "x/1"
     )
-    assert domain.decide(twice, STATES["active"], BORNE) == [EvidenceAdded((EvidenceSource(OTHER_MEMORY, NOW),), "x/1")]
+    assert observation_rules.decide(twice, STATES["active"], BORNE) == [
+        EvidenceAdded((EvidenceSource(OTHER_MEMORY, NOW),), "x/1")
+    ]
 
 
 def test_what_was_withdrawn_comes_back_only_when_somebody_puts_it_back() -> None:
     borne = [Support(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
     again = (EvidenceSource(MEMORY, EARLIER),)
-    assert domain.decide(domain.Add(again, "grouping/1"), STATES["active"], borne) == []
-    assert domain.decide(domain.Add(again, "grouping/1", restores=True), STATES["active"], borne)
+    assert observation_rules.decide(observation_rules.Add(again, "grouping/1"), STATES["active"], borne) == []
+    assert observation_rules.decide(observation_rules.Add(again, "grouping/1", restores=True), STATES["active"], borne)
 
 
 def test_only_what_bears_it_out_can_be_withdrawn() -> None:
-    asked = domain.Withdraw((OTHER_MEMORY, MEMORY, MEMORY))
-    assert domain.decide(asked, STATES["active"], BORNE) == [EvidenceWithdrawn((MEMORY,), "asked")]
-    assert domain.decide(domain.Withdraw((OTHER_MEMORY,)), STATES["active"], BORNE) == []
+    asked = observation_rules.Withdraw((OTHER_MEMORY, MEMORY, MEMORY))
+    assert observation_rules.decide(asked, STATES["active"], BORNE) == [EvidenceWithdrawn((MEMORY,), "asked")]
+    assert observation_rules.decide(observation_rules.Withdraw((OTHER_MEMORY,)), STATES["active"], BORNE) == []
 
 
 def test_its_evidence_is_bounded() -> None:
-    many = tuple(EvidenceSource(f"m_{number:016d}", NOW) for number in range(domain.EVIDENCE))
-    (added,) = domain.decide(domain.Add(many, "x/1"), STATES["active"], BORNE)
+    many = tuple(EvidenceSource(f"m_{number:016d}", NOW) for number in range(observation_rules.EVIDENCE))
+    (added,) = observation_rules.decide(observation_rules.Add(many, "x/1"), STATES["active"], BORNE)
     assert isinstance(added, EvidenceAdded)
-    assert len(added.evidence) == domain.EVIDENCE - len(BORNE)
+    assert len(added.evidence) == observation_rules.EVIDENCE - len(BORNE)
 
 
 def test_the_sources_after_all_events_are_those_added_and_not_withdrawn() -> None:
@@ -126,7 +134,7 @@ def test_the_sources_after_all_events_are_those_added_and_not_withdrawn() -> Non
         recorded(data, stream=OBSERVATION, version=version, position=version)
         for version, data in enumerate((FORMED, EvidenceWithdrawn((MEMORY, OTHER_MEMORY), "asked")), 1)
     ]
-    assert domain.supports(events) == {
+    assert observation_rules.supports(events) == {
         MEMORY: (Support(MEMORY, EARLIER, withdrawn="asked"), 2),
         INTERACTION: (Support(INTERACTION, NOW), 1),
     }
@@ -147,11 +155,13 @@ def test_an_erased_wording_ends_it_unless_a_later_one_is_whole() -> None:
 
 
 def test_without_its_forming_nothing_else_is_admitted() -> None:
-    assert domain.admits(None, FORMED) and not domain.admits(None, ObservationRetracted("curated"))
-    assert domain.admits(STATES["retracted"], ObservationRestored())
-    assert not domain.admits(STATES["active"], ObservationRestored())
-    assert not domain.admits(STATES["retracted"], ObservationRevised(**_told()))
-    assert domain.evolve(None, recorded(ObservationRetracted("curated"), stream=OBSERVATION)) is None
+    assert observation_rules.admits(None, FORMED) and not observation_rules.admits(
+        None, ObservationRetracted("curated")
+    )
+    assert observation_rules.admits(STATES["retracted"], ObservationRestored())
+    assert not observation_rules.admits(STATES["active"], ObservationRestored())
+    assert not observation_rules.admits(STATES["retracted"], ObservationRevised(**_told()))
+    assert observation_rules.evolve(None, recorded(ObservationRetracted("curated"), stream=OBSERVATION)) is None
 
 
 def test_its_scope_is_its_tags_sorted() -> None:
@@ -160,10 +170,10 @@ def test_its_scope_is_its_tags_sorted() -> None:
 
 
 def test_a_revision_by_hand_changes_neither_confidence_nor_rule() -> None:
-    by_hand = domain.ReviseObservation("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
-    (event,) = domain.decide(by_hand, STATES["active"], BORNE)
+    by_hand = observation_rules.ReviseObservation("Another wording.", "curated", None, None, "by_hand", (MEMORY,))
+    (event,) = observation_rules.decide(by_hand, STATES["active"], BORNE)
     assert isinstance(event, ObservationRevised) and (event.confidence, event.rule) == (None, None)
     rated = ObservationRevised("Rated.", "redundant", "x/1", 900_000, "given/1")
     assert (folded(FORMED, rated, event).confidence, folded(FORMED, rated, event).rule) == (900_000, "given/1")
     assert (folded(FORMED, event).confidence, folded(FORMED, event).rule) == (700_000, "proof/1")
-    assert domain.decide(by_hand, folded(FORMED, event), BORNE) == [], "nothing new"
+    assert observation_rules.decide(by_hand, folded(FORMED, event), BORNE) == [], "nothing new"

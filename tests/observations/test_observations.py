@@ -21,7 +21,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
-from ledger.observations import rules as domain
+from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.types import EVERYTHING, Event
@@ -779,7 +779,7 @@ def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
 def test_an_observation_has_at_most_two_thousand_sources(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = two(ledger)
     ledger.observations.add(COFFEE, (first,))
-    monkeypatch.setattr(domain, "EVIDENCE", 1)
+    monkeypatch.setattr(observation_rules, "EVIDENCE", 1)
     with pytest.raises(RejectedError, match="at most 1 are allowed"):
         ledger.observations.add(COFFEE, (second,))
     assert ledger.observations.add(COFFEE, (first,)).absorbed

@@ -15,8 +15,7 @@ from ledger.interactions.rules import InteractionState
 from ledger.memories.rules import MemoryState
 from ledger.observations.rules import ObservationState
 from ledger.projects.rules import ProjectState
-from ledger.review.conflict_rules import ConflictState
-from ledger.review.merge_rules import MergeState
+from ledger.review.rules import ConflictState, MergeState
 from ledger.sessions.rules.session import SessionState
 from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import probe
 import pytest
@@ -358,3 +359,11 @@ def test_beside_recall_it_asks_a_number_of_questions_that_does_not_grow(tmp_path
             recall = statements(ledger, lambda: ledger.recall("which tea?", among=("memories", "chunks", "turns")))
             more.append(statements(ledger, lambda: ledger.context("which tea?")) - recall)
     assert more[0] <= 60 and more[1] <= more[0] + 10
+
+
+@pytest.mark.parametrize("question", [None, 5])
+def test_a_question_that_is_no_text_is_refused_by_the_name_of_its_parameter(agent: Ledger, question: Any) -> None:
+    with pytest.raises(RejectedError, match=r"^question must be text"):
+        agent.context(question)
+    with pytest.raises(RejectedError, match=r"^query must be text"):
+        agent.recall(question)

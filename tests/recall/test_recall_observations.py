@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from observed import LONG_AGO, formed, happened
 
 from ledger import Ledger, RejectedError
-from ledger.domain import confidence as rules
+from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import ReadOnlyError
 from ledger.events import (
     EvidenceWithdrawn,
@@ -283,7 +283,7 @@ def test_a_source_that_it_was_not_worded_from_goes_and_it_stays_with_less_proof(
     ledger.guards.quarantine(sources[1])
     (item,) = ledger.recall("coffee").observations
     assert item.id == id and item.observation is not None and item.observation.proof_count == 2
-    assert item.observation.confidence == rules.shown(rules.proven("proof/1", 0, 2))
+    assert item.observation.confidence == confidence_rules.shown(confidence_rules.proven("proof/1", 0, 2))
 
 
 def test_an_interaction_bears_it_out_until_it_is_undone(ledger: Ledger) -> None:

@@ -1,1 +1,0 @@
-"""Conflicts at the public surface."""

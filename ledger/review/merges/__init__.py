@@ -1,1 +1,0 @@
-"""Near duplicates at the public surface."""

@@ -46,7 +46,8 @@ MODEL_CONFIDENCE = 600_000
 UNTRUSTED = ("web", "tool", "file")  # channels whose texts always need a review
 
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
-CITED = 20  # the most messages that are listed for a memory; a memory with more rests on the whole piece (our own choice)
+# The most messages that are listed for a memory; a memory with more rests on the whole piece (our own choice)
+CITED = 20
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 

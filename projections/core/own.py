@@ -437,9 +437,7 @@ def _check_spelling(kind: type[Projection]) -> None:
 def _followed(owner: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
     """Return (letters of kinds, names of events) that a projection follows."""
     if isinstance(follows, str) or not isinstance(follows, Iterable):
-        raise RejectedError(
-            f'the follows of {owner} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not'
-        )
+        raise RejectedError(f'follows of {owner} is a tuple, as in follows = ("memory",), and {follows!r:.40} is not')
     kinds, events = set[str](), set[str]()
     for followed in follows:
         name = followed.__name__ if isinstance(followed, type) else followed
@@ -457,9 +455,7 @@ def _followed(owner: str, follows: object) -> tuple[frozenset[str], frozenset[st
                 f"events: {', '.join(sorted(TYPES))}"
             )
     if not kinds and not events:
-        raise RejectedError(
-            f'{owner} follows nothing: follows = ("memory",) lists kinds of subject or classes of events'
-        )
+        raise RejectedError(f'{owner} follows nothing: follows = ("memory",) lists kinds of subject or events')
     return frozenset(kinds), frozenset(events)
 
 

@@ -1,14 +1,16 @@
-"""The rows of the benchmark about a starting process: the import, a new ledger, the guards' first text (``--rows start``)."""
+"""The rows of the benchmark about a starting process: the import, a new ledger, the first text, the first question."""
 
 from __future__ import annotations
 
 import json
+import resource
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-from tools.bench.measuring import Figure, Options, say
+from ledger import Ledger
+from tools.bench.measuring import Figure, Options, Texts, say
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "The deploy to staging runs on Tuesdays at noon, and Mira looks at the dashboards afterwards."
@@ -37,6 +39,15 @@ ROWS = (  # in the child's order: the label, and the seconds allowed
     ("all of this as a whole process, in processor time", None),
 )
 
+MEMORIES = 10_000  # of the ledger that is asked once
+QUESTION = "the user and the deploy to staging"
+ASK = f"""
+import sys
+from ledger import Ledger
+with Ledger.open(sys.argv[1], user="ada", readonly=True) as ledger:
+    ledger.recall({QUESTION!r})
+"""
+
 
 def measure(options: Options) -> list[Figure]:
     """Measure processes that are started one after the other, and return the medians."""
@@ -55,4 +66,42 @@ def measure(options: Options) -> list[Figure]:
         Figure(what=label, size=1, ours=took, reach=f"≤ {1e3 * most:.0f} ms" if most else "", met=took <= most if most else None)
         for (label, most), took in zip(ROWS, seconds, strict=True)
     ]  # fmt: skip
+    figures += _first_question(options)
     return [*figures, Figure(what="the file of a new ledger", size=1, ours=size / 1024, unit="KiB")]
+
+
+def _first_question(options: Options) -> list[Figure]:
+    """Measure processes that open a ledger, ask one question and end: the library and the command line."""
+    path, texts = str(options.directory / "start.db"), Texts(11)
+    with Ledger.open(path, user="ada") as ledger:
+        for _ in range(0, MEMORIES, 1_000):
+            with ledger.batch():
+                for _ in range(1_000):
+                    ledger.remember(texts.words(12))
+        ledger.recall(QUESTION)  # takes the texts into the index
+    rows = {
+        "a process that imports, opens a ledger and recalls once, in processor time": ["-c", ASK, path],
+        "`memory-ledger recall`, in processor time": [
+            "-m",
+            "ledger",
+            "recall",
+            QUESTION,
+            "--db",
+            path,
+            "--user",
+            "ada",
+        ],
+    }
+    figures = []
+    for label, arguments in rows.items():
+        took = [_processor_time([sys.executable, *arguments]) for _ in range(options.rounds * 4)][1:]
+        figures.append(Figure(what=label, size=MEMORIES, ours=statistics.median(took)))
+    return figures
+
+
+def _processor_time(command: list[str]) -> float:
+    """Return the seconds of processor time, user and system, that a process takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

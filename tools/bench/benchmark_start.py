@@ -1,19 +1,16 @@
-"""The rows of the benchmark about a starting process: the import, a new ledger, the first text, the first recalls.
-
-``--rows start [--data FILE…]``; the texts and questions are those of ``benchmark_recall.py``.
-"""
+"""The rows of the benchmark about a starting process: the import, a new ledger, the first text, the first question."""
 
 from __future__ import annotations
 
 import json
+import resource
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 from ledger import Ledger
-from tools.bench.benchmark_recall import fill, material
-from tools.bench.measuring import Figure, Options, say
+from tools.bench.measuring import Figure, Options, Texts, say
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "The deploy to staging runs on Tuesdays at noon, and Mira looks at the dashboards afterwards."
@@ -34,27 +31,6 @@ for name in ("first.db", "second.db"):
     seconds.append(now() - started)
 print(json.dumps([*seconds, now(), os.path.getsize(os.path.join(sys.argv[1], "second.db"))]))
 """
-MEMORIES, NEXT = 10_000, 20
-RECALLING = """
-import json, statistics, sys, time
-from ledger import Ledger
-from ledger.english.porter import stem
-
-def spent(text):
-    started = time.process_time()
-    opened.recall(text)
-    return time.process_time() - started
-
-first, *others = json.loads(sys.argv[2])
-with Ledger.open(sys.argv[1]) as opened:
-    seconds, new, again = spent(first), [], []
-    for text in others:
-        spent(text)
-        stem.cache_clear()
-        new.append(spent(text))
-        again.append(spent(text))
-print(json.dumps([seconds, statistics.median(new), statistics.median(again)]))
-"""
 ROWS = (  # in the child's order: the label, and the seconds allowed
     ("from ledger import Ledger, in processor time", None),
     ("the guards loaded and the first text looked through, in processor time", 0.010),
@@ -62,6 +38,15 @@ ROWS = (  # in the child's order: the label, and the seconds allowed
     ("a new ledger, opened and closed, in processor time", 0.020),
     ("all of this as a whole process, in processor time", None),
 )
+
+MEMORIES = 10_000  # of the ledger that is asked once
+QUESTION = "the user and the deploy to staging"
+ASK = f"""
+import sys
+from ledger import Ledger
+with Ledger.open(sys.argv[1], user="ada", readonly=True) as ledger:
+    ledger.recall({QUESTION!r})
+"""
 
 
 def measure(options: Options) -> list[Figure]:
@@ -81,25 +66,42 @@ def measure(options: Options) -> list[Figure]:
         Figure(what=label, size=1, ours=took, reach=f"≤ {1e3 * most:.0f} ms" if most else "", met=took <= most if most else None)
         for (label, most), took in zip(ROWS, seconds, strict=True)
     ]  # fmt: skip
-    file = Figure(what="the file of a new ledger", size=1, ours=size / 1024, unit="KiB")
-    return [*figures, file, *measure_recalls(options)]
+    figures += _first_question(options)
+    return [*figures, Figure(what="the file of a new ledger", size=1, ours=size / 1024, unit="KiB")]
 
 
-def measure_recalls(options: Options) -> list[Figure]:
-    """Measure the first recall of processes, and later recalls that know the stem of no word."""
-    path = options.directory / "recalled at a start.db"
-    texts, questions = material(options)
-    with Ledger.open(path) as ledger:
-        fill(ledger, MEMORIES, texts)
-    runs = list[list[float]]()
-    for number in range(options.rounds * 4):
-        asked = [questions[(number + at) % len(questions)] for at in range(NEXT + 1)]
-        command = [sys.executable, "-c", RECALLING, str(path), json.dumps(asked)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-        runs.append(json.loads(done.stdout))
-    first, new, again = (statistics.median(column) for column in zip(*runs, strict=True))
-    return [
-        Figure(what="the first recall of a process, in processor time", size=MEMORIES, ours=first),
-        Figure(what="a recall that meets all its words for the first time, against the same again", size=MEMORIES,
-               ours=new, limit=again, ratio=new / again),
-    ]  # fmt: skip
+def _first_question(options: Options) -> list[Figure]:
+    """Measure processes that open a ledger, ask one question and end: the library and the command line."""
+    path, texts = str(options.directory / "start.db"), Texts(11)
+    with Ledger.open(path, user="ada") as ledger:
+        for _ in range(0, MEMORIES, 1_000):
+            with ledger.batch():
+                for _ in range(1_000):
+                    ledger.remember(texts.words(12))
+        ledger.recall(QUESTION)  # takes the texts into the index
+    rows = {
+        "a process that imports, opens a ledger and recalls once, in processor time": ["-c", ASK, path],
+        "`memory-ledger recall`, in processor time": [
+            "-m",
+            "ledger",
+            "recall",
+            QUESTION,
+            "--db",
+            path,
+            "--user",
+            "ada",
+        ],
+    }
+    figures = []
+    for label, arguments in rows.items():
+        took = [_processor_time([sys.executable, *arguments]) for _ in range(options.rounds * 4)][1:]
+        figures.append(Figure(what=label, size=MEMORIES, ours=statistics.median(took)))
+    return figures
+
+
+def _processor_time(command: list[str]) -> float:
+    """Return the seconds of processor time, user and system, that a process takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True, cwd=ROOT)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

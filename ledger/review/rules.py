@@ -181,7 +181,8 @@ def _check_winner(winner: str, active: tuple[str, ...], conflict: ConflictState)
 
 def evolve(reviewed: S | None, event: AnyEvent) -> S | None:
     if reviewed is None:
-        return _begun(event) if admits(None, event.data) else None
+        begins = isinstance(event.data, MergeProposed | MemoriesMerged | ConflictFound)
+        return _begun(event) if begins else None
     return replace(reviewed, version=event.version, position=event.position, **_changes(event))
 
 
@@ -220,12 +221,13 @@ def _changes(event: AnyEvent) -> dict[str, Any]:
             raise TypeError(f"{type(data).__name__} is not an event of a merge or a conflict")
 
 
-def admits(reviewed: Reviewed | None, data: EventData) -> bool:
+def admits_merge(merge: MergeState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
-    match reviewed:
-        case None:
-            return isinstance(data, MergeProposed | MemoriesMerged | ConflictFound)
-        case MergeState(status=status):
-            return status == PROPOSED or isinstance(data, MergeProposed)
-        case ConflictState():
-            return True
+    if merge is None:
+        return isinstance(data, MergeProposed | MemoriesMerged)
+    return merge.status == PROPOSED or isinstance(data, MergeProposed)
+
+
+def admits_conflict(conflict: ConflictState | None, data: EventData) -> bool:
+    """Return True as ``admits_merge`` does; every decision follows a conflict that was found."""
+    return conflict is not None or isinstance(data, ConflictFound)

@@ -21,7 +21,7 @@ FAMILY = family(
     "k",
     ConflictState,
     rules.evolve,
-    rules.admits,
+    rules.admits_conflict,
     ("conflicts", "conflict_versions"),
     indexes=(("user, row", ""),),
     among=(("action", rules.CONFLICT_ACTIONS),),

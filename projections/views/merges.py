@@ -17,7 +17,7 @@ FAMILY = family(
     "g",
     MergeState,
     rules.evolve,
-    rules.admits,
+    rules.admits_merge,
     ("merges", "merge_versions"),
     indexes=(("user, status, row", ""), ("memory", "memory IS NOT NULL")),
     among=(("status", rules.MERGE_STATUSES),),

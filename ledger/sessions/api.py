@@ -358,9 +358,9 @@ class Session(SessionRead):
         Args:
             budget: The tokens that the window is meant for. The window is shortened while it takes more than three quarters of
                 them; the newest 32 items are shortened too if these alone take more.
-            until_under: Go on until the window takes no more than ``budget``; the newest items are shortened too, up to the last
-                user turn.
-            force: Make one step more than is due.
+            until_under: Go on until ``window(budget)`` holds everything; the newest items are shortened too, up to the last user
+                turn. If that is not enough, ``under`` of the report is false and ``skipped`` says why.
+            force: Make one step more than is due; the newest items are shortened too.
             summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.
             timeout: Seconds to wait for one summary.
 

@@ -158,11 +158,20 @@ def known(conversation: Conversation, work: Work) -> State:
 
 
 def change(
-    conversation: Conversation, verb: str, body: Callable[[Work], None], arguments: object, asker: Who, change: str
+    conversation: Conversation,
+    verb: str,
+    body: Callable[[Work], None],
+    arguments: object,
+    asker: Who,
+    change: str,
+    *,
+    optional: bool = False,
 ) -> answers.HistoryChange:
-    """Run a command on the history, and return its effect."""
+    """Run a command on the history, and return its effect; ``optional`` means that it does nothing without a session."""
     if conversation.kept_out:
         return answers.HistoryChange(session=conversation.name, change="none", skipped=conversation.kept_out)
+    if optional and conversation.id is None:
+        return answers.HistoryChange(session=conversation.name, change="none")
 
     def whole(work: Work) -> str:
         body(work)
@@ -198,7 +207,7 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
             above = row.row - 1
         hide(work, state, window, (state.row, above), "truncate")
 
-    return change(conversation, "session.truncate", body, keep, asker, "truncated")
+    return change(conversation, "session.truncate", body, keep, asker, "truncated", optional=True)
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
@@ -212,7 +221,7 @@ def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
         if _summary_now(work, state):
             work.emit(state.id, AbstractSet(""), first=state.row)
 
-    return change(conversation, "session.clear", body, None, asker, "cleared")
+    return change(conversation, "session.clear", body, None, asker, "cleared", optional=True)
 
 
 # --- the session as a whole --------------------------------------------------------------------------------------

@@ -83,7 +83,6 @@ def test_a_session_that_is_not_there_raises(ledger: Ledger) -> None:
         session.info,
         session.summaries.graph,
         lambda: ledger.sessions.get("nowhere"),
-        lambda: session.truncate(1),
     ):
         with pytest.raises(NotFoundError):
             ask()

@@ -107,6 +107,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     position: int
     cursor: int = 0  # the position up to which extraction has read the session
     turns: int = 0  # interactions that were captured in the session
+    metadata: Mapping[str, Value] = field(default_factory=dict)
 
 
 class HistoryChange(Answer, frozen=True, kw_only=True):

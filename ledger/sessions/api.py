@@ -341,6 +341,23 @@ class Session(SessionRead):
         """
         return writing.set_summary(self._inner, self._scope.asker(options), text)
 
+    def set_metadata(
+        self, metadata: Metadata | None = None, *, unset: Iterable[str] = (), **options: Unpack[WriteOptions]
+    ) -> answers.SessionInfo:
+        """Set keys of the session's metadata, or remove keys; other keys keep their values.
+
+        A session without messages begins with its metadata.
+
+        Args:
+            metadata: Keys with their new values, as in {"channel": "C024BE91L"}.
+            unset: Keys to remove.
+
+        Raises:
+            RejectedError: The metadata is nested or too large, or a pattern keeps the session out.
+        """
+        pairs = {} if metadata is None else metadata
+        return writing.set_metadata(self._inner, self._scope.asker(options), pairs, unset)
+
     def compact(
         self,
         budget: int | None = None,
@@ -441,7 +458,7 @@ class Session(SessionRead):
     ) -> answers.HistoryChange:
         """Bring the session to the content of a transcript kept elsewhere.
 
-        Missing messages are appended, and messages that differ are replaced.
+        Missing messages are appended, messages that differ are replaced, and another name of a message's model is corrected.
 
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
@@ -584,18 +601,28 @@ class SessionsRead(Area):
     """The sessions of a user, now or as they were at a moment."""
 
     def list(
-        self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        project: str | None = None,
+        metadata: Metadata | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
     ) -> Page[answers.SessionInfo]:
         """List sessions, newest first.
 
         Args:
             project: Only sessions of this project; "" for sessions of no project.
+            metadata: Only sessions that have each of these keys with exactly this value; None is a value too.
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
-            return reading.list_sessions(self._engine, self._scope.user, project=project, limit=count, after=start)
+            return reading.list_sessions(
+                self._engine, self._scope.user, project=project, pairs=pairs, limit=count, after=start
+            )
 
-        return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
+        pairs = checked(metadata)
+        filters = {"user": self._scope.user, "project": project, "metadata": pairs}
+        return page("sessions", filters, limit, after, fetch, _id)
 
     def get(self, name: str) -> answers.SessionInfo:
         """Return the state of a session.

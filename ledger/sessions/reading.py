@@ -223,6 +223,7 @@ def info(connection: Connection, state: State) -> answers.SessionInfo:
         answers.SessionInfo,
         state,
         aliases=tuple(alias for alias in state.aliases if alias is not None),
+        metadata=of_row(state.metadata),
         project=project or state.project,
         messages=window.messages,
         tokens=window.message_tokens,
@@ -244,6 +245,7 @@ def list_sessions(
     user: str,
     *,
     project: str | None = None,
+    pairs: Pairs = NO_PAIRS,
     limit: int | None = LIST_LIMIT,
     after: str | None = None,
 ) -> list[answers.SessionInfo]:
@@ -253,7 +255,7 @@ def list_sessions(
         if projects == [NOWHERE]:
             return []
         before = first_position(connection, after) if after is not None else None
-        with sessions.listing(connection, user=user, projects=projects, before=before) as states:
+        with sessions.listing(connection, user=user, projects=projects, pairs=pairs, before=before) as states:
             shown = (state for state in states if engine.keeps_out(*state.names) != "ignored")
             return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Raw, json
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form, keys, of_row
 from ledger.domain.text import check_text
 from ledger.events import (
     NO_PARTS,
@@ -249,6 +249,37 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     return kept[-1]
 
 
+def set_metadata(
+    conversation: Conversation, asker: Who, metadata: Pairs, unset: Iterable[str]
+) -> answers.SessionInfo:
+    """Set the values of some metadata keys of the session and remove other keys; the rest stay.
+
+    Raises:
+        RejectedError: The metadata is not flat JSON or too large, or a pattern keeps the session out.
+    """
+    request = session_rules.DescribeSession(checked(metadata), keys("unset", unset))
+    check_kept_in(conversation)
+
+    def body(work: Work) -> str:
+        work.need("interactions")  # the answer counts its turns
+        stream, first = opened(conversation, work)
+        state: State | None = work.load(stream, "s") if first else None
+        command = session_rules.DescribeSession(work.cleaned(request.metadata), request.unset)
+        for event in session_rules.describe(command, of_row(state.metadata if state is not None else None)):
+            work.emit(stream, event, first=first)
+        return stream
+
+    conversation.writer.run("session.set_metadata", asker, body, (conversation.name, request))
+    return _info(conversation)
+
+
+def _info(conversation: Conversation) -> answers.SessionInfo:
+    info = reading.get_info(conversation)
+    if info is None:
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+    return info
+
+
 def check_kept_in(conversation: Conversation) -> None:
     """Raise if a pattern keeps the session out, for a command whose answer cannot say that nothing was done.
 
@@ -290,7 +321,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         stream, first = opened(conversation, work)
         if not first:  # opened in this append
             state = State(
-                0, stream, work.who.user, conversation.name, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
+                0, stream, work.who.user, conversation.name, work.project, (), None, None, 0, 0, None, 0, 0, 0, "", "", 1, 0
             )
         else:
             state = work.load(stream, "s")
@@ -308,10 +339,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         return stream
 
     conversation.writer.run("session.add_alias", asker, body, (conversation.name, alias))
-    info = reading.get_info(conversation)
-    if info is None:
-        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
-    return info
+    return _info(conversation)
 
 
 def _as_shown(work: Work, state: State) -> State:

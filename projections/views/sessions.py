@@ -103,7 +103,7 @@ _NO_PARTS = (b"[]", b"null")
 
 
 class SessionsProjection:
-    name, version, follows = "sessions", 4, frozenset("s")
+    name, version, follows = "sessions", 5, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -219,11 +219,13 @@ def listing(
     *,
     user: str,
     projects: Sequence[str | None] | None = None,
+    pairs: Pairs = NO_PAIRS,
     before: int | None = None,
 ) -> Iterator[Iterator[SessionState]]:
     """Yield the sessions of a user that were not merged into another, newest first, read as they are iterated."""
     where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
     where.of_projects(projects)
+    where.has_pairs(pairs)
     where.given("row < ?", before)
     cursor = connection.execute(f"SELECT * FROM sessions WHERE {where} ORDER BY row DESC", where.values)
     with closing(cursor):  # an open cursor, kept by a traceback, would hold the connection at this moment

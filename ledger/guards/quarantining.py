@@ -42,11 +42,16 @@ def redactions(engine: Engine) -> dict[str, int]:
 
 
 def quarantined(
-    engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
+    engine: Engine,
+    user: str,
+    *,
+    limit: int = LIST_LIMIT,
+    after: tuple[int, int] | None = None,
+    oldest_first: bool = False,
 ) -> list[Quarantined]:
-    """Return the items in quarantine, newest first, behind ``after`` (since, position): labels and scanners, never a text."""
+    """Return the items in quarantine, newest or oldest first, behind ``after`` (since, position): labels and scanners, never a text."""
     with engine.reading() as connection:
-        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
+        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after, oldest_first=oldest_first)
         return [_shown(connection, item) for item in held]
 
 

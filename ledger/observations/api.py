@@ -28,6 +28,7 @@ class ObservationsRead(Area):
         freshness: Freshness | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Observation]:
         """List observations with their sources, newest first.
 
@@ -55,7 +56,8 @@ class ObservationsRead(Area):
                 trends=accepted_trends,
                 statuses=accepted_statuses,
                 freshness=freshness,
-                before=start,
+                after=start,
+                oldest_first=oldest_first,
                 limit=count,
             )
 
@@ -73,6 +75,7 @@ class ObservationsRead(Area):
             after,
             fetch,
             lambda observation: observation.id,
+            oldest_first=oldest_first,
         )
 
     def get(self, id: str) -> Observation:

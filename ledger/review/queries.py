@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
-from ledger.core.log_reading import first_position
+from ledger.core.log_reading import start_behind
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
 from ledger.memories.queries import memories_shown
@@ -19,26 +19,28 @@ from ledger.review import merge_policy as merging
 from ledger.review import merge_rules
 from ledger.review.conflict_rules import ConflictState
 from ledger.review.merge_rules import MergeState
+from projections.core.conditions import Start
 from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", ConflictState, MergeState)
 A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
+Place = tuple[str | None, bool]  # the id behind which a page begins, and True for oldest first
 _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
 
 
 def list_merges(
-    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, place: Place
 ) -> list[merge_answers.Merge]:
-    """Return merges in one of these statuses, newest first; no statuses mean every status."""
+    """Return merges in one of these statuses, from a place on; no statuses mean every status."""
     stored = {
         merge_rules.PROPOSED if status == merge_rules.OBSOLETE else status for status in statuses
     } or merge_rules.STATUSES
 
-    def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
-        return merges.listing(connection, user, sorted(stored), before, count)
+    def read(connection: Connection, start: Start, count: int) -> list[MergeState]:
+        return merges.listing(connection, user, sorted(stored), start, count)
 
-    return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
+    return _listed(engine, user, statuses, project, limit, place, read, merge_answer)
 
 
 def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
@@ -70,14 +72,14 @@ def merge_answer(connection: Connection, state: MergeState) -> merge_answers.Mer
 
 
 def list_conflicts(
-    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, place: Place
 ) -> list[merge_answers.Conflict]:
-    """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
+    """Return conflicts in one of these statuses, from a place on; no statuses mean every status."""
 
-    def read(connection: Connection, before: int | None, count: int) -> list[ConflictState]:
-        return conflicts.listing(connection, user, before, count)
+    def read(connection: Connection, start: Start, count: int) -> list[ConflictState]:
+        return conflicts.listing(connection, user, start, count)
 
-    return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
+    return _listed(engine, user, statuses, project, limit, place, read, conflict_answer)
 
 
 def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
@@ -109,25 +111,25 @@ def _listed(
     statuses: Sequence[str],
     project: str | None,
     limit: int,
-    after: str | None,
-    read: Callable[[Connection, int | None, int], list[S]],
+    place: Place,
+    read: Callable[[Connection, Start, int], list[S]],
     answer: Callable[[Connection, S], A],
 ) -> list[A]:
-    """Return the subjects after an id that have one of these statuses now; ``read`` reads a lot of rows at a time."""
+    """Return the subjects from a place on that have one of these statuses now; ``read`` reads a lot of rows at a time."""
     count, results = max(limit, _AT_A_TIME), list[A]()
     with engine.reading() as connection:
         about = scope_of(connection, user, project)
         if about == [NOWHERE]:
             return []
-        before = first_position(connection, after) if after is not None else None
-        while states := read(connection, before, count):
+        start = start_behind(connection, place[0], oldest_first=place[1])
+        while states := read(connection, start, count):
             shown = (answer(connection, state) for state in states if about is None or state.project in about)
             results += islice(
                 (answered for answered in shown if not statuses or answered.status in statuses), limit - len(results)
             )
             if len(results) == limit or len(states) < count:
                 break
-            before = states[-1].row
+            start = start.after(states[-1].row)
         return results
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from msgspec.structs import asdict, replace
 
 from ledger.core.area import Area
-from ledger.core.paging import LIMIT, page
+from ledger.core.paging import CAP, LIMIT, page
 from ledger.core.who import Who
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -40,6 +41,7 @@ from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from projections.core.conditions import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -95,18 +97,25 @@ class SessionRead(Area):
         limit: int = LIMIT,
         after: str | None = None,
         include_hidden: bool = False,
+        oldest_first: bool = False,
     ) -> Page[answers.Message]:
         """List messages in the order of time.
 
-        The first page holds the newest messages, the next page the messages before them.
+        The first page holds the newest messages, the next page the messages before them; ``all`` begins with the oldest.
 
         Args:
             metadata: Only messages that have each of these keys with exactly this value; None is a value too.
             include_hidden: Include truncated, replaced and cleared messages; their ``hidden`` has the reason.
+            oldest_first: Begin with the page of the oldest messages; a cursor belongs to one order.
         """
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
-            return reading.list_messages(self._inner, count, before=start, hidden=include_hidden, pairs=pairs)[::-1]
+        def fetch(count: int, place: int | None) -> Sequence[answers.Message]:
+            start = Start(place, oldest_first)
+            return reading.list_messages(self._inner, count, start, hidden=include_hidden, pairs=pairs)
+
+        def preceding(position: int) -> Iterator[answers.Message]:
+            pages = self.messages(metadata=metadata, limit=CAP, include_hidden=include_hidden, oldest_first=True)
+            return takewhile(lambda message: message.position < position, pages.all())
 
         pairs = checked(metadata)
         return page(
@@ -116,7 +125,8 @@ class SessionRead(Area):
             after,
             fetch,
             _position,
-            reverse=True,
+            oldest_first=oldest_first,
+            preceding=None if oldest_first else preceding,
         )
 
     def message(self, position: int) -> answers.Message:
@@ -518,7 +528,12 @@ class SummariesRead:
         self._inner = inner
 
     def list(
-        self, *, statuses: Iterable[SummaryStatus] = (), limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        statuses: Iterable[SummaryStatus] = (),
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.Summary]:
         """List summaries, newest first.
 
@@ -529,10 +544,11 @@ class SummariesRead:
         accepted = plural("statuses", statuses, get_args(SummaryStatus))
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": accepted}
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Summary]:
-            return reading.newest_summaries(self._inner, accepted or get_args(SummaryStatus), count, start)
+        def fetch(count: int, place: int | None) -> Sequence[answers.Summary]:
+            start = Start(place, oldest_first)
+            return reading.list_summaries(self._inner, accepted or get_args(SummaryStatus), count, start)
 
-        return page("summaries", filters, limit, after, fetch, lambda summary: summary.position)
+        return page("summaries", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
         """Return the window with the sources of each summary; ``as_mermaid()`` gives a flowchart.
@@ -607,6 +623,7 @@ class SessionsRead(Area):
         metadata: Metadata | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.SessionInfo]:
         """List sessions, newest first.
 
@@ -617,12 +634,18 @@ class SessionsRead(Area):
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
             return reading.list_sessions(
-                self._engine, self._scope.user, project=project, pairs=pairs, limit=count, after=start
+                self._engine,
+                self._scope.user,
+                project=project,
+                pairs=pairs,
+                limit=count,
+                after=start,
+                oldest_first=oldest_first,
             )
 
         pairs = checked(metadata)
         filters = {"user": self._scope.user, "project": project, "metadata": pairs}
-        return page("sessions", filters, limit, after, fetch, _id)
+        return page("sessions", filters, limit, after, fetch, _id, oldest_first=oldest_first)
 
     def get(self, name: str) -> answers.SessionInfo:
         """Return the state of a session.

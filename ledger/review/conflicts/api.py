@@ -24,6 +24,7 @@ class ConflictsRead(Area):
         project: str | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Conflict]:
         """List conflicts with their memories, newest first.
 
@@ -33,12 +34,15 @@ class ConflictsRead(Area):
         accepted_statuses = plural("statuses", statuses, get_args(ConflictStatus))
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
+            place = start, oldest_first
             return merge_queries.list_conflicts(
-                self._engine, self._scope.user, accepted_statuses, project, count, start
+                self._engine, self._scope.user, accepted_statuses, project, count, place
             )
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page("conflicts", filters, limit, after, fetch, lambda conflict: conflict.id)
+        return page(
+            "conflicts", filters, limit, after, fetch, lambda conflict: conflict.id, oldest_first=oldest_first
+        )
 
     def get(self, id: str) -> Conflict:
         """Return a conflict as it stands.

@@ -28,6 +28,7 @@ class MergesRead(Area):
         project: str | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Merge]:
         """List merges with their memories, newest first.
 
@@ -37,10 +38,13 @@ class MergesRead(Area):
         accepted_statuses = plural("statuses", statuses, get_args(MergeStatus))
 
         def fetch(count: int, start: str | None) -> list[Merge]:
-            return merge_queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, start)
+            place = start, oldest_first
+            return merge_queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, place)
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page("merges", filters, limit, after, fetch, lambda merge: merge.id)
+        return page(
+            "merges", filters, limit, after, fetch, lambda merge: merge.id, oldest_first=oldest_first
+        )
 
     def get(self, id: str) -> Merge:
         """Return a merge as it stands.

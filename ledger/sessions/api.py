@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20
 Scopes = Literal["both", "message", "summary"]
+Orders = Literal["newest", "relevance"]
 
 
 class SessionRead(Area):
@@ -214,17 +215,28 @@ class SessionRead(Area):
         limit: int = HITS,
         after: str | None = None,
         include_hidden: bool = False,
+        order: Orders = "newest",
+        oldest_first: bool = False,
     ) -> Hits:
         """List the messages and summaries of this session that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too. Words that
+                no text has are looked for inside of words, and ``hint`` says so.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
+            order: "newest", or "relevance" for the best of at most 10,000 matches first, by BM25.
         """
         request = GrepRequest(
-            pattern=pattern, scope=scope, role=role, since=since, until=until, include_hidden=include_hidden
+            pattern=pattern,
+            scope=scope,
+            role=role,
+            since=since,
+            until=until,
+            include_hidden=include_hidden,
+            order=order,
+            oldest_first=oldest_first,
         )
         return _grep(self._inner, request, limit, after, self._filters())
 
@@ -669,14 +681,18 @@ class SessionsRead(Area):
         limit: int = HITS,
         after: str | None = None,
         include_hidden: bool = False,
+        order: Orders = "newest",
+        oldest_first: bool = False,
     ) -> Hits:
         """List the messages and summaries of all sessions that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too. Words that
+                no text has are looked for inside of words, and ``hint`` says so.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
+            order: "newest", or "relevance" for the best of at most 10,000 matches first, by BM25.
         """
         request = GrepRequest(
             pattern=pattern,
@@ -685,6 +701,8 @@ class SessionsRead(Area):
             since=since,
             until=until,
             include_hidden=include_hidden,
+            order=order,
+            oldest_first=oldest_first,
             everywhere=True,
         )
         every = EveryConversation(self._engine, self._scope)
@@ -708,8 +726,7 @@ def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | No
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
-        behind: dict[str, Any] = {} if start is None else {"after": start}
-        result: GrepResult = searching.grep_messages(inner, bounded, limit=count, **behind)
+        result = searching.grep_messages(inner, bounded, limit=count, after=start)
         first = first or result
         places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
         return result.hits

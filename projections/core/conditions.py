@@ -30,6 +30,10 @@ class Start(Struct, frozen=True):
     def order(self) -> str:
         return "ASC" if self.oldest_first else "DESC"
 
+    def includes(self, row: int) -> bool:
+        """Return True if a row lies behind the start."""
+        return row > self.bound if self.oldest_first else row < self.bound
+
     def after(self, row: int) -> Start:
         """Return the place behind a row in the same order."""
         return Start(row, self.oldest_first)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 Time = str | datetime | date
 """A time with its offset, ISO 8601, or a date (its midnight in UTC)."""
 Since = str | datetime | date
-"""A time, or a duration back from now, at least 1 of its unit: "30m", "12h", "7d", "2w"."""
+"""A time, or a duration back from now, at least 1 of its unit: "30min", "12h", "7d", "2w", "3mo" (of 30 days each)."""
 Moment = int | str | datetime | date
 """A position, the id of an event, or a time."""
 Triple = tuple[str, str, str]
@@ -263,7 +263,7 @@ SHARED = {
     "after": "The cursor at which the page begins: `page.next` of the page before, with the same filters; None for the first.",
     "oldest_first": "Begin with the oldest instead of the newest; a cursor belongs to one order.",
     "since": "Only what happened then or later: a time with an offset, a date (midnight in UTC), or a duration back from now "
-    '(`"30m"`, `"12h"`, `"7d"`, `"2w"`); None for no bound.',
+    '(`"30min"`, `"12h"`, `"7d"`, `"2w"`, `"3mo"`); None for no bound.',
     "until": "Only what happened before: a time, a date or a duration back from now, as `since`; None for no bound.",
     "reason": "Why, in your words; kept in the log and shown by `why` and the audit trail.",
     "dry_run": "Change nothing, and return what the call would do.",

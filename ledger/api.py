@@ -248,9 +248,7 @@ class LedgerRead(Area):
                 return memory_queries.admitted(snapshot, self._scope.user, **about, oldest_first=oldest_first)
 
         filters = {"user": self._scope.user, "project": project, **({"admitted": True} if admitted else {})}
-        return page(
-            "review", filters, limit, after, fetch, lambda candidate: candidate.id, oldest_first=oldest_first
-        )
+        return page("review", filters, limit, after, fetch, lambda candidate: candidate.id, oldest_first=oldest_first)
 
     def query(
         self, sql: str, *parameters: object, every_user: bool = False, timeout: float = 10.0, limit: int = 10_000

@@ -37,6 +37,10 @@ def first_position(connection: Connection, stream: str) -> int | None:
     return row[0] if row else None
 
 
+Place = tuple[str | None, bool]
+"""The id behind which a page begins, or None for the first page; and True for a page that is oldest first."""
+
+
 def start_behind(connection: Connection, stream: str | None, *, oldest_first: bool) -> Start:
     """Return the start of a page behind the subject of a stream; of the first page without a stream."""
     return Start(first_position(connection, stream) if stream is not None else None, oldest_first)

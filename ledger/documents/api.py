@@ -59,9 +59,7 @@ class DocumentsRead(Area):
 
         filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": chosen}
         filters |= {"metadata": pairs}
-        return page(
-            "documents", filters, limit, after, fetch, lambda document: document.id, oldest_first=oldest_first
-        )
+        return page("documents", filters, limit, after, fetch, lambda document: document.id, oldest_first=oldest_first)
 
     def get(self, id: str, *, text: bool = False) -> Document:
         """Return one document with its chunks in order, whatever its status.

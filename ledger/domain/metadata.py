@@ -102,7 +102,7 @@ def change(known: Pairs, pairs: Pairs, unset: Sequence[str]) -> tuple[dict[str, 
     """
     gone = tuple(key for key in unset if key in known)
     added = {key: value for key, value in pairs.items() if key not in unset}
-    check_size("metadata", {key: value for key, value in (known | added).items() if key not in gone}, known)
+    check_size("metadata", {key: value for key, value in {**known, **added}.items() if key not in gone}, known)
     return {key: value for key, value in added.items() if key not in known or not is_same(known[key], value)}, gone
 
 

@@ -42,9 +42,7 @@ class Erasures(Area):
 class Holds(Area):
     """The legal holds of a user; a subject on hold cannot be erased."""
 
-    def list(
-        self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False
-    ) -> Page[answers.Hold]:
+    def list(self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False) -> Page[answers.Hold]:
         """List the holds on this user's subjects, newest first."""
 
         def fetch(count: int, place: int | None) -> Sequence[answers.Hold]:

@@ -49,7 +49,10 @@ def quarantined(
     after: tuple[int, int] | None = None,
     oldest_first: bool = False,
 ) -> list[Quarantined]:
-    """Return the items in quarantine, newest or oldest first, behind ``after`` (since, position): labels and scanners, never a text."""
+    """Return the items in quarantine, newest or oldest first: labels and scanners, never a text.
+
+    ``after`` is the (since, position) behind which they begin.
+    """
     with engine.reading() as connection:
         held = quarantine.listing(connection, user, listed(limit, CAP + 1), after, oldest_first=oldest_first)
         return [_shown(connection, item) for item in held]

@@ -242,9 +242,7 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
     columns: Mapping[str, str | None] = MappingProxyType({})
 
 
-def audit_page(
-    engine: Engine, wanted: AuditFilter, *, limit: int, start: Start = NEWEST
-) -> list[answers.AuditEntry]:
+def audit_page(engine: Engine, wanted: AuditFilter, *, limit: int, start: Start = NEWEST) -> list[answers.AuditEntry]:
     """Return entries of one user's trail, at most 500 a call, from ``start`` on."""
     user, subject, text = wanted.user, wanted.subject, wanted.text
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
@@ -266,7 +264,7 @@ def audit_page(
         def trail(start: Start, limit: int) -> list[AuditRow]:
             bounds = {**filters, "session": place}
             return audit.trail(
-                connection, user=user, subject=stream or None, projects=places, start=start, limit=limit, **bounds
+                connection, start, user=user, subject=stream or None, projects=places, limit=limit, **bounds
             )
 
         entries = trail(start, limit) if text is None else _with_words(connection, trail, text, start)

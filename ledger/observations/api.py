@@ -56,8 +56,7 @@ class ObservationsRead(Area):
                 trends=accepted_trends,
                 statuses=accepted_statuses,
                 freshness=freshness,
-                after=start,
-                oldest_first=oldest_first,
+                place=(start, oldest_first),
                 limit=count,
             )
 

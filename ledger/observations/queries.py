@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import find_row, first_position, read_event, read_stream
+from ledger.core.log_reading import Place, find_row, first_position, read_event, read_stream
 from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
 from ledger.domain import confidence as rules
 from ledger.domain import ids
@@ -63,11 +63,10 @@ def listing(
     trends: Sequence[str],
     statuses: Sequence[str],
     freshness: str | None,
-    after: str | None,
-    oldest_first: bool,
+    place: Place,
     limit: int,
 ) -> list[answers.Observation]:
-    """Return observations of a user, newest or oldest first, after the observation with the id ``after``.
+    """Return observations of a user, from a place on.
 
     Every filter is applied before the limit, and an empty filter accepts everything.
     """
@@ -83,6 +82,7 @@ def listing(
         scope = scope_of(connection, user, project)
         if scope == [NOWHERE]:
             return []
+        after, oldest_first = place
         start = Start(None if after is None else _place(connection, after, user), oldest_first)
         while len(results) < limit:
             states = observations.listing(

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ledger.core.answer import answer_of
 from ledger.core.engine import Engine
-from ledger.core.log_reading import start_behind
+from ledger.core.log_reading import Place, start_behind
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
 from ledger.memories.queries import memories_shown
@@ -25,7 +25,6 @@ from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", ConflictState, MergeState)
 A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
-Place = tuple[str | None, bool]  # the id behind which a page begins, and True for oldest first
 _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left out afterwards
 
 

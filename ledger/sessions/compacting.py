@@ -18,7 +18,7 @@ from ledger.events import CompactionSkipped
 from ledger.log.lease import Lease, leased
 from ledger.models.port import NamedSummarizer
 from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
-from ledger.sessions import answers, assembling, reading, writing
+from ledger.sessions import answers, reading, whole_window, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.counting import MAX_TOKENS
 from ledger.sessions.drafting import (
@@ -88,8 +88,8 @@ def compact(
 
     def steps(compactor: Compactor) -> None:
         compactor.step(leaf_only=True)
-        for _ in range(ITERATIONS - 1) if bound is not None else ():
-            if not compaction.is_due(compactor.weight(), bound) or not compactor.step():
+        for _ in range(ITERATIONS - 1):
+            if bound is None or not compaction.is_due(compactor.weight(), bound) or not compactor.step():
                 break
         if force and (bound is None or not compactor.made):
             compactor.force = True
@@ -111,15 +111,15 @@ def compact_until_under(
     def steps(compactor: Compactor) -> None:
         why = "out_of_steps"
         for _ in range(ITERATIONS):
-            if assembling.holds_all(conversation, bound):
+            if whole_window.holds_all(conversation, bound):
                 return
             if not compactor.step():
                 why = "over_budget"
                 break
         else:
-            if assembling.holds_all(conversation, bound):
+            if whole_window.holds_all(conversation, bound):
                 return
-        compactor.falls_short(why, *assembling.needed(conversation))
+        compactor.falls_short(why, *whole_window.needed(conversation))
 
     return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
 
@@ -192,7 +192,7 @@ def _report(
             items_before=before[1],
             items_after=window.count,
             budget=bound,
-            under=None if bound is None else assembling.holds_all(conversation, bound),
+            under=None if bound is None else whole_window.holds_all(conversation, bound),
             calls=calls,
             position=state.position,
         )

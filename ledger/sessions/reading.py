@@ -13,7 +13,7 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_known, read_messages, start_behind
 from ledger.core.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
 from ledger.domain import ids
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError
 from ledger.domain.metadata import NO_PAIRS, Pairs, of_row
 from ledger.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.sessions import answers

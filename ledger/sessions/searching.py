@@ -77,9 +77,7 @@ def grep_messages(
     )
 
 
-def _loosened(
-    conversation: Conversation, connection: Connection, query: GrepQuery, where: Where
-) -> GrepSearch | None:
+def _loosened(conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> GrepSearch | None:
     """Return the search for the words inside of longer words; None if there is none, or if a page before has the words."""
     pattern = query.pattern.loosened
     if pattern is None:

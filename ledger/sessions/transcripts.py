@@ -282,7 +282,7 @@ def as_chat(message: Message) -> Fields:
     Media after everything else are ``media``, as in picoclaw.
     """
     content = message.content if message.content is not None else ERASED
-    entry: dict[str, object] = {"role": message.role, "content": content} | _parts_as_chat(message, content)
+    entry: Fields = {"role": message.role, "content": content, **_parts_as_chat(message, content)}
     by = "speaker" if message.role == "tool" else "name"  # the name in a tool's message is the function's
     more = {
         by: message.speaker,

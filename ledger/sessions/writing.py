@@ -249,9 +249,7 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     return kept[-1]
 
 
-def set_metadata(
-    conversation: Conversation, asker: Who, metadata: Pairs, unset: Iterable[str]
-) -> answers.SessionInfo:
+def set_metadata(conversation: Conversation, asker: Who, metadata: Pairs, unset: Iterable[str]) -> answers.SessionInfo:
     """Set the values of some metadata keys of the session and remove other keys; the rest stay.
 
     Raises:
@@ -321,7 +319,24 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         stream, first = opened(conversation, work)
         if not first:  # opened in this append
             state = State(
-                0, stream, work.who.user, conversation.name, work.project, (), None, None, 0, 0, None, 0, 0, 0, "", "", 1, 0
+                0,
+                stream,
+                work.who.user,
+                conversation.name,
+                work.project,
+                (),
+                None,
+                None,
+                0,
+                0,
+                None,
+                0,
+                0,
+                0,
+                "",
+                "",
+                1,
+                0,
             )
         else:
             state = work.load(stream, "s")

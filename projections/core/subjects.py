@@ -59,9 +59,7 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
         values = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
         return self.from_row(values) if values else None
 
-    def listed(
-        self, connection: sqlite3.Connection, where: Conditions, limit: int, start: Start = NEWEST
-    ) -> list[S]:
+    def listed(self, connection: sqlite3.Connection, where: Conditions, limit: int, start: Start = NEWEST) -> list[S]:
         """Return the subjects that meet the conditions, in the order of ``start`` and from there on."""
         where.begin("row", start)
         sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {start.order} LIMIT ?"

@@ -68,9 +68,7 @@ def asked(expression: str, session: str | None, corpora: Sequence[str], several:
     return f'({query}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
 
 
-def ordered(
-    connection: sqlite3.Connection, schema: str, expression: str, first: int, start: Start
-) -> Iterator[int]:
+def ordered(connection: sqlite3.Connection, schema: str, expression: str, first: int, start: Start) -> Iterator[int]:
     """Yield the matching rows of the index from ``start`` on, none before the position ``first``."""
     name = PASSAGE_SEARCH.name
     sql = (

@@ -75,11 +75,12 @@ _BOUNDS = {  # filters that are not equal to a column's value
 
 def trail(
     connection: sqlite3.Connection,
+    start: Start = NEWEST,
+    /,
     *,
     user: str | None,
     subject: str | None = None,
     projects: Sequence[str | None] | None = None,
-    start: Start = NEWEST,
     limit: int,
     **filters: str | int | None,
 ) -> list[AuditRow]:

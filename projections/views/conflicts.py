@@ -118,9 +118,7 @@ def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(
-    connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1
-) -> list[ConflictState]:
+def listing(connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1) -> list[ConflictState]:
     """Return the conflicts of a user with any status, from ``start`` on."""
     sql = f"SELECT * FROM conflicts WHERE user = ? AND row {start.behind} ? ORDER BY row {start.order} LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (user, start.bound, limit))]

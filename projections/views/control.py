@@ -339,7 +339,9 @@ def distrusted_of(
 ) -> list[DistrustedSource]:
     """Return the distrusted sources of a user, from ``start`` on."""
     column = "from_position"
-    sql = f"SELECT * FROM distrusted WHERE user = ? AND {column} {start.behind} ? ORDER BY {column} {start.order} LIMIT ?"
+    sql = (
+        f"SELECT * FROM distrusted WHERE user = ? AND {column} {start.behind} ? ORDER BY {column} {start.order} LIMIT ?"
+    )
     rows = connection.execute(sql, (user, start.bound, limit))
     return [_distrusted(row) for row in rows]
 

@@ -14,7 +14,6 @@ from projections.core.rows import CURRENT, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
 
 
-
 class HoldRow(Struct, frozen=True):
     """A legal hold; a hold without a subject is on everything of the user."""
 
@@ -84,9 +83,7 @@ def holds(connection: sqlite3.Connection, user: str) -> list[HoldRow]:
     return holds_listing(connection, user, Start(oldest_first=True))
 
 
-def holds_listing(
-    connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1
-) -> list[HoldRow]:
+def holds_listing(connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1) -> list[HoldRow]:
     """Return at most ``limit`` holds of a user, from ``start`` on."""
     sql = f"SELECT * FROM holds WHERE user = ? AND position {start.behind} ? ORDER BY position {start.order} LIMIT ?"
     return [_hold(row) for row in connection.execute(sql, (user, start.bound, limit))]

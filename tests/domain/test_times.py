@@ -154,7 +154,9 @@ def test_since_is_a_time_or_a_duration_back_from_now(given: str, stored: str) ->
     assert since("since", given, "2026-03-01T10:00:00.000000Z") == stored
 
 
-@pytest.mark.parametrize("given", ["2026-01-01T01:00:00", "7 days", "-7d", "7y", "", 7, "9999999w", "0d", "00min", "30m", "1M"])
+@pytest.mark.parametrize(
+    "given", ["2026-01-01T01:00:00", "7 days", "-7d", "7y", "", 7, "9999999w", "0d", "00min", "30m", "1M"]
+)
 def test_since_is_refused_without_an_offset_or_a_known_unit(given: Any) -> None:
     with pytest.raises(RejectedError):
         since("since", given, "2026-03-01T10:00:00.000000Z")

@@ -16,7 +16,7 @@ from full import full
 from soundness import assert_sound, events_of
 from threads import together
 
-from ledger import ConflictError, Ledger, LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, LedgerError, ModelError, RejectedError
 from ledger.domain.errors import ReadOnlyError
 from ledger.sessions.rules.message import TEXT_BYTES, readable
 from ledger.sessions.transcripts import as_chat

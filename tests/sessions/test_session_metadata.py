@@ -73,7 +73,9 @@ def test_a_secret_in_metadata_is_redacted(ledger: Ledger) -> None:
     assert "a1B2" not in str(info.metadata)
 
 
-@pytest.mark.parametrize("wrong", [{"a": [1]}, {"a": {"b": 1}}, {"a" * 200: 1}, {f"k{n}": n for n in range(33)}, "text"])
+@pytest.mark.parametrize(
+    "wrong", [{"a": [1]}, {"a": {"b": 1}}, {"a" * 200: 1}, {f"k{n}": n for n in range(33)}, "text"]
+)
 def test_metadata_is_flat_and_small(ledger: Ledger, wrong: object) -> None:
     with pytest.raises(RejectedError):
         ledger.session("chat").set_metadata(wrong)  # type: ignore[arg-type]
@@ -81,9 +83,12 @@ def test_metadata_is_flat_and_small(ledger: Ledger, wrong: object) -> None:
 
 
 def test_a_session_that_is_kept_out_takes_no_metadata(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "memory.db", sessions=SessionPatterns(read_only=["cron"])) as ledger:
-        with pytest.raises(RejectedError, match="pattern"):
-            ledger.session("cron").set_metadata(SLACK)
+    patterns = SessionPatterns(read_only=["cron"])
+    with (
+        Ledger.open(tmp_path / "memory.db", sessions=patterns) as ledger,
+        pytest.raises(RejectedError, match="pattern"),
+    ):
+        ledger.session("cron").set_metadata(SLACK)
 
 
 def test_reconcile_repairs_a_wrong_model_name_and_an_undo_takes_it_back(ledger: Ledger) -> None:
@@ -96,6 +101,8 @@ def test_reconcile_repairs_a_wrong_model_name_and_an_undo_takes_it_back(ledger: 
     assert (change.change, change.repaired, change.hidden) == ("repaired", 1, 0)
     assert [message.model for message in session.messages()] == ["", "large"]
     assert session.reconcile(transcript).change == "none"
-    assert session.reconcile([{"role": line["role"], "content": line["content"]} for line in transcript]).change == "none"
+    assert (
+        session.reconcile([{"role": line["role"], "content": line["content"]} for line in transcript]).change == "none"
+    )
     ledger.undo(change.position)
     assert session.messages()[1].model == "small"

@@ -40,9 +40,7 @@ class ConflictsRead(Area):
             )
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page(
-            "conflicts", filters, limit, after, fetch, lambda conflict: conflict.id, oldest_first=oldest_first
-        )
+        return page("conflicts", filters, limit, after, fetch, lambda conflict: conflict.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> Conflict:
         """Return a conflict as it stands.

@@ -42,9 +42,7 @@ class MergesRead(Area):
             return merge_queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, place)
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page(
-            "merges", filters, limit, after, fetch, lambda merge: merge.id, oldest_first=oldest_first
-        )
+        return page("merges", filters, limit, after, fetch, lambda merge: merge.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> Merge:
         """Return a merge as it stands.

@@ -84,9 +84,7 @@ class GrepPattern(Struct, frozen=True):
     def places(self, text: str) -> list[Span]:
         """Return the places at which a text has one of ``inside``."""
         longest_first = sorted(self.inside, key=len, reverse=True)
-        return [
-            match.span() for match in re.finditer("|".join(map(re.escape, longest_first)), text, re.IGNORECASE)
-        ]
+        return [match.span() for match in re.finditer("|".join(map(re.escape, longest_first)), text, re.IGNORECASE)]
 
 
 def parse(pattern: object, stem: Stem) -> GrepPattern:

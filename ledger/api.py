@@ -219,7 +219,13 @@ class LedgerRead(Area):
         return found("memory or observation", id, audit.why(self._engine, self._scope.user, id))
 
     def review(
-        self, *, admitted: bool = False, project: str | None = None, limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        admitted: bool = False,
+        project: str | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.Candidate]:
         """List the memories that wait for a decision, oldest first.
 
@@ -230,16 +236,19 @@ class LedgerRead(Area):
         Args:
             admitted: List instead the active memories that no person admitted, newest first, each with the line of the table that
                 admitted it and with the call that takes it back.
+            oldest_first: With ``admitted``, begin with the oldest; what waits for a decision is always listed so.
         """
         from ledger.memories import queries as memory_queries
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
             with self._engine.snapshot() as snapshot:
-                look = memory_queries.admitted if admitted else memory_queries.review
-                return look(snapshot, self._scope.user, project=project, limit=count, after=start)
+                about: dict[str, Any] = {"project": project, "limit": count, "after": start}
+                if not admitted:
+                    return memory_queries.review(snapshot, self._scope.user, **about)
+                return memory_queries.admitted(snapshot, self._scope.user, **about, oldest_first=oldest_first)
 
         filters = {"user": self._scope.user, "project": project, **({"admitted": True} if admitted else {})}
-        return page("review", filters, limit, after, fetch, lambda candidate: candidate.id)
+        return page("review", filters, limit, after, fetch, lambda candidate: candidate.id, oldest_first=oldest_first)
 
     def query(
         self, sql: str, *parameters: object, every_user: bool = False, timeout: float = 10.0, limit: int = 10_000

@@ -30,7 +30,7 @@ T = TypeVar("T")
 Time = str | datetime | date
 """A time with its offset, ISO 8601, or a date (its midnight in UTC)."""
 Since = str | datetime | date
-"""A time, or a duration back from now, at least 1 of its unit: "30m", "12h", "7d", "2w"."""
+"""A time, or a duration back from now, at least 1 of its unit: "30min", "12h", "7d", "2w", "3mo" (of 30 days each)."""
 Moment = int | str | datetime | date
 """A position, the id of an event, or a time."""
 Triple = tuple[str, str, str]
@@ -190,14 +190,22 @@ class PolicyChanges(WriteOptions, total=False):
 
 
 class Page(Sequence[T]):
-    """A part of a listing, in order. ``next`` is the cursor of the next page (``after=page.next``), None at the end."""
+    """A part of a listing, in order. ``next`` is the cursor of the next page (``after=page.next``), None at the end.
 
-    __slots__ = ("_follow", "_items", "_next")
+    ``follow`` reads the next page by its cursor. In a listing whose pages go backwards ``before`` yields the items of all further
+    pages instead, which come before this page.
+    """
+
+    __slots__ = ("_before", "_follow", "_items", "_next")
 
     def __init__(
-        self, items: Sequence[T] = (), next: str | None = None, follow: Callable[[str], Page[T]] | None = None
+        self,
+        items: Sequence[T] = (),
+        next: str | None = None,
+        follow: Callable[[str], Page[T]] | None = None,
+        before: Callable[[], Iterator[T]] | None = None,
     ) -> None:
-        self._items, self._next, self._follow = tuple(items), next, follow
+        self._items, self._next, self._follow, self._before = tuple(items), next, follow, before
 
     @property
     def next(self) -> str | None:
@@ -205,8 +213,12 @@ class Page(Sequence[T]):
         return self._next
 
     def all(self) -> Iterator[T]:
-        """Yield the items of this and every further page. Each page is read when it is reached."""
+        """Yield the items of this and every further page, in the order of the items. Each page is read when it is reached."""
         page: Page[T] = self
+        if self._before is not None:
+            yield from self._before()
+            yield from self._items
+            return
         while True:
             yield from page._items
             if page._next is None:
@@ -238,7 +250,7 @@ class Page(Sequence[T]):
     def __repr__(self) -> str:
         return f"<Page of {len(self._items)}" + (f", next={self._next!r}>" if self._next is not None else ">")
 
-    def __reduce__(self) -> tuple[Any, ...]:  # ``_follow`` belongs to an open ledger, so it is left out
+    def __reduce__(self) -> tuple[Any, ...]:  # ``_follow`` and ``_before`` belong to an open ledger, so it is left out
         return type(self), (self._items, self._next)
 
 
@@ -249,8 +261,9 @@ SHARED = {
     "session": "A session by name, alias or id: a write records there, a listing shows only what belongs to it.",
     "limit": "The most items of a page, 0 to 1,000; more is refused, not cut.",
     "after": "The cursor at which the page begins: `page.next` of the page before, with the same filters; None for the first.",
+    "oldest_first": "Begin with the oldest instead of the newest; a cursor belongs to one order.",
     "since": "Only what happened then or later: a time with an offset, a date (midnight in UTC), or a duration back from now "
-    '(`"30m"`, `"12h"`, `"7d"`, `"2w"`); None for no bound.',
+    '(`"30min"`, `"12h"`, `"7d"`, `"2w"`, `"3mo"`); None for no bound.',
     "until": "Only what happened before: a time, a date or a duration back from now, as `since`; None for no bound.",
     "reason": "Why, in your words; kept in the log and shown by `why` and the audit trail.",
     "dry_run": "Change nothing, and return what the call would do.",

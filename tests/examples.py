@@ -194,6 +194,7 @@ EVENTS: dict[str, e.EventData] = {
         ),
         e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),
         e.AbstractSet(content="They chose a coffee."),
+        e.SessionDescribed(metadata=METADATA, unset=("ticket",)),
         e.SummaryCreated(
             summary=SUMMARY,
             kind="condensed",
@@ -498,6 +499,7 @@ def session() -> SessionState:
         name="monday",
         project=PROJECT,
         aliases=(),
+        metadata=None,
         moved_to=None,
         messages=0,
         tokens=0,

@@ -132,6 +132,7 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "projects.set_state": lambda g, the, by: g.projects.set_state("atlas", "status", "phase", "two", **by),
     "session.append": lambda g, the, by: g.session("chat").append("user", "One more.", **by),
     "session.set_abstract": lambda g, the, by: g.session("chat").set_abstract("About the sea.", **by),
+    "session.set_metadata": lambda g, the, by: g.session("chat").set_metadata({"ticket": 4711}, **by),
     "session.compact": lambda g, the, by: g.session("chat").compact(1_000, until_under=True, summarizer=short, **by),
     "session.extract": lambda g, the, by: g.session("chat").extract(method="rules", **by),
     "session.skip_extraction": lambda g, the, by: g.session("chat").skip_extraction(until=the["said last"], **by),

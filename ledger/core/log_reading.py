@@ -21,6 +21,7 @@ from ledger.domain.errors import (
 )
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, Blob, LedgerBranched, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import mapper, sqlite_files
+from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection, parted
 from projections.views import audit, sessions
@@ -34,6 +35,15 @@ READ_ROWS = 64  # rows fetched at a time, few enough to stay in the processor's 
 def first_position(connection: Connection, stream: str) -> int | None:
     row = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
     return row[0] if row else None
+
+
+Place = tuple[str | None, bool]
+"""The id behind which a page begins, or None for the first page; and True for a page that is oldest first."""
+
+
+def start_behind(connection: Connection, stream: str | None, *, oldest_first: bool) -> Start:
+    """Return the start of a page behind the subject of a stream; of the first page without a stream."""
+    return Start(first_position(connection, stream) if stream is not None else None, oldest_first)
 
 
 def read_stream(

@@ -6,7 +6,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -27,24 +28,28 @@ def page(
     fetch: Callable[[int, K | None], Sequence[T]],
     key: Callable[[T], K],
     *,
-    reverse: bool = False,
+    oldest_first: bool = False,
+    preceding: Callable[[K], Iterator[T]] | None = None,
 ) -> Page[T]:
     """Read one page of a listing.
 
     ``fetch(count, start)`` returns at most ``count`` items after the item whose ``key`` is ``start``, which is None for the
-    first page. The cursor names its listing, its filters and the last item, so items added at the other end move nothing.
-    With ``reverse`` each page has its items in the opposite order.
+    first page. The cursor names its listing, its filters, its order and the last item, so items added at the other end move
+    nothing. With ``preceding`` each page has its items in the opposite order, so that further pages come before it:
+    ``preceding(key)`` yields all items before an item, in the order of the page.
     """
-    count = checked_limit(limit)
-    start = cast("K | None", None if after is None else _opened(after, _mark(listing, filters)))
+    count, more = checked_limit(limit), {"oldest_first": True} if oldest_first else {}
+    mark = _mark(listing, {**filters, **more})
+    start = cast("K | None", None if after is None else _opened(after, mark))
     if count == 0:
         return Page()
     items = fetch(count + 1, start)
-    more = len(items) > count
+    cursor = _cursor(mark, key(items[count - 1])) if len(items) > count else None
     items = items[:count]
-    follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key, reverse=reverse)  # noqa: E731
-    cursor = _cursor(_mark(listing, filters), key(items[-1])) if more else None
-    return Page(items[::-1] if reverse else items, cursor, follow)
+    if preceding is not None:
+        return Page(items[::-1], cursor, before=partial(preceding, key(items[-1])) if cursor is not None else None)
+    follow = lambda cursor: page(listing, filters, limit, cursor, fetch, key, oldest_first=oldest_first)  # noqa: E731
+    return Page(items, cursor, follow)
 
 
 def of_all(items: Sequence[T], key: Callable[[T], K]) -> Callable[[int, K | None], Sequence[T]]:

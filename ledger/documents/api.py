@@ -30,6 +30,7 @@ class DocumentsRead(Area):
         statuses: Iterable[DocumentStatus] = ("active",),
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Document]:
         """List documents without their chunks, newest first.
 
@@ -56,11 +57,12 @@ class DocumentsRead(Area):
                     statuses=chosen,
                     limit=count,
                     after=start,
+                    oldest_first=oldest_first,
                 )
 
         filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": chosen}
         filters |= {"metadata": pairs}
-        return page("documents", filters, limit, after, fetch, lambda document: document.id)
+        return page("documents", filters, limit, after, fetch, lambda document: document.id, oldest_first=oldest_first)
 
     def get(self, id: str, *, text: bool = False) -> Document:
         """Return one document with its chunks in order, whatever its status.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.core.log_reading import first_position, read_event
+from ledger.core.log_reading import read_event, start_behind
 from ledger.core.snapshot import NOWHERE, Snapshot, load, scope_of
 from ledger.documents import answers
 from ledger.documents.rules import DocumentState
@@ -27,8 +27,9 @@ def listing(
     statuses: tuple[str, ...],
     limit: int,
     after: str | None,
+    oldest_first: bool = False,
 ) -> list[answers.Document]:
-    """Return documents without their chunks, newest first.
+    """Return documents without their chunks, newest or oldest first.
 
     Without ``statuses``, documents of every status are listed; with ``project=""``, only documents without a project.
     """
@@ -43,7 +44,7 @@ def listing(
         projects=project_ids,
         tags=[tag.strip().lower() for tag in tags],
         metadata=metadata,
-        before=first_position(connection, after) if after is not None else None,
+        start=start_behind(connection, after, oldest_first=oldest_first),
         limit=limit,
     )
     names = projects.names(connection, {row.project for row in rows})

@@ -94,6 +94,18 @@ def in_all(several: Sequence[Pairs]) -> dict[str, Value]:
     }
 
 
+def change(known: Pairs, pairs: Pairs, unset: Sequence[str]) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Return the pairs that are new and the keys that go, if keys are set and unset; a key that is both is unset.
+
+    Raises:
+        RejectedError: The metadata after the change is too large.
+    """
+    gone = tuple(key for key in unset if key in known)
+    added = {key: value for key, value in pairs.items() if key not in unset}
+    check_size("metadata", {key: value for key, value in {**known, **added}.items() if key not in gone}, known)
+    return {key: value for key, value in added.items() if key not in known or not is_same(known[key], value)}, gone
+
+
 def event_form(pairs: Pairs) -> Raw:
     from ledger.log.event_base import NOTHING
 

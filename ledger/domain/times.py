@@ -14,8 +14,8 @@ _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _WEEK = re.compile(r"\d{4}-?W\d{2}", re.ASCII)
 _ORDINAL = re.compile(r"(\d{4})-?(\d{3})(?=[Tt ]|$)", re.ASCII)
 _END_OF_DAY = re.compile(r"(?<=[Tt ])24(?=(:?00){0,2}([.,]0+)?(Z|[+-][\d:]+)?$)", re.ASCII)
-_DURATION = re.compile(r"\s*(\d{1,9})([mhdw])\s*", re.ASCII)
-_MINUTES = {"m": 1, "h": 60, "d": 1_440, "w": 10_080}
+_DURATION = re.compile(r"\s*(\d{1,9})(min|h|d|w|mo|m)\s*", re.ASCII)
+_MINUTES = {"min": 1, "h": 60, "d": 1_440, "w": 10_080, "mo": 43_200}  # a month has 30 days
 _DAYS = {"day": 1, "week": 7, "month": 31}  # the longest month; until() cuts the rest
 
 
@@ -99,13 +99,17 @@ def moment(name: str, value: object) -> str:
 
 
 def since(name: str, value: object, now: str) -> str:
-    """Return the stored form of a time, or of a duration back from now: "30m", "12h", "7d", "2w"."""
+    """Return the stored form of a time, or of a duration back from now: "30min", "12h", "7d", "2w", "3mo" (of 30 days each)."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return moment(name, value)
     if not int(match[1]):
         raise RejectedError(
             f"{name} is a duration back from now, and {value!s:.60} has no length: a duration starts at 1"
+        )
+    if match[2] == "m":
+        raise RejectedError(
+            f"{name} is {value!s:.60}, and m may mean minutes or months: write {match[1]}min or {match[1]}mo"
         )
     try:
         return fixed(parse("now", now) - timedelta(minutes=int(match[1]) * _MINUTES[match[2]]))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ledger.domain.errors import LedgerError
+from ledger.sessions.answers import Message
 from ledger.sessions.api import Session
 from ledger.sessions.transcripts import as_chat, outside
 from ledger.types import Role, WriteOptions
@@ -71,6 +72,7 @@ class SessionStore:
                 model=parsed.model,
                 speaker=parsed.draft.speaker or "",
                 extra=parsed.draft.extra.get("message"),
+                metadata=parsed.metadata,
                 **when,
             )
 
@@ -95,13 +97,13 @@ class SessionStore:
     # --- operations with a result --------------------------------------------------------------------------------
 
     def get_history(self, key: str) -> list[dict[str, Any]]:
-        """Return the messages in the chat format, oldest first; none for a session that does not exist."""
+        """Return the messages under picoclaw's names of their fields, oldest first; none for a session that does not exist."""
         newest_first, page = [], self._session(key).messages(limit=PAGE)
         newest_first.append(page)
         while page.next is not None:
             page = self._session(key).messages(limit=PAGE, after=page.next)
             newest_first.append(page)
-        return [as_chat(message) for page in reversed(newest_first) for message in page]
+        return [_as_stored(message) for page in reversed(newest_first) for message in page]
 
     def get_summary(self, key: str) -> str:
         """Return the summary that was set; "" if none was."""
@@ -122,3 +124,11 @@ class SessionStore:
         self._unsaved.clear()
         if failures:
             raise failures[0]
+
+
+_NAMES = {"reasoning": "reasoning_content", "model": "model_name"}  # of our fields, as picoclaw calls them
+
+
+def _as_stored(message: Message) -> dict[str, Any]:
+    """Return a message under picoclaw's names of its fields; parts that picoclaw has no place for stay ``parts``."""
+    return {_NAMES.get(name, name): value for name, value in as_chat(message).items()}

@@ -10,6 +10,7 @@ from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import RejectedError
 from ledger.erasure import answers, completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
+from projections.core.conditions import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -20,13 +21,15 @@ class Erasures(Area):
 
     _engine: Engine
 
-    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.ErasureReport]:
+    def list(
+        self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False
+    ) -> Page[answers.ErasureReport]:
         """List every erasure, newest first, each with its certificate."""
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.ErasureReport]:
-            return completing.reports(self._engine, before=start, limit=count)
+        def fetch(count: int, place: int | None) -> Sequence[answers.ErasureReport]:
+            return completing.reports(self._engine, start=Start(place, oldest_first), limit=count)
 
-        return page("erasures", {}, limit, after, fetch, lambda report: report.position)
+        return page("erasures", {}, limit, after, fetch, lambda report: report.position, oldest_first=oldest_first)
 
     def finish(self) -> tuple[answers.ErasureReport, ...]:
         """Purge and search the files again for the pending erasures, and return the state of each."""
@@ -46,13 +49,14 @@ class Holds(Area):
 
     _engine: Engine
 
-    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
+    def list(self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False) -> Page[answers.Hold]:
         """List the holds on this user's subjects, newest first."""
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Hold]:
-            return holding.holds(self._engine, self._scope.user, before=start, limit=count)
+        def fetch(count: int, place: int | None) -> Sequence[answers.Hold]:
+            return holding.holds(self._engine, self._scope.user, start=Start(place, oldest_first), limit=count)
 
-        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda hold: hold.position)
+        filters = {"user": self._scope.user}
+        return page("holds", filters, limit, after, fetch, lambda hold: hold.position, oldest_first=oldest_first)
 
     def add(self, subject: Subject = EVERYTHING, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
         """Keep a subject from being erased; a hold that exists already stays as it is (``absorbed``).

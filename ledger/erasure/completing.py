@@ -19,6 +19,7 @@ from ledger.erasure.rows import ErasureRow
 from ledger.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction
 from ledger.log import lease
 from projections.core import own_registry as registry
+from projections.core.conditions import NEWEST, Start
 from projections.core.projector import ESSENTIAL
 from projections.core.rows import Connection
 from projections.views import audit, erasures
@@ -38,11 +39,11 @@ def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
     return reports
 
 
-def reports(engine: Engine, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
-    """Return the erasures of this ledger, newest first, each with its certificate; no report holds a user's name."""
+def reports(engine: Engine, *, start: Start = NEWEST, limit: int = -1) -> list[answers.ErasureReport]:
+    """Return the erasures of this ledger from ``start`` on, each with its certificate; no report holds a user's name."""
     with engine.reading() as connection:
         return [
-            recorded_report(engine, connection, erasure.act) for erasure in erasures.newest(connection, before, limit)
+            recorded_report(engine, connection, erasure.act) for erasure in erasures.listing(connection, start, limit)
         ]
 
 

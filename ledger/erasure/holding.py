@@ -12,6 +12,7 @@ from ledger.erasure import answers
 from ledger.erasure.asked import request_for_subject
 from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
 from projections.views import audit, erasures, projects
 from projections.views.erasures import HoldRow
@@ -83,11 +84,11 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
         return _shown(connection, hold_row, outcome)
 
 
-def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
-    """Return the holds on this user's subjects, newest first, at most ``limit`` of them before a position."""
+def holds(engine: Engine, user: str, *, start: Start = NEWEST, limit: int = -1) -> list[answers.Hold]:
+    """Return the holds on this user's subjects, at most ``limit`` of them from ``start`` on."""
     with engine.reading() as connection:
         return [
-            _shown(connection, hold_row, None) for hold_row in erasures.newest_holds(connection, user, before, limit)
+            _shown(connection, hold_row, None) for hold_row in erasures.holds_listing(connection, user, start, limit)
         ]
 
 

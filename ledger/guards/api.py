@@ -13,6 +13,7 @@ from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.memories.answers import Memory
 from ledger.types import Cancel, Page, WriteOptions
+from projections.core.conditions import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -21,23 +22,40 @@ if TYPE_CHECKING:
 class GuardsRead(Area):
     """The quarantine and the refusals of a user's memory, now or at a moment."""
 
-    def quarantined(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Quarantined]:
+    def quarantined(
+        self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False
+    ) -> Page[Quarantined]:
         """List the memories and texts in quarantine, newest first, with label and scanner. No answer contains a text."""
 
         def fetch(count: int, start: str | None) -> list[Quarantined]:
             behind = _place(start) if start is not None else None
-            return quarantining.quarantined(self._engine, self._scope.user, limit=count, after=behind)
+            return quarantining.quarantined(
+                self._engine, self._scope.user, limit=count, after=behind, oldest_first=oldest_first
+            )
 
         filters = {"user": self._scope.user}
-        return page("quarantined", filters, limit, after, fetch, lambda item: f"{item.since}:{item.position}")
+        return page(
+            "quarantined",
+            filters,
+            limit,
+            after,
+            fetch,
+            lambda item: f"{item.since}:{item.position}",
+            oldest_first=oldest_first,
+        )
 
-    def refusals(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Refusal]:
+    def refusals(
+        self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False
+    ) -> Page[answers.Refusal]:
         """List the commands that rules refused, newest first: labels and numbers, never a text."""
 
-        def fetch(count: int, start: int | None) -> list[answers.Refusal]:
-            return queries.refusals(self._engine, self._scope.user, limit=count, after=start)
+        def fetch(count: int, place: int | None) -> list[answers.Refusal]:
+            return queries.refusals(self._engine, self._scope.user, limit=count, start=Start(place, oldest_first))
 
-        return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda refusal: refusal.position)
+        filters = {"user": self._scope.user}
+        return page(
+            "refusals", filters, limit, after, fetch, lambda refusal: refusal.position, oldest_first=oldest_first
+        )
 
 
 class Guards(GuardsRead):

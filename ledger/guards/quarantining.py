@@ -43,11 +43,19 @@ def redactions(engine: Engine) -> dict[str, int]:
 
 
 def quarantined(
-    engine: ReadingEngine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
+    engine: ReadingEngine,
+    user: str,
+    *,
+    limit: int = LIST_LIMIT,
+    after: tuple[int, int] | None = None,
+    oldest_first: bool = False,
 ) -> list[Quarantined]:
-    """Return the items in quarantine, newest first, after the item ``after`` (since, position), without any text."""
+    """Return the items in quarantine, newest or oldest first: labels and scanners, never a text.
+
+    ``after`` is the (since, position) behind which they begin.
+    """
     with engine.reading() as connection:
-        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
+        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after, oldest_first=oldest_first)
         return [_shown(connection, item) for item in held]
 
 

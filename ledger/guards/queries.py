@@ -7,13 +7,14 @@ from ledger.core.paging import CAP
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_LIMIT, listed
 from ledger.guards import answers
+from projections.core.conditions import NEWEST, Start
 from projections.views import control
 
 
 def refusals(
-    engine: ReadingEngine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None
+    engine: ReadingEngine, user: str, *, limit: int = LIST_LIMIT, start: Start = NEWEST
 ) -> list[answers.Refusal]:
-    """Return the commands that rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
+    """Return the commands that rules refused, from ``start`` on: labels and numbers, never a text."""
     with engine.reading() as connection:
-        rows = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
+        rows = control.refusals(connection, user, listed(limit, CAP + 1), start)
     return [answer_of(answers.Refusal, row) for row in rows]

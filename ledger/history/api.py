@@ -19,6 +19,7 @@ from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page
 from ledger.undo import distrusting, undoing
 from ledger.undo.answers import Distrusted, DistrustReport, UndoReport
 from ledger.undo.targets import CommandGroup
+from projections.core.conditions import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -50,6 +51,7 @@ class HistoryRead(Area):
         until: int | Since | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.AuditEntry]:
         """List events with their actor, client and command, newest first, by the time of recording.
 
@@ -88,11 +90,11 @@ class HistoryRead(Area):
             **names,
         )
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
-            return audit.audit_page(self._engine, wanted, before=start, limit=count)
+        def fetch(count: int, place: int | None) -> Sequence[answers.AuditEntry]:
+            return audit.audit_page(self._engine, wanted, start=Start(place, oldest_first), limit=count)
 
         marks = {**names, **columns, "since": since, "until": until, "user": self._scope.user}
-        return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
+        return page("audit", marks, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
         """List every event of a subject, in effect or not, oldest first, each with its effect.
@@ -132,16 +134,25 @@ class HistoryRead(Area):
         """
         return found("memory or observation", id, blaming.blame(self._engine, self._scope.user, id))
 
-    def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[Distrusted]:
+    def distrusted(
+        self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False
+    ) -> Page[Distrusted]:
         """List the origins that are distrusted, newest first."""
 
-        def fetch(count: int, start: int | None) -> Sequence[Distrusted]:
-            return distrusting.distrusted(self._engine, self._scope.user, before=start, limit=count)
+        def fetch(count: int, place: int | None) -> Sequence[Distrusted]:
+            start = Start(place, oldest_first)
+            return distrusting.distrusted(self._engine, self._scope.user, start=start, limit=count)
 
-        return page("distrusted", {"user": self._scope.user}, limit, after, fetch, _position)
+        filters = {"user": self._scope.user}
+        return page("distrusted", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def model_calls(
-        self, *, purpose: Purpose | None = None, limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        purpose: Purpose | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[ModelCall]:
         """List the calls of language models, newest first, failed and undone calls included.
 
@@ -151,11 +162,12 @@ class HistoryRead(Area):
         if purpose is not None:
             one_of("purpose", purpose, get_args(Purpose))
 
-        def fetch(count: int, start: int | None) -> Sequence[ModelCall]:
-            return models.model_calls(self._engine, self._scope.user, purpose=purpose, limit=count, before=start)
+        def fetch(count: int, place: int | None) -> Sequence[ModelCall]:
+            start = Start(place, oldest_first)
+            return models.model_calls(self._engine, self._scope.user, purpose=purpose, limit=count, start=start)
 
         filters = {"user": self._scope.user, "purpose": purpose}
-        return page("model_calls", filters, limit, after, fetch, _position)
+        return page("model_calls", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def _moment(self, name: str, moment: int | Since | None) -> Any:
         """Return a position as it is, and a time or a duration as a time."""

@@ -43,6 +43,7 @@ from ledger.memories.queries import memories_shown, memory_shown, provenance
 from ledger.memories.rules import MemoryState
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
+from projections.core.conditions import NEWEST, Start
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
@@ -244,9 +245,9 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
 
 
 def audit_page(
-    engine: ReadingEngine, wanted: AuditFilter, *, limit: int, before: int | None = None
+    engine: ReadingEngine, wanted: AuditFilter, *, limit: int, start: Start = NEWEST
 ) -> list[answers.AuditEntry]:
-    """Return entries of one user's trail, newest first, at most 500 a call, from the position ``before`` on."""
+    """Return entries of one user's trail, at most 500 a call, from ``start`` on."""
     user, subject, text = wanted.user, wanted.subject, wanted.text
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
         raise RejectedError(
@@ -264,11 +265,13 @@ def audit_page(
         if places == [NOWHERE] or place == NOWHERE or (subject and stream is None):
             return []
 
-        def trail(before: int | None, limit: int) -> list[AuditRow]:
-            bounds = {**filters, "session": place, "before": before}
-            return audit.trail(connection, user=user, subject=stream or None, projects=places, limit=limit, **bounds)
+        def trail(start: Start, limit: int) -> list[AuditRow]:
+            bounds = {**filters, "session": place}
+            return audit.trail(
+                connection, start, user=user, subject=stream or None, projects=places, limit=limit, **bounds
+            )
 
-        entries = trail(before, limit) if text is None else _with_words(connection, trail, text, before)
+        entries = trail(start, limit) if text is None else _with_words(connection, trail, text, start)
         return entries_shown(connection, list(islice(entries, limit)))
 
 
@@ -288,17 +291,17 @@ def _bound(of_time: str, of_position: str, bound: int | Time | None) -> dict[str
 
 
 def _with_words(
-    connection: Connection, trail: Callable[[int | None, int], list[AuditRow]], text: str, before: int | None
+    connection: Connection, trail: Callable[[Start, int], list[AuditRow]], text: str, start: Start
 ) -> Iterator[AuditRow]:
     """Yield the entries whose events wrote texts with all of these words."""
     required = frozenset(words(text))
     if not required:
         raise RejectedError(f"text needs at least one word to look for, and {text!r:.40} has none")
-    while entries := trail(before, PAGE_CAP):
+    while entries := trail(start, PAGE_CAP):
         for entry in entries:
             if required <= {word for part in _texts(connection, entry.position) for word in words(part)}:
                 yield entry
-        before = entries[-1].position
+        start = start.after(entries[-1].position)
 
 
 def _texts(connection: Connection, position: int) -> Iterator[str]:

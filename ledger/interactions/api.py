@@ -37,6 +37,7 @@ class InteractionsRead(Area):
         until: Since | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.Interaction]:
         """List interactions, newest first.
 
@@ -56,7 +57,15 @@ class InteractionsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, wanted, project=project, session=session, limit=count, after=start)
+                return queries.listing(
+                    snapshot,
+                    wanted,
+                    project=project,
+                    session=session,
+                    limit=count,
+                    after=start,
+                    oldest_first=oldest_first,
+                )
 
         return page(
             "interactions",
@@ -65,6 +74,7 @@ class InteractionsRead(Area):
             after,
             fetch,
             lambda interaction: interaction.id,
+            oldest_first=oldest_first,
         )
 
     def get(self, id: str) -> answers.Interaction:

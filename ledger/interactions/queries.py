@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ledger.core.log_reading import first_position
+from ledger.core.log_reading import start_behind
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
@@ -28,8 +28,9 @@ def listing(
     session: str | None,
     limit: int,
     after: str | None = None,
+    oldest_first: bool = False,
 ) -> list[answers.Interaction]:
-    """Return interactions that pass the filters, newest first, of a project and a session by name.
+    """Return interactions that pass the filters, newest or oldest first, of a project and a session by name.
 
     ``project=""`` means interactions without a project.
     """
@@ -42,7 +43,7 @@ def listing(
         connection,
         msgspec.structs.replace(filters, projects=projects_meant, session=session_id),
         limit=limit,
-        before=first_position(connection, after) if after is not None else None,
+        start=start_behind(connection, after, oldest_first=oldest_first),
     )
     return interactions_shown(connection, states)
 

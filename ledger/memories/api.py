@@ -39,6 +39,7 @@ class MemoriesRead(Area):
         min_confidence: float = 0.0,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.Memory]:
         """List memories, newest first.
 
@@ -70,9 +71,12 @@ class MemoriesRead(Area):
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, wanted, project=project, limit=count, after=start)
+                return queries.listing(
+                    snapshot, wanted, project=project, limit=count, after=start, oldest_first=oldest_first
+                )
 
-        return page("memories", filters | {"user": self._scope.user}, limit, after, fetch, lambda memory: memory.id)
+        filters |= {"user": self._scope.user}
+        return page("memories", filters, limit, after, fetch, lambda memory: memory.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> answers.Memory:
         """Return a memory, whatever its status; its confidence is without decay: ``effective_confidence(day)`` subtracts it.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ledger.core.log_reading import first_position
+from ledger.core.log_reading import first_position, start_behind
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.extraction import lines as turns
 from ledger.interactions.rules import InteractionState
@@ -15,6 +15,7 @@ from ledger.memories import admission_rules as admitting
 from ledger.memories import answers
 from ledger.memories.rules import SYNONYMS, MemoryState
 from ledger.sessions.rules import message as messages
+from projections.core.conditions import Start
 from projections.core.rows import Connection
 from projections.views import control, memories, projects, sessions
 from projections.views.memories import MemoryFilter
@@ -34,9 +35,15 @@ def get(snapshot: Snapshot, user: str, id: str) -> answers.Memory | None:
 
 
 def listing(
-    snapshot: Snapshot, filters: MemoryFilter, *, project: str | None, limit: int, after: str | None = None
+    snapshot: Snapshot,
+    filters: MemoryFilter,
+    *,
+    project: str | None,
+    limit: int,
+    after: str | None = None,
+    oldest_first: bool = False,
 ) -> list[answers.Memory]:
-    """Return memories that pass the filters, newest first, of a project by name.
+    """Return memories that pass the filters, newest or oldest first, of a project by name.
 
     ``project=""`` means memories without a project. Kinds may be synonyms, and tags in any case.
     """
@@ -52,8 +59,8 @@ def listing(
         tags=[tag.strip().lower() for tag in filters.tags],
         valid=snapshot.valid,
     )
-    before = first_position(connection, after) if after is not None else None
-    return memories_shown(connection, memories.listing(connection, stored, limit=limit, before=before))
+    start = start_behind(connection, after, oldest_first=oldest_first)
+    return memories_shown(connection, memories.listing(connection, stored, limit=limit, start=start))
 
 
 def memories_shown(connection: Connection, states: Sequence[MemoryState]) -> list[answers.Memory]:
@@ -85,7 +92,7 @@ def review(
         return []
     behind = first_position(connection, after) or 0 if after is not None else 0
     candidates = MemoryFilter(user=user, statuses=("candidate",), projects=projects_meant)
-    states = memories.listing(connection, candidates, behind=behind, limit=limit)
+    states = memories.listing(connection, candidates, start=Start(behind, oldest_first=True), limit=limit)
     denied = _denied(connection, user)
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
     states += [state for state in contradicted if projects_meant is None or state.project in projects_meant]
@@ -110,16 +117,16 @@ def _denied(connection: Connection, user: str) -> dict[int, tuple[str, ...]]:
 
 
 def admitted(
-    snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
+    snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None, oldest_first: bool
 ) -> list[answers.Candidate]:
-    """Return the active memories that no person admitted, newest first, with the calls that undo each of them."""
+    """Return the active memories that no person admitted, newest or oldest first, with the calls that undo each of them."""
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
     unconfirmed = MemoryFilter(user=user, statuses=("active",), projects=projects_meant, admitted=True)
-    before = first_position(connection, after) if after is not None else None
-    states = memories.listing(connection, unconfirmed, limit=limit, before=before)
+    start = start_behind(connection, after, oldest_first=oldest_first)
+    states = memories.listing(connection, unconfirmed, limit=limit, start=start)
     denied = _denied(connection, user)
     return [
         answers.Candidate(

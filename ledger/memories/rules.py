@@ -331,12 +331,7 @@ def _retagging(command: Retag, memory: MemoryState) -> list[EventData]:
 
 def _description(command: DescribeMemory, memory: MemoryState) -> list[EventData]:
     """Return the change of metadata; a key that is both set and unset is unset."""
-    known = pairs_of.of_row(memory.metadata)
-    unset = tuple(key for key in command.unset if key in known)
-    pairs = {key: value for key, value in command.metadata.items() if key not in command.unset}
-    after = {key: value for key, value in (known | pairs).items() if key not in unset}
-    pairs_of.check_size("metadata", after, known)
-    new = {key: value for key, value in pairs.items() if key not in known or not pairs_of.is_same(known[key], value)}
+    new, unset = pairs_of.change(pairs_of.of_row(memory.metadata), command.metadata, command.unset)
     return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
 
 

@@ -12,6 +12,7 @@ from ledger.core.reading_engine import ReadingEngine
 from ledger.models.naming import as_model
 from ledger.models.port import Model, ModelRequest, NamedSummarizer
 from ledger.models.summarizing import as_summarizer, by_model
+from projections.core.conditions import Start
 from projections.views import calls, projects
 
 if TYPE_CHECKING:
@@ -45,15 +46,13 @@ class ModelCall(Answer, frozen=True, kw_only=True):
     in_effect: bool
 
 
-def model_calls(
-    engine: ReadingEngine, user: str, *, purpose: str | None, limit: int, before: int | None
-) -> list[ModelCall]:
-    """Return the model calls of a user, newest first, with failed calls and calls of commands that were undone.
+def model_calls(engine: ReadingEngine, user: str, *, purpose: str | None, limit: int, start: Start) -> list[ModelCall]:
+    """Return the model calls of a user from ``start`` on, with failed calls and calls of commands that were undone.
 
     ``purpose`` is one word, such as "extraction" or "summary", or None for all.
     """
     with engine.reading() as connection:
-        rows = calls.listing(connection, user, purpose, limit, before)
+        rows = calls.listing(connection, user, purpose, limit, start)
         names = projects.names(connection, (subject for call in rows for subject in (call.project, call.session)))
         return [_shown(row, names) for row in rows]
 

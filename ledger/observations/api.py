@@ -31,6 +31,7 @@ class ObservationsRead(Area):
         freshness: Freshness | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Observation]:
         """List observations with their sources, newest first.
 
@@ -58,7 +59,7 @@ class ObservationsRead(Area):
                 trends=accepted_trends,
                 statuses=accepted_statuses,
                 freshness=freshness,
-                before=start,
+                place=(start, oldest_first),
                 limit=count,
             )
 
@@ -76,6 +77,7 @@ class ObservationsRead(Area):
             after,
             fetch,
             lambda observation: observation.id,
+            oldest_first=oldest_first,
         )
 
     def get(self, id: str) -> Observation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.core.log_reading import find_row, first_position, read_event, read_stream
+from ledger.core.log_reading import Place, find_row, first_position, read_event, read_stream
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
 from ledger.domain import confidence as confidence_rules
@@ -14,6 +14,7 @@ from ledger.events import ObservationFormed, ObservationRevised
 from ledger.observations import answers
 from ledger.observations.rules import ObservationState
 from ledger.sessions.rules.message import readable, whole_parts
+from projections.core.conditions import Start
 from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine, sessions
 
@@ -62,10 +63,10 @@ def listing(
     trends: Sequence[str],
     statuses: Sequence[str],
     freshness: str | None,
-    before: str | None,
+    place: Place,
     limit: int,
 ) -> list[answers.Observation]:
-    """Return observations of a user, newest first, after the observation with the id ``before``.
+    """Return observations of a user, from a place on.
 
     Every filter is applied before the limit, and an empty filter accepts everything.
     """
@@ -81,15 +82,16 @@ def listing(
         scope = scope_of(connection, user, project)
         if scope == [NOWHERE]:
             return []
-        place = None if before is None else _place(connection, before, user)
+        after, oldest_first = place
+        start = Start(None if after is None else _place(connection, after, user), oldest_first)
         while len(results) < limit:
             states = observations.listing(
-                connection, user=user, statuses=stored, projects=scope, before=place, limit=_AT_A_TIME
+                connection, user=user, statuses=stored, projects=scope, start=start, limit=_AT_A_TIME
             )
             results += filter(is_wanted, observation_answers(connection, states, now))
             if len(states) < _AT_A_TIME:
                 break
-            place = states[-1].row
+            start = start.after(states[-1].row)
         return results[:limit]
 
 
@@ -187,13 +189,13 @@ def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]
     return tuple(results)
 
 
-def _place(connection: Connection, before: str, owner: str) -> int:
+def _place(connection: Connection, after: str, owner: str) -> int:
     """Return the row of an observation by its id, even if the observation was undone meanwhile."""
-    row = find_row(connection, before, "o", owner)
-    if row is None and isinstance(before, str) and ids.is_prefix(before, "o"):
-        row = first_position(connection, before)
+    row = find_row(connection, after, "o", owner)
+    if row is None and isinstance(after, str) and ids.is_prefix(after, "o"):
+        row = first_position(connection, after)
         event = read_event(connection, row) if row is not None else None
         row = row if event is not None and event.envelope.user == owner else None
     if row is None:
-        raise NotFoundError(f"no observation of this user has the id {before!r:.40}, after which to continue")
+        raise NotFoundError(f"no observation of this user has the id {after!r:.40}, after which to continue")
     return row

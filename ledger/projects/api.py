@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 class ProjectsRead(Area):
     """The projects of a user, now or as they were known at a moment."""
 
-    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[ProjectInfo]:
+    def list(self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False) -> Page[ProjectInfo]:
         """List projects with their trusted state, newest first."""
 
         def fetch(count: int, start: str | None) -> list[ProjectInfo]:
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, self._scope.user, limit=count, after=start)
+                return queries.listing(snapshot, self._scope.user, limit=count, after=start, oldest_first=oldest_first)
 
-        return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda project: project.id)
+        filters = {"user": self._scope.user}
+        return page("projects", filters, limit, after, fetch, lambda project: project.id, oldest_first=oldest_first)
 
     def get(self, name: str) -> ProjectInfo:
         """Return one project with its trusted state.

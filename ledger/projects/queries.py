@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import first_position
+from ledger.core.log_reading import start_behind
 from ledger.core.snapshot import NOWHERE, Snapshot, load, named
 from ledger.projects import answers
 from ledger.projects.rules import ProjectState
@@ -18,10 +18,12 @@ def get(snapshot: Snapshot, user: str, name: str) -> answers.ProjectInfo | None:
     return shown(connection, state) if state is not None else None
 
 
-def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.ProjectInfo]:
-    """Return the projects of a user, newest first."""
-    before = first_position(snapshot.connection, after) if after is not None else None
-    rows = projects.listing(snapshot.connection, user, before=before, limit=limit)
+def listing(
+    snapshot: Snapshot, user: str, *, limit: int, after: str | None = None, oldest_first: bool = False
+) -> list[answers.ProjectInfo]:
+    """Return the projects of a user, newest or oldest first."""
+    start = start_behind(snapshot.connection, after, oldest_first=oldest_first)
+    rows = projects.listing(snapshot.connection, user, start=start, limit=limit)
     return [shown(snapshot.connection, row) for row in rows]
 
 

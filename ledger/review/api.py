@@ -30,6 +30,7 @@ class MergesRead(Area):
         project: str | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Merge]:
         """List merges with their memories, newest first.
 
@@ -39,10 +40,11 @@ class MergesRead(Area):
         accepted_statuses = plural("statuses", statuses, get_args(MergeStatus))
 
         def fetch(count: int, start: str | None) -> list[Merge]:
-            return queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, start)
+            place = start, oldest_first
+            return queries.list_merges(self._engine, self._scope.user, accepted_statuses, project, count, place)
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page("merges", filters, limit, after, fetch, lambda merge: merge.id)
+        return page("merges", filters, limit, after, fetch, lambda merge: merge.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> Merge:
         """Return a merge as it stands.
@@ -124,6 +126,7 @@ class ConflictsRead(Area):
         project: str | None = None,
         limit: int = LIMIT,
         after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[Conflict]:
         """List conflicts with their memories, newest first.
 
@@ -133,10 +136,11 @@ class ConflictsRead(Area):
         accepted_statuses = plural("statuses", statuses, get_args(ConflictStatus))
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
-            return queries.list_conflicts(self._engine, self._scope.user, accepted_statuses, project, count, start)
+            place = start, oldest_first
+            return queries.list_conflicts(self._engine, self._scope.user, accepted_statuses, project, count, place)
 
         filters = {"user": self._scope.user, "statuses": accepted_statuses, "project": project}
-        return page("conflicts", filters, limit, after, fetch, lambda conflict: conflict.id)
+        return page("conflicts", filters, limit, after, fetch, lambda conflict: conflict.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> Conflict:
         """Return a conflict as it stands.

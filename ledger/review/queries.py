@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import first_position
+from ledger.core.log_reading import Place, start_behind
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
@@ -16,6 +16,7 @@ from ledger.memories.rules import since
 from ledger.review import merge_policy, rules, uniting
 from ledger.review.answers import Conflict, Merge
 from ledger.review.rules import ConflictState, MergeState
+from projections.core.conditions import Start
 from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
@@ -25,15 +26,15 @@ _AT_A_TIME = 50  # rows to read at least, for rows with other statuses are left 
 
 
 def list_merges(
-    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, place: Place
 ) -> list[Merge]:
-    """Return merges in one of these statuses, newest first; no statuses mean every status."""
+    """Return merges in one of these statuses, from a place on; no statuses mean every status."""
     stored = {rules.PROPOSED if status == rules.OBSOLETE else status for status in statuses} or rules.MERGE_STATUSES
 
-    def read(connection: Connection, before: int | None, count: int) -> list[MergeState]:
-        return merges.listing(connection, user, sorted(stored), before, count)
+    def read(connection: Connection, start: Start, count: int) -> list[MergeState]:
+        return merges.listing(connection, user, sorted(stored), start, count)
 
-    return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
+    return _listed(engine, user, statuses, project, limit, place, read, merge_answer)
 
 
 def get_merge(engine: ReadingEngine, user: str, id: str) -> Merge | None:
@@ -65,14 +66,14 @@ def merge_answer(connection: Connection, state: MergeState) -> Merge:
 
 
 def list_conflicts(
-    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+    engine: ReadingEngine, user: str, statuses: Sequence[str], project: str | None, limit: int, place: Place
 ) -> list[Conflict]:
-    """Return conflicts in one of these statuses, newest first; no statuses mean every status."""
+    """Return conflicts in one of these statuses, from a place on; no statuses mean every status."""
 
-    def read(connection: Connection, before: int | None, count: int) -> list[ConflictState]:
-        return conflicts.listing(connection, user, before, count)
+    def read(connection: Connection, start: Start, count: int) -> list[ConflictState]:
+        return conflicts.listing(connection, user, start, count)
 
-    return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
+    return _listed(engine, user, statuses, project, limit, place, read, conflict_answer)
 
 
 def get_conflict(engine: ReadingEngine, user: str, id: str) -> Conflict | None:
@@ -104,25 +105,25 @@ def _listed(
     statuses: Sequence[str],
     project: str | None,
     limit: int,
-    after: str | None,
-    read: Callable[[Connection, int | None, int], list[S]],
+    place: Place,
+    read: Callable[[Connection, Start, int], list[S]],
     answer: Callable[[Connection, S], A],
 ) -> list[A]:
-    """Return the subjects after an id that have one of these statuses now; ``read`` reads a lot of rows at a time."""
+    """Return the subjects from a place on that have one of these statuses now; ``read`` reads a lot of rows at a time."""
     count, results = max(limit, _AT_A_TIME), list[A]()
     with engine.reading() as connection:
         about = scope_of(connection, user, project)
         if about == [NOWHERE]:
             return []
-        before = first_position(connection, after) if after is not None else None
-        while states := read(connection, before, count):
+        start = start_behind(connection, place[0], oldest_first=place[1])
+        while states := read(connection, start, count):
             shown = (answer(connection, state) for state in states if about is None or state.project in about)
             results += islice(
                 (answered for answered in shown if not statuses or answered.status in statuses), limit - len(results)
             )
             if len(results) == limit or len(states) < count:
                 break
-            before = states[-1].row
+            start = start.after(states[-1].row)
         return results
 
 

@@ -107,6 +107,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     position: int
     cursor: int = 0  # the position up to which extraction has read the session
     turns: int = 0  # interactions that were captured in the session
+    metadata: Mapping[str, Value] = field(default_factory=dict)
 
 
 class HistoryChange(Answer, frozen=True, kw_only=True):
@@ -136,7 +137,8 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Items that were not compacted, with the reason.
 
-    ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS``, or "ignored", "stateless", "under_way" (another
+    ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS`` (of "over_budget" and "out_of_steps" the ``tokens`` are those
+    that the window would need), or "ignored", "stateless", "under_way" (another
     compaction of the session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved"
     (the window changed while the summary was written).
     """
@@ -151,7 +153,7 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 class CompactionReport(Answer, frozen=True, kw_only=True):
     """The effect of a compaction: the summaries made, the items passed over, and the window before and after.
 
-    ``under`` is True if the window fits the ``budget``. ``calls`` counts the calls of the summarizer.
+    ``under`` is True if ``window(budget)`` holds everything. ``calls`` counts the calls of the summarizer.
     """
 
     session: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from msgspec.structs import asdict, replace
 
 from ledger.core.area import Area
-from ledger.core.paging import LIMIT, page
+from ledger.core.paging import CAP, LIMIT, page
 from ledger.core.who import Who
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -40,6 +41,7 @@ from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from projections.core.conditions import Start
 
 if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20
 Scopes = Literal["both", "message", "summary"]
+Orders = Literal["newest", "relevance"]
 
 
 class SessionRead(Area):
@@ -95,18 +98,25 @@ class SessionRead(Area):
         limit: int = LIMIT,
         after: str | None = None,
         include_hidden: bool = False,
+        oldest_first: bool = False,
     ) -> Page[answers.Message]:
         """List messages in the order of time.
 
-        The first page holds the newest messages, the next page the messages before them.
+        The first page holds the newest messages, the next page the messages before them; ``all`` begins with the oldest.
 
         Args:
             metadata: Only messages that have each of these keys with exactly this value; None is a value too.
             include_hidden: Include truncated, replaced and cleared messages; their ``hidden`` has the reason.
+            oldest_first: Begin with the page of the oldest messages; a cursor belongs to one order.
         """
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
-            return reading.list_messages(self._inner, count, before=start, hidden=include_hidden, pairs=pairs)[::-1]
+        def fetch(count: int, place: int | None) -> Sequence[answers.Message]:
+            start = Start(place, oldest_first)
+            return reading.list_messages(self._inner, count, start, hidden=include_hidden, pairs=pairs)
+
+        def preceding(position: int) -> Iterator[answers.Message]:
+            pages = self.messages(metadata=metadata, limit=CAP, include_hidden=include_hidden, oldest_first=True)
+            return takewhile(lambda message: message.position < position, pages.all())
 
         pairs = checked(metadata)
         return page(
@@ -116,7 +126,8 @@ class SessionRead(Area):
             after,
             fetch,
             _position,
-            reverse=True,
+            oldest_first=oldest_first,
+            preceding=None if oldest_first else preceding,
         )
 
     def message(self, position: int) -> answers.Message:
@@ -204,17 +215,28 @@ class SessionRead(Area):
         limit: int = HITS,
         after: str | None = None,
         include_hidden: bool = False,
+        order: Orders = "newest",
+        oldest_first: bool = False,
     ) -> Hits:
         """List the messages and summaries of this session that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too. Words that
+                no text has are looked for inside of words, and ``hint`` says so.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
+            order: "newest", or "relevance" for the best of at most 10,000 matches first, by BM25.
         """
         request = GrepRequest(
-            pattern=pattern, scope=scope, role=role, since=since, until=until, include_hidden=include_hidden
+            pattern=pattern,
+            scope=scope,
+            role=role,
+            since=since,
+            until=until,
+            include_hidden=include_hidden,
+            order=order,
+            oldest_first=oldest_first,
         )
         return _grep(self._inner, request, limit, after, self._filters())
 
@@ -341,6 +363,23 @@ class Session(SessionRead):
         """
         return writing.set_summary(self._inner, self._scope.asker(options), text)
 
+    def set_metadata(
+        self, metadata: Metadata | None = None, *, unset: Iterable[str] = (), **options: Unpack[WriteOptions]
+    ) -> answers.SessionInfo:
+        """Set keys of the session's metadata, or remove keys; other keys keep their values.
+
+        A session without messages begins with its metadata.
+
+        Args:
+            metadata: Keys with their new values, as in {"channel": "C024BE91L"}.
+            unset: Keys to remove.
+
+        Raises:
+            RejectedError: The metadata is nested or too large, or a pattern keeps the session out.
+        """
+        pairs = {} if metadata is None else metadata
+        return writing.set_metadata(self._inner, self._scope.asker(options), pairs, unset)
+
     def compact(
         self,
         budget: int | None = None,
@@ -358,9 +397,9 @@ class Session(SessionRead):
         Args:
             budget: The tokens that the window is meant for. The window is shortened while it takes more than three quarters of
                 them; the newest 32 items are shortened too if these alone take more.
-            until_under: Go on until the window takes no more than ``budget``; the newest items are shortened too, up to the last
-                user turn.
-            force: Make one step more than is due.
+            until_under: Go on until ``window(budget)`` holds everything; the newest items are shortened too, up to the last user
+                turn. If that is not enough, ``under`` of the report is false and ``skipped`` says why.
+            force: Make one step more than is due; the newest items are shortened too.
             summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.
             timeout: Seconds to wait for one summary.
 
@@ -441,7 +480,7 @@ class Session(SessionRead):
     ) -> answers.HistoryChange:
         """Bring the session to the content of a transcript kept elsewhere.
 
-        Missing messages are appended, and messages that differ are replaced.
+        Missing messages are appended, messages that differ are replaced, and another name of a message's model is corrected.
 
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
@@ -501,7 +540,12 @@ class SummariesRead:
         self._inner = inner
 
     def list(
-        self, *, statuses: Iterable[SummaryStatus] = (), limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        statuses: Iterable[SummaryStatus] = (),
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.Summary]:
         """List summaries, newest first.
 
@@ -512,10 +556,11 @@ class SummariesRead:
         accepted = plural("statuses", statuses, get_args(SummaryStatus))
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": accepted}
 
-        def fetch(count: int, start: int | None) -> Sequence[answers.Summary]:
-            return reading.newest_summaries(self._inner, accepted or get_args(SummaryStatus), count, start)
+        def fetch(count: int, place: int | None) -> Sequence[answers.Summary]:
+            start = Start(place, oldest_first)
+            return reading.list_summaries(self._inner, accepted or get_args(SummaryStatus), count, start)
 
-        return page("summaries", filters, limit, after, fetch, lambda summary: summary.position)
+        return page("summaries", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
         """Return the window with the sources of each summary; ``as_mermaid()`` gives a flowchart.
@@ -584,18 +629,35 @@ class SessionsRead(Area):
     """The sessions of a user, now or as they were at a moment."""
 
     def list(
-        self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
+        self,
+        *,
+        project: str | None = None,
+        metadata: Metadata | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
     ) -> Page[answers.SessionInfo]:
         """List sessions, newest first.
 
         Args:
             project: Only sessions of this project; "" for sessions of no project.
+            metadata: Only sessions that have each of these keys with exactly this value; None is a value too.
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
-            return reading.list_sessions(self._engine, self._scope.user, project=project, limit=count, after=start)
+            return reading.list_sessions(
+                self._engine,
+                self._scope.user,
+                project=project,
+                pairs=pairs,
+                limit=count,
+                after=start,
+                oldest_first=oldest_first,
+            )
 
-        return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
+        pairs = checked(metadata)
+        filters = {"user": self._scope.user, "project": project, "metadata": pairs}
+        return page("sessions", filters, limit, after, fetch, _id, oldest_first=oldest_first)
 
     def get(self, name: str) -> answers.SessionInfo:
         """Return the state of a session.
@@ -619,14 +681,18 @@ class SessionsRead(Area):
         limit: int = HITS,
         after: str | None = None,
         include_hidden: bool = False,
+        order: Orders = "newest",
+        oldest_first: bool = False,
     ) -> Hits:
         """List the messages and summaries of all sessions that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too. Words that
+                no text has are looked for inside of words, and ``hint`` says so.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
+            order: "newest", or "relevance" for the best of at most 10,000 matches first, by BM25.
         """
         request = GrepRequest(
             pattern=pattern,
@@ -635,6 +701,8 @@ class SessionsRead(Area):
             since=since,
             until=until,
             include_hidden=include_hidden,
+            order=order,
+            oldest_first=oldest_first,
             everywhere=True,
         )
         every = EveryConversation(self._engine, self._scope)
@@ -658,8 +726,7 @@ def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | No
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
-        behind: dict[str, Any] = {} if start is None else {"after": start}
-        result: GrepResult = searching.grep_messages(inner, bounded, limit=count, **behind)
+        result = searching.grep_messages(inner, bounded, limit=count, after=start)
         first = first or result
         places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
         return result.hits

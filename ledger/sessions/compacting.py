@@ -6,7 +6,7 @@ lock. If any of the items has changed, the summary is dropped, and the log recor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -18,8 +18,9 @@ from ledger.events import CompactionSkipped
 from ledger.log.lease import Lease, leased
 from ledger.models.port import NamedSummarizer
 from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
-from ledger.sessions import answers, reading, writing
+from ledger.sessions import answers, reading, whole_window, writing
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.counting import MAX_TOKENS
 from ledger.sessions.drafting import (
     check_patience,
     first_short_enough,
@@ -77,7 +78,7 @@ def compact(
         asker: Who acts.
         budget: The tokens that the window is meant for.
         summarizer: Stands in for the ledger's. Without any a leaf is the cut beginning of its messages, marked "fallback".
-        force: Make one step more than is due.
+        force: Make one step more than is due, over the newest items too.
         timeout: Seconds to wait for one answer of the summarizer.
 
     Raises:
@@ -87,16 +88,11 @@ def compact(
 
     def steps(compactor: Compactor) -> None:
         compactor.step(leaf_only=True)
-        if bound is None:
-            if force:
-                compactor.step()
-            return
         for _ in range(ITERATIONS - 1):
-            if not compaction.is_due(compactor.weight(), bound):
+            if bound is None or not compaction.is_due(compactor.weight(), bound) or not compactor.step():
                 break
-            if not compactor.step():
-                return
-        if force and not compactor.made:
+        if force and (bound is None or not compactor.made):
+            compactor.force = True
             compactor.step()
 
     return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=False)
@@ -105,16 +101,25 @@ def compact(
 def compact_until_under(
     conversation: Conversation, asker: Who, budget: int, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.CompactionReport:
-    """Compact until the window takes no more than ``budget`` tokens, in at most 20 steps.
+    """Compact until ``window(budget)`` holds everything, in at most 20 steps.
 
-    The fresh tail is compacted too, up to the last user turn. ``under`` in the report is True if the window fits the budget.
+    The fresh tail is compacted too, up to the last user turn. If the window still leaves something out, ``under`` in the report
+    is False and ``skipped`` has the reason: "over_budget" or "out_of_steps", with the tokens that the window would need.
     """
     bound = _whole(budget)
 
     def steps(compactor: Compactor) -> None:
+        why = "out_of_steps"
         for _ in range(ITERATIONS):
-            if compactor.tokens() <= bound or not compactor.step():
+            if whole_window.holds_all(conversation, bound):
                 return
+            if not compactor.step():
+                why = "over_budget"
+                break
+        else:
+            if whole_window.holds_all(conversation, bound):
+                return
+        compactor.falls_short(why, *whole_window.needed(conversation))
 
     return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
 
@@ -141,8 +146,11 @@ def _compacting(
     if conversation.kept_out:
         return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
     with conversation.reading() as (_, state):
-        conversation.needed(state)
-    work = f"compact {state.id}"  # type: ignore[union-attr]
+        if state is None:
+            return answers.CompactionReport(
+                session=conversation.name, budget=bound, under=None if bound is None else True
+            )
+    work = f"compact {state.id}"
     with leased(conversation.present.store, work, timeout + 30) as lease:
         before = _window_size(conversation)
         if lease is None:
@@ -184,7 +192,7 @@ def _report(
             items_before=before[1],
             items_after=window.count,
             budget=bound,
-            under=None if bound is None else window.tokens <= bound,
+            under=None if bound is None else whole_window.holds_all(conversation, bound),
             calls=calls,
             position=state.position,
         )
@@ -218,9 +226,8 @@ class Compactor:
         self._passed: set[CompactionRun] = set()  # runs that failed are not tried again
         self._ended = False  # the summarizer failed, or somebody else changed the window
 
-    def tokens(self) -> int:
-        """Return the tokens of the window."""
-        return _window_size(self.session)[0]
+    def falls_short(self, why: str, messages: int, tokens: int) -> None:
+        self._skip(why, "", messages, tokens)
 
     def weight(self) -> int:
         """Return the tokens of the window with the tokens around its summaries."""
@@ -330,9 +337,19 @@ class Compactor:
             more = (self.timeout, self._called, self._attempts)
             written = first_short_enough(session, self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
-            text = escalation.fallback(beginning, run.messages)
-            written = Written(LEAF, FALLBACK, text, session.counter.of_text(text), session.counter.name)
+            written = self._fallback(beginning, run.messages)
         return sources, written
+
+    def _fallback(self, beginning: Sequence[str], messages: int) -> Written:
+        """Return the cut beginning of the messages, as much of it as a budget allows a summary to take."""
+        counter, most = self.session.counter, escalation.most(self.bound) if self.bound is not None else MAX_TOKENS
+        size = escalation.FALLBACK_BYTES
+        while True:
+            text = escalation.fallback(beginning, messages, size)
+            tokens = counter.of_text(text)
+            if tokens <= most or size < escalation.FEWEST_BYTES:
+                return Written(LEAF, FALLBACK, text, tokens, counter.name)
+            size = min(size - 1, size * most // tokens)
 
     def _called(self) -> None:
         if not self.lease.renew():

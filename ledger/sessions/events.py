@@ -44,6 +44,15 @@ class SessionAliasAdded(EventData, frozen=True):
     to: Annotated[Id | None, Ref("about")] = None
 
 
+class SessionDescribed(EventData, frozen=True):
+    """Metadata of the session that was set or, by its keys, ``unset``."""
+
+    traits = Traits("reversible")
+
+    metadata: Json = NOTHING
+    unset: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
+
+
 class MessageAppended(EventData, frozen=True):
     """A message of the conversation, known by the position of this event.
 
@@ -72,7 +81,7 @@ class MessageAppended(EventData, frozen=True):
 
 
 class MessageRepaired(EventData, frozen=True):
-    """Fields that the message at ``message`` was recorded without; a missing field stays as it is.
+    """Fields that the message at ``message`` was recorded without, or a wrong ``model``; a missing field stays as it is.
 
     ``extra`` is that of the message and of all its parts, and ``metadata`` is the whole metadata.
     """

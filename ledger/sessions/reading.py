@@ -9,11 +9,11 @@ from itertools import islice
 from msgspec import UNSET, Struct
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import first_position, read_known, read_messages
+from ledger.core.log_reading import read_known, read_messages, start_behind
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
 from ledger.domain import ids
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError
 from ledger.domain.metadata import NO_PAIRS, Pairs, of_row
 from ledger.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
 from ledger.sessions import answers
@@ -23,11 +23,13 @@ from ledger.sessions.rules.provider_forms import Fields
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.window import OpenWindow
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
 from projections.search.session_texts import SearchedRow
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names
 from projections.views.sessions import MessageRow as MessageRow
+from projections.views.sessions import besides
 from projections.views.summaries import SummaryRow as SummaryRow
 
 
@@ -47,38 +49,30 @@ class MessageTexts(Struct, frozen=True):
 
 def list_messages(
     conversation: Conversation,
-    limit: int | None = None,
+    limit: int,
+    start: Start = NEWEST,
     *,
-    before: int | None = None,
     hidden: bool = False,
     pairs: Pairs = NO_PAIRS,
 ) -> list[answers.Message]:
-    """Return the last ``limit`` messages (all without a limit), or those before a position, oldest first.
+    """Return the first ``limit`` messages from ``start`` on, in its order.
 
     Messages that a summary stands for are among them. With ``hidden`` truncated, replaced and cleared messages are included, each
     with the reason.
-
-    Raises:
-        RejectedError: ``limit`` or ``before`` is no whole number.
     """
-    for name, value in (("limit", limit), ("before", before)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise RejectedError(f"{name} is a whole number, and {value!r:.40} is not")
-    if limit is not None and limit <= 0:
-        return []
     with conversation.reading() as (connection, state):
         if state is None:
             return []
         gone = sessions.hidden(connection, state.row)
         without = [] if hidden else [(span.first, span.last) for span in gone]
-        if before is not None:
-            without.append((before, 2**62))
-        rows: list[MessageRow] = []
-        for row in sessions.backwards(connection, state.row, without, batch=min(limit or 4_096, 4_096), pairs=pairs):
-            rows.append(row)
-            if len(rows) == limit:
-                break
-        return messages_shown(conversation, connection, rows[::-1], gone)
+        if start.row is not None:
+            without.append((0, start.row) if start.oldest_first else (start.row, 2**62))
+        batch = min(limit, 4_096)
+        if start.oldest_first:
+            rows = sessions.forwards(connection, state.row, besides(without), batch=batch, pairs=pairs)
+        else:
+            rows = sessions.backwards(connection, state.row, without, batch=batch, pairs=pairs)
+        return messages_shown(conversation, connection, list(islice(rows, limit)), gone)
 
 
 def get_message(conversation: Conversation, position: int) -> answers.Message | None:
@@ -175,14 +169,14 @@ def abstract_of(connection: Connection, state: State | None) -> str:
     return text_of(connection, event_data(connection, state.summary_at).content) or ""
 
 
-def newest_summaries(
-    conversation: Conversation, statuses: Sequence[str], limit: int, before: int | None = None
+def list_summaries(
+    conversation: Conversation, statuses: Sequence[str], limit: int, start: Start = NEWEST
 ) -> list[answers.Summary]:
-    """Return the summaries of these statuses before a position, newest first."""
+    """Return the summaries of these statuses, from ``start`` on."""
     with conversation.reading() as (connection, state):
         if state is None:
             return []
-        rows = summaries.listing(connection, state.row, statuses, before, limit)
+        rows = summaries.listing(connection, state.row, statuses, start, limit)
         return [summary_shown(conversation, connection, row) for row in rows]
 
 
@@ -223,6 +217,7 @@ def info(connection: Connection, state: State) -> answers.SessionInfo:
         answers.SessionInfo,
         state,
         aliases=tuple(alias for alias in state.aliases if alias is not None),
+        metadata=of_row(state.metadata),
         project=project or state.project,
         messages=window.messages,
         tokens=window.message_tokens,
@@ -244,16 +239,18 @@ def list_sessions(
     user: str,
     *,
     project: str | None = None,
+    pairs: Pairs = NO_PAIRS,
     limit: int | None = LIST_LIMIT,
     after: str | None = None,
+    oldest_first: bool = False,
 ) -> list[answers.SessionInfo]:
-    """Return the sessions of a user, the last opened first; ``project`` is the one they were opened in."""
+    """Return the sessions of a user by the time they were opened; ``project`` is the one they were opened in."""
     with engine.reading() as connection:
         projects = scope_of(connection, user, project)
         if projects == [NOWHERE]:
             return []
-        before = first_position(connection, after) if after is not None else None
-        with sessions.listing(connection, user=user, projects=projects, before=before) as states:
+        start = start_behind(connection, after, oldest_first=oldest_first)
+        with sessions.listing(connection, user=user, projects=projects, pairs=pairs, start=start) as states:
             shown = (state for state in states if engine.keeps_out(*state.names) != "ignored")
             return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 

@@ -59,9 +59,10 @@ def reconcile(
     Nothing happens, or the messages missing at the end are appended, or the session is replaced from the first message that
     differs. Messages that differ are hidden and stay in the log; summaries of hidden messages stand for nothing.
 
-    Role, speaker, content and parts are compared; token counts are not. Reasoning (up to 256 KiB), model, time, ``extra`` or
-    metadata that only the transcript has is added in place. More than 5,000 messages go in several appends, and a later call
-    goes on after an interruption. An empty transcript is taken for a mistake: nothing changes, and ``skipped`` is "empty".
+    Role, speaker, content and parts are compared; token counts are not. Reasoning (up to 256 KiB), time, ``extra`` or metadata
+    that only the transcript has is added in place, and the name of the model is that of the transcript. More than 5,000 messages
+    go in several appends, and a later call goes on after an interruption. An empty transcript is taken for a mistake: nothing
+    changes, and ``skipped`` is "empty".
 
     Args:
         conversation: The session.

@@ -16,7 +16,7 @@ from ledger.sessions.drafting import (
     writer_of,
 )
 from ledger.sessions.rules import escalation
-from ledger.sessions.rules.compaction import LEAF_CHUNK_TOKENS
+from ledger.sessions.rules.compaction import ELEMENT_TOKENS, LEAF_CHUNK_TOKENS
 from ledger.sessions.rules.window import CONDENSED
 from ledger.sessions.summary_writes import SummarySources, check_in_use, record
 from ledger.sessions.writing import invalidate
@@ -53,7 +53,7 @@ def rewrite(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
         )
     row, sources, texts, seen, size = _to_rewrite(conversation, id)
-    tries = escalation.attempts(row.kind, size)
+    tries = escalation.attempts(row.kind, size + ELEMENT_TOKENS * max(0, len(sources.summaries) - 1))
     model_attempts = list[ModelAttempt]()
 
     def kept(why: str) -> None:

@@ -16,28 +16,31 @@ from ledger.recall.asked import UNITS
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
-from ledger.sessions.grepping import READ, GrepMatches, GrepQuery, GrepRequest, GrepSearch, Where
+from ledger.sessions.grepping import ORDERS, READ, RELEVANCE, GrepMatches, GrepQuery, GrepRequest, GrepSearch, Where
 from ledger.sessions.rules import grep
 from ledger.sessions.rules.compaction import EXPAND_TOKENS
 from ledger.sessions.rules.message import ROLES, readable
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY
 from projections.views.sessions import MessageRow as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
+INSIDE = "no text has these words; these have them inside of longer words"
 HITS = 1_001  # a page of 1,000, and one hit more to see if there is another page
 
 
 def grep_messages(
-    conversation: Conversation, request: GrepRequest, *, limit: int = HITS, after: int = 2**62
+    conversation: Conversation, request: GrepRequest, *, limit: int = HITS, after: int | None = None
 ) -> GrepResult:
-    """Return the messages and summaries that a request's pattern matches, newest first.
+    """Return the messages and summaries that a request's pattern matches, in the requested order.
 
-    A message is searched with its tool calls and results, as one text. The total is counted up to 10,000. If the index alone
-    cannot tell, up to 20,000 texts are read for the hits and 1,000 for the total.
+    A message is searched with its tool calls and results, as one text. If no text has the words of a pattern, texts that have
+    them inside of longer words are returned, and ``hint`` says so. The total is counted up to 10,000. Of texts of several
+    passages up to 20,000 are read for the hits and 1,000 for the total.
 
     Args:
         conversation: The session; the user's other sessions are searched only if the request is for everywhere.
@@ -55,13 +58,14 @@ def grep_messages(
             return GrepResult(hits=(), total=0, searched=0, hint="nothing was said in this session yet")
         where = _where(conversation, connection, state, everywhere=everywhere)
         search = _search(conversation, connection, query, where)
-        result = search.run()
+        result, hint = search.page(), ""
+        if not result.rows and query.limit:
+            loosened = _loosened(conversation, connection, query, where)
+            if loosened is not None and (inside := loosened.page()).rows:
+                search, result, hint = loosened, inside, INSIDE
+            else:
+                hint = _hint(conversation, connection, query, state, result, everywhere=everywhere)
         searched = _searched(connection, query, where)
-        hint = (
-            ""
-            if result.rows or not query.limit
-            else _hint(conversation, connection, query, state, result, everywhere=everywhere)
-        )
         hits = tuple(map(search.hit, result.rows))
     return GrepResult(
         hits=hits,
@@ -73,9 +77,26 @@ def grep_messages(
     )
 
 
-def _checked(request: GrepRequest, limit: int, after: int) -> GrepQuery:
+def _loosened(conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> GrepSearch | None:
+    """Return the search for the words inside of longer words; None if there is none, or if a page before has the words."""
+    pattern = query.pattern.loosened
+    if pattern is None:
+        return None
+    if query.start.row is not None and not query.by_relevance:
+        from_first = replace(query, start=Start(oldest_first=query.start.oldest_first))
+        if _search(conversation, connection, from_first, where).run(counted=1).total:
+            return None
+    return _search(conversation, connection, replace(query, pattern=pattern, by_relevance=False), where)
+
+
+def _checked(request: GrepRequest, limit: int, after: int | None) -> GrepQuery:
     pattern, role = _pattern(request.pattern), request.role
     one_of("scope", request.scope, tuple(SCOPES))
+    one_of("order", request.order, ORDERS)
+    if request.order == RELEVANCE and (pattern.inside or request.oldest_first):
+        raise RejectedError(
+            "order='relevance' ranks words: it goes with no %text% and no oldest_first; leave one of them out"
+        )
     if role is not None:
         one_of("role", role, ROLES)
     if role is not None and request.scope == "summary":
@@ -88,13 +109,14 @@ def _checked(request: GrepRequest, limit: int, after: int) -> GrepQuery:
         until=times.moment("until", request.until) if request.until is not None else "",
         limit=listed(limit, HITS),
         include_hidden=request.include_hidden,
-        after=after,
+        start=Start(after, request.oldest_first),
+        by_relevance=request.order == RELEVANCE,
     )
 
 
 def _pattern(pattern: str) -> grep.GrepPattern:
     parsed = grep.parse(pattern, stem)
-    if parsed.infix:
+    if parsed.inside:
         return parsed
     if why := one_text.why_unreadable(parsed.expression):
         grep.refuse(pattern, why)
@@ -143,8 +165,8 @@ def _hint(
     def matches(query: GrepQuery, where: Where) -> bool:
         return _search(conversation, connection, query, where).is_somewhere()
 
-    hints = [f"only the newest {READ:,} texts were read: bound the time"] if result.left_off else []
-    free = replace(query, corpora=SCOPES["both"], role=None, since="", until="")
+    hints = [f"only {READ:,} long texts were read: bound the time"] if result.left_off else []
+    free = replace(query, by_relevance=False, start=NEWEST, corpora=SCOPES["both"], role=None, since="", until="")
     if free != query and matches(free, here):
         hints.append("something matches outside of this scope, role and time")
     elif not query.include_hidden and matches(replace(free, include_hidden=True), here):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, cast
 
 import msgspec
@@ -276,17 +277,12 @@ def _reasoning(fields: Fields, what: str) -> list[Fields]:
 
 
 def as_chat(message: Message) -> Fields:
-    """Return a message in the form that ``outside`` reads, in the OpenAI chat format as far as possible."""
+    """Return a message in the form that ``outside`` reads, in the OpenAI chat format as far as possible.
+
+    Media after everything else are ``media``, as in picoclaw.
+    """
     content = message.content if message.content is not None else ERASED
-    entry: dict[str, object] = {"role": message.role, "content": content}
-    kinds = [part["type"] for part in message.parts]
-    calls = [_as_call(part) for part in message.parts]
-    if kinds == ["tool_result"] and message.role == "tool" and message.parts[0] == _result(message.parts[0], content):
-        entry["tool_call_id"] = message.parts[0]["id"]
-    elif kinds and None not in calls:
-        entry["tool_calls"] = calls
-    elif kinds:
-        entry["parts"] = [dict(part) for part in message.parts]
+    entry: Fields = {"role": message.role, "content": content, **_parts_as_chat(message, content)}
     by = "speaker" if message.role == "tool" else "name"  # the name in a tool's message is the function's
     more = {
         by: message.speaker,
@@ -297,6 +293,23 @@ def as_chat(message: Message) -> Fields:
         "metadata": message.metadata,
     }
     return entry | {name: value for name, value in more.items() if value}
+
+
+def _parts_as_chat(message: Message, content: str) -> Fields:
+    parts, entry = list(message.parts), Fields()
+    results = [part for part in parts if part["type"] == "tool_result"]
+    if message.role == "tool" and results == parts[-1:] and results[0] == _result(results[0], content):
+        entry["tool_call_id"] = parts.pop()["id"]
+    media = list(takewhile(_is_plain_media, reversed(parts)))[::-1]
+    calls = [_as_call(part) for part in parts[: len(parts) - len(media)]]
+    if None in calls:
+        return {"parts": [dict(part) for part in message.parts]}
+    more = {"tool_calls": calls, "media": [part["uri"] for part in media]}
+    return entry | {name: value for name, value in more.items() if value}
+
+
+def _is_plain_media(part: messages.Part) -> bool:
+    return part["type"] == "media" and not part.get("mime") and "extra" not in part
 
 
 def _result(part: messages.Part, content: str) -> messages.Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Raw, json
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form, keys, of_row
 from ledger.domain.text import check_text
 from ledger.events import (
     NO_PARTS,
@@ -158,11 +158,20 @@ def known(conversation: Conversation, work: Work) -> State:
 
 
 def change(
-    conversation: Conversation, verb: str, body: Callable[[Work], None], arguments: object, asker: Who, change: str
+    conversation: Conversation,
+    verb: str,
+    body: Callable[[Work], None],
+    arguments: object,
+    asker: Who,
+    change: str,
+    *,
+    optional: bool = False,
 ) -> answers.HistoryChange:
-    """Run a command on the history, and return its effect."""
+    """Run a command on the history, and return its effect; ``optional`` means that it does nothing without a session."""
     if conversation.kept_out:
         return answers.HistoryChange(session=conversation.name, change="none", skipped=conversation.kept_out)
+    if optional and conversation.id is None:
+        return answers.HistoryChange(session=conversation.name, change="none")
 
     def whole(work: Work) -> str:
         body(work)
@@ -198,7 +207,7 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
             above = row.row - 1
         hide(work, state, window, (state.row, above), "truncate")
 
-    return change(conversation, "session.truncate", body, keep, asker, "truncated")
+    return change(conversation, "session.truncate", body, keep, asker, "truncated", optional=True)
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
@@ -212,7 +221,7 @@ def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
         if _summary_now(work, state):
             work.emit(state.id, AbstractSet(""), first=state.row)
 
-    return change(conversation, "session.clear", body, None, asker, "cleared")
+    return change(conversation, "session.clear", body, None, asker, "cleared", optional=True)
 
 
 # --- the session as a whole --------------------------------------------------------------------------------------
@@ -238,6 +247,35 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     kept = [summary]
     conversation.writer.run("session.set_abstract", asker, body, (conversation.name, summary))
     return kept[-1]
+
+
+def set_metadata(conversation: Conversation, asker: Who, metadata: Pairs, unset: Iterable[str]) -> answers.SessionInfo:
+    """Set the values of some metadata keys of the session and remove other keys; the rest stay.
+
+    Raises:
+        RejectedError: The metadata is not flat JSON or too large, or a pattern keeps the session out.
+    """
+    request = session_rules.DescribeSession(checked(metadata), keys("unset", unset))
+    check_kept_in(conversation)
+
+    def body(work: Work) -> str:
+        work.need("interactions")  # the answer counts its turns
+        stream, first = opened(conversation, work)
+        state: State | None = work.load(stream, "s") if first else None
+        command = session_rules.DescribeSession(work.cleaned(request.metadata), request.unset)
+        for event in session_rules.describe(command, of_row(state.metadata if state is not None else None)):
+            work.emit(stream, event, first=first)
+        return stream
+
+    conversation.writer.run("session.set_metadata", asker, body, (conversation.name, request))
+    return _info(conversation)
+
+
+def _info(conversation: Conversation) -> answers.SessionInfo:
+    info = reading.get_info(conversation)
+    if info is None:
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+    return info
 
 
 def check_kept_in(conversation: Conversation) -> None:
@@ -281,7 +319,24 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         stream, first = opened(conversation, work)
         if not first:  # opened in this append
             state = State(
-                0, stream, work.who.user, conversation.name, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
+                0,
+                stream,
+                work.who.user,
+                conversation.name,
+                work.project,
+                (),
+                None,
+                None,
+                0,
+                0,
+                None,
+                0,
+                0,
+                0,
+                "",
+                "",
+                1,
+                0,
             )
         else:
             state = work.load(stream, "s")
@@ -299,10 +354,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         return stream
 
     conversation.writer.run("session.add_alias", asker, body, (conversation.name, alias))
-    info = reading.get_info(conversation)
-    if info is None:
-        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
-    return info
+    return _info(conversation)
 
 
 def _as_shown(work: Work, state: State) -> State:

@@ -32,6 +32,7 @@ from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader
 from ledger.undo.source_plan import SourcePlan
 from ledger.undo.undoing import ActPlan, Done, void_again
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
 from projections.views import control
 
@@ -208,12 +209,10 @@ def trust(
     return _distrust_report(engine, done, asker.user, trusted=True)
 
 
-def distrusted(
-    engine: ReadingEngine, user: str, *, before: int | None = None, limit: int = -1
-) -> list[answers.Distrusted]:
-    """Return the distrusted sources, newest first, at most ``limit`` of those before a position."""
+def distrusted(engine: ReadingEngine, user: str, *, start: Start = NEWEST, limit: int = -1) -> list[answers.Distrusted]:
+    """Return the distrusted sources, at most ``limit`` of them from ``start`` on."""
     with engine.reading() as connection:
-        rows = control.distrusted_of(connection, user, before, limit)
+        rows = control.distrusted_of(connection, user, start, limit)
     return [
         answer_of(answers.Distrusted, row, origin=row.source, command_id=row.act, position=row.from_position)
         for row in rows

@@ -4,7 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from ledger.domain.metadata import Pairs, pattern
+
+
+class Start(Struct, frozen=True):
+    """The place at which a page of a listing begins: behind a row, or at the listing's first end without a row."""
+
+    row: int | None = None
+    oldest_first: bool = False
+
+    @property
+    def behind(self) -> str:
+        """Return the SQL operator between a row of the page and ``bound``."""
+        return ">" if self.oldest_first else "<"
+
+    @property
+    def bound(self) -> int:
+        if self.row is not None:
+            return self.row
+        return -(2**62) if self.oldest_first else 2**62
+
+    @property
+    def order(self) -> str:
+        return "ASC" if self.oldest_first else "DESC"
+
+    def includes(self, row: int) -> bool:
+        """Return True if a row lies behind the start."""
+        return row > self.bound if self.oldest_first else row < self.bound
+
+    def after(self, row: int) -> Start:
+        """Return the place behind a row in the same order."""
+        return Start(row, self.oldest_first)
+
+
+NEWEST = Start()
 
 
 class Conditions:
@@ -23,6 +58,11 @@ class Conditions:
     def given(self, condition: str, value: object | None) -> None:
         if value is not None:
             self.add(condition, value)
+
+    def begin(self, column: str, start: Start) -> None:
+        """Require that the row of a column lies on the page."""
+        if start.row is not None:
+            self.add(f"{column} {start.behind} ?", start.row)
 
     def among(self, column: str, values: Sequence[object]) -> None:
         if values:

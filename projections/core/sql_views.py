@@ -286,6 +286,7 @@ _SESSIONS = View(
         "tokens": f"t.tokens - {_hidden('tokens')}",
         "hidden": _hidden("messages"),
         "turns": "(SELECT count(*) FROM interactions i WHERE i.session = t.id)",
+        "metadata": _object("t.metadata"),
         "cursor": "t.cursor",
         "recorded_at": "t.recorded_at",
         "updated_at": "t.updated_at",

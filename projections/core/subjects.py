@@ -15,7 +15,7 @@ from msgspec import Struct
 from ledger.events import AnyEvent, EventData
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, TextIndex, Values
 
 
@@ -59,11 +59,10 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
         values = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
         return self.from_row(values) if values else None
 
-    def listed(
-        self, connection: sqlite3.Connection, where: Conditions, limit: int, *, oldest_first: bool = False
-    ) -> list[S]:
-        """Return the subjects that meet the conditions, newest first."""
-        sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {'ASC' if oldest_first else 'DESC'} LIMIT ?"
+    def listed(self, connection: sqlite3.Connection, where: Conditions, limit: int, start: Start = NEWEST) -> list[S]:
+        """Return the subjects that meet the conditions, in the order of ``start`` and from there on."""
+        where.begin("row", start)
+        sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {start.order} LIMIT ?"
         return [self.from_row(row) for row in connection.execute(sql, (*where.values, limit))]
 
 
@@ -165,15 +164,15 @@ def keep(change: SubjectChange, rows: ProjectionRows, family: Family[S]) -> None
         rows.put(family.live, (change.first,), family.to_row(change.new))
 
 
-def newest(
+def first_rows(
     connection: sqlite3.Connection,
     table: str,
     of: tuple[str, object],
     statuses: Sequence[str],
-    before: int | None,
+    start: Start,
     limit: int,
 ) -> list[Values]:
-    """Return the newest rows of a user or session with these statuses.
+    """Return the first rows of a user or session with these statuses, in the order of ``start`` and from there on.
 
     For each status SQLite walks the index of (owner, status), and the results are merged. So no more rows are read than are
     returned.
@@ -183,13 +182,13 @@ def newest(
         table: The name of the table.
         of: The column of the owner (user or session), and the owner's id.
         statuses: The statuses; none gives no rows.
-        before: Only rows with a smaller ``row``; None for all rows.
+        start: The place at which the rows begin, and their order.
         limit: The largest number of rows; -1 for all.
     """
     if not statuses:
         return []
     column, key = of
-    of_status = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row < ?"
-    sql = " UNION ALL ".join([of_status] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
-    values = [value for status in statuses for value in (key, status, 2**62 if before is None else before)]
+    of_status = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row {start.behind} ?"
+    sql = " UNION ALL ".join([of_status] * len(statuses)) + f" ORDER BY row {start.order} LIMIT ?"
+    values = [value for status in statuses for value in (key, status, start.bound)]
     return connection.execute(sql, (*values, limit)).fetchall()

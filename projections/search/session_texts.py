@@ -1,4 +1,4 @@
-"""The texts of sessions for a search: candidates of the text index, newest first, and whole texts.
+"""The texts of sessions for a search: candidates of the text index, in order, and whole texts.
 
 A candidate is the position of an event. The index gives the candidates in order, so that a search stops as soon as it has
 enough. The owners are looked up for a few candidates at a time.
@@ -7,13 +7,25 @@ enough. The owners are looked up for a few candidates at a time.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, json
 
 from projections.core.codec import reader
+from projections.core.conditions import Start
 from projections.core.rows import checked
-from projections.search.passages import FIELD_BITS, NUMBER_BITS, PASSAGE_SEARCH, SEVERAL, TURN, WAITING, place_word
+from projections.search.passages import (
+    FIELD_BITS,
+    MESSAGE,
+    NUMBER_BITS,
+    PASSAGE_SEARCH,
+    SEVERAL,
+    SOURCE,
+    TURN,
+    WAITING,
+    place_word,
+)
+from projections.search.text_hits import aside, more
 from projections.views.sessions import SESSIONS
 from projections.views.summaries import INVALID, UNDER, WINDOW
 from projections.views.summaries import SummaryRow as SummaryRow
@@ -56,12 +68,36 @@ def asked(expression: str, session: str | None, corpora: Sequence[str], several:
     return f'({query}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
 
 
-def newest(connection: sqlite3.Connection, schema: str, expression: str, first: int, below: int) -> Iterator[int]:
-    """Yield the matching rows of the index, newest first, from the position ``first`` on, ``below`` a row."""
+def ordered(connection: sqlite3.Connection, schema: str, expression: str, first: int, start: Start) -> Iterator[int]:
+    """Yield the matching rows of the index from ``start`` on, none before the position ``first``."""
     name = PASSAGE_SEARCH.name
-    sql = f"SELECT rowid FROM {schema}.{name} WHERE {name} MATCH ? AND rowid >= ? AND rowid < ? ORDER BY rowid DESC"
-    for (row,) in connection.execute(sql, (expression, first << BITS, below)):
+    sql = (
+        f"SELECT rowid FROM {schema}.{name} WHERE {name} MATCH ? AND rowid >= ? AND rowid {start.behind} ?"
+        f" ORDER BY rowid {start.order}"
+    )
+    for (row,) in connection.execute(sql, (expression, first << BITS, start.bound)):
         yield row
+
+
+def scores(connection: sqlite3.Connection, schema: str, expression: str) -> dict[int, float]:
+    """Return the best BM25 (more is better) of the matching texts of the index, by the part of their row before the passage."""
+    name, best = PASSAGE_SEARCH.name, dict[int, float]()
+    sql = f"SELECT rowid, {SOURCE.rank} FROM {schema}.{name} WHERE {name} MATCH ?"
+    for row, score in connection.execute(sql, (expression,)):
+        part = row >> NUMBER_BITS
+        best[part] = max(more(score), best.get(part, 0.0))
+    return best
+
+
+def scores_aside(texts: Mapping[int, str], expression: str) -> dict[int, float]:
+    """Return the BM25 of texts that are not in the index, by their keys."""
+    return aside(SOURCE, [(key, text, "", "") for key, text in texts.items()], expression)
+
+
+def parts(place: int, position: int) -> tuple[int, ...]:
+    """Return the keys of ``scores`` for the text of a message or summary at a position, found at a place."""
+    part = place >> NUMBER_BITS
+    return (position << FIELD_BITS, position << FIELD_BITS | 1) if place >> BITS == position else (part,)
 
 
 def waiting(connection: sqlite3.Connection, schema: str) -> list[int]:
@@ -69,21 +105,35 @@ def waiting(connection: sqlite3.Connection, schema: str) -> list[int]:
     return [row for (row,) in connection.execute(f"SELECT row FROM {schema}.{WAITING.name}")]
 
 
-def every(connection: sqlite3.Connection, session: int | None, first: int, until: int) -> Iterator[int]:
-    """Yield the rows of all messages and summaries of a session (or of all sessions), newest first."""
-    of_session, values = ("", ()) if session is None else (" AND session = ?", (session,))
-    newest_rows = f"SELECT row FROM {{}} WHERE row < ? AND row >= ?{of_session} ORDER BY row DESC LIMIT {MOST}"
-    parts = (f"SELECT row FROM ({newest_rows.format(table)})" for table in ("messages", "summaries"))
-    sql, below = f"{' UNION ALL '.join(parts)} ORDER BY row DESC LIMIT {MOST}", min(2**47, until >> BITS)
-    while batch := connection.execute(sql, (below, first, *values) * 2).fetchall():
-        yield from (row << BITS for (row,) in batch)
-        below = batch[-1][0]
+def scanned(
+    connection: sqlite3.Connection, user: str, only: tuple[str, int] | None, first: int, start: Start
+) -> Iterator[tuple[int, str, int]]:
+    """Yield the passages of all messages and summaries of a session (its id and row) or of a user, from ``start`` on.
+
+    Each is a row, its text, and the number of passages of the whole text. A summary has no text here, and more than one passage.
+    """
+    said = ("+user = ?", (user,)) if only is None else ("session = ?", (only[0],))
+    # The plus keeps SQLite from an index of users, whose rows it would sort for every batch.
+    summed = ("", ()) if only is None else (" AND session = ?", (only[1],))
+    sql = (
+        f"SELECT row, text, pieces FROM passages WHERE {said[0]} AND corpus IN ('{MESSAGE}', '{TURN}')"
+        f" AND row {start.behind} ? AND (row >= ? OR corpus = '{TURN}')"
+        f" UNION ALL SELECT row << {BITS}, '', 2 FROM summaries WHERE row << {BITS} {start.behind} ?{summed[0]}"
+        f" ORDER BY row {start.order} LIMIT {MOST}"
+    )
+    while True:
+        values = (*said[1], start.bound, first << BITS, start.bound, *summed[1])
+        batch = connection.execute(sql, values).fetchall()
+        yield from batch
+        if len(batch) < MOST:
+            return
+        start = start.after(batch[-1][0])
 
 
-def place(row: int, position: int) -> int:
+def place(row: int, position: int, *, oldest_first: bool = False) -> int:
     """Return the row from which a search goes on behind a message or summary at a position."""
     bits = BITS if row >> BITS == position else NUMBER_BITS  # a captured turn has two messages at one position
-    return row >> bits << bits
+    return row >> bits << bits | (oldest_first and (1 << bits) - 1)
 
 
 # --- messages and summaries by their rows ----------------------------------------------------------------------------

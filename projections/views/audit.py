@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.errors import DamagedError
 from ledger.events import AnyEvent
 from projections.core.codec import columns, reader
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import EVERYTHING, SubjectChange
 
@@ -70,12 +70,13 @@ _BOUNDS = {  # filters that are not equal to a column's value
     "last": "position < ?",
     "since": "recorded_at >= ?",
     "until": "recorded_at < ?",
-    "before": "position < ?",
 }
 
 
 def trail(
     connection: sqlite3.Connection,
+    start: Start = NEWEST,
+    /,
     *,
     user: str | None,
     subject: str | None = None,
@@ -83,15 +84,16 @@ def trail(
     limit: int,
     **filters: str | int | None,
 ) -> list[AuditRow]:
-    """Return the newest entries that pass every filter; with ``user=None`` the entries of all users."""
+    """Return the first entries from ``start`` on that pass every filter; with ``user=None`` the entries of all users."""
     where = Conditions("1")
+    where.begin("position", start)
     for name, value in filters.items():
         where.given(_BOUNDS.get(name, f"{name} = ?"), value)
     where.of_projects(projects)
     # Suspended projections concern every user, so their entries are in every user's trail.
     where.given("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))", user)
     where.given("position IN (SELECT position FROM events WHERE stream = ?)", subject)
-    sql = f"SELECT * FROM audit WHERE {where} ORDER BY position DESC LIMIT ?"
+    sql = f"SELECT * FROM audit WHERE {where} ORDER BY position {start.order} LIMIT ?"
     return [_entry(row) for row in connection.execute(sql, (*where.values, limit))]
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ledger.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns, reader
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
 from projections.views.control import since
@@ -78,12 +79,12 @@ class Calls:
 
 
 def listing(
-    connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, before: int | None = None
+    connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, start: Start = NEWEST
 ) -> list[ModelCallRow]:
-    """Return the calls for a user, newest first."""
-    where = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
-    sql = f"SELECT * FROM model_calls WHERE {where} ORDER BY position DESC LIMIT ?"
-    return [_call(row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
+    """Return the calls for a user, from ``start`` on."""
+    where = f"user = ? AND (? IS NULL OR purpose = ?) AND position {start.behind} ?"
+    sql = f"SELECT * FROM model_calls WHERE {where} ORDER BY position {start.order} LIMIT ?"
+    return [_call(row) for row in connection.execute(sql, (user, purpose, purpose, start.bound, limit))]
 
 
 def answered(connection: sqlite3.Connection, user: str) -> list[int]:

@@ -12,6 +12,7 @@ from ledger.events import AnyEvent
 from ledger.memories.rules import MemoryState
 from ledger.review import rules
 from ledger.review.rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories
@@ -117,12 +118,10 @@ def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def listing(
-    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
-) -> list[ConflictState]:
-    """Return the conflicts of a user with any status, newest first."""
-    sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
+def listing(connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1) -> list[ConflictState]:
+    """Return the conflicts of a user with any status, from ``start`` on."""
+    sql = f"SELECT * FROM conflicts WHERE user = ? AND row {start.behind} ? ORDER BY row {start.order} LIMIT ?"
+    return [from_row(row) for row in connection.execute(sql, (user, start.bound, limit))]
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[ConflictState]:

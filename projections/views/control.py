@@ -25,6 +25,7 @@ from ledger.events import (
 from ledger.policy.rules import PolicyState, policy_of
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
 from projections.core.subjects import EVERYTHING, SubjectChange, end, ended
 
@@ -304,10 +305,10 @@ def captures_of(connection: sqlite3.Connection, arguments: Sequence[str]) -> dic
     return dict(connection.execute(sql, arguments).fetchall())
 
 
-def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[RefusalRow]:
-    """Return the refusals of a user before the position ``after``, newest first."""
-    sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
-    return [_refusal(row) for row in connection.execute(sql, (user, after, limit))]
+def refusals(connection: sqlite3.Connection, user: str, limit: int, start: Start = NEWEST) -> list[RefusalRow]:
+    """Return the refusals of a user, from ``start`` on."""
+    sql = f"SELECT * FROM refusals WHERE user = ? AND position {start.behind} ? ORDER BY position {start.order} LIMIT ?"
+    return [_refusal(row) for row in connection.execute(sql, (user, start.bound, limit))]
 
 
 def voided(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
@@ -334,11 +335,14 @@ def distrusted(connection: sqlite3.Connection) -> list[DistrustedSource]:
 
 
 def distrusted_of(
-    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
+    connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1
 ) -> list[DistrustedSource]:
-    """Return the distrusted sources of a user before a position, newest first."""
-    sql = "SELECT * FROM distrusted WHERE user = ? AND from_position < ? ORDER BY from_position DESC LIMIT ?"
-    rows = connection.execute(sql, (user, 2**62 if before is None else before, limit))
+    """Return the distrusted sources of a user, from ``start`` on."""
+    column = "from_position"
+    sql = (
+        f"SELECT * FROM distrusted WHERE user = ? AND {column} {start.behind} ? ORDER BY {column} {start.order} LIMIT ?"
+    )
+    rows = connection.execute(sql, (user, start.bound, limit))
     return [_distrusted(row) for row in rows]
 
 

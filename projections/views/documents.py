@@ -22,7 +22,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from ledger.events import AnyEvent, ChunkAdded, DocumentReplaced
 from projections.core.codec import codec, columns
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, end, ended, family, keep
 from projections.views import control
@@ -141,17 +141,16 @@ def listing(
     projects: Sequence[str | None] | None = None,
     tags: Sequence[str] = (),
     metadata: Pairs = NO_PAIRS,
-    before: int | None = None,
+    start: Start = NEWEST,
     limit: int,
 ) -> list[DocumentState]:
-    """Return documents of one user, newest first, before the row ``before``; None in ``projects`` means no project."""
+    """Return documents of one user, from ``start`` on; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
     where.of_projects(projects)
     where.has_tags(tags)
     where.has_pairs(metadata)
-    where.given("row < ?", before)
-    return FAMILY.listed(connection, where, limit)
+    return FAMILY.listed(connection, where, limit, start)
 
 
 def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> DocumentState | None:

@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from ledger.events import AnyEvent, ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased
 from projections.core.codec import columns, reader
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import CURRENT, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
-
-END = 2**62  # larger than every position
 
 
 class HoldRow(Struct, frozen=True):
@@ -81,21 +80,19 @@ class ErasuresProjection:
 
 
 def holds(connection: sqlite3.Connection, user: str) -> list[HoldRow]:
-    return newest_holds(connection, user)[::-1]
+    return holds_listing(connection, user, Start(oldest_first=True))
 
 
-def newest_holds(
-    connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
-) -> list[HoldRow]:
-    """Return at most ``limit`` holds of a user before a position, newest first."""
-    sql = "SELECT * FROM holds WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
-    return [_hold(row) for row in connection.execute(sql, (user, END if before is None else before, limit))]
+def holds_listing(connection: sqlite3.Connection, user: str, start: Start = NEWEST, limit: int = -1) -> list[HoldRow]:
+    """Return at most ``limit`` holds of a user, from ``start`` on."""
+    sql = f"SELECT * FROM holds WHERE user = ? AND position {start.behind} ? ORDER BY position {start.order} LIMIT ?"
+    return [_hold(row) for row in connection.execute(sql, (user, start.bound, limit))]
 
 
-def newest(connection: sqlite3.Connection, before: int | None = None, limit: int = -1) -> list[Erasure]:
-    """Return at most ``limit`` erasures before a position, newest first."""
-    sql = "SELECT * FROM erasures WHERE position < ? ORDER BY position DESC LIMIT ?"
-    return [_erasure(row) for row in connection.execute(sql, (END if before is None else before, limit))]
+def listing(connection: sqlite3.Connection, start: Start = NEWEST, limit: int = -1) -> list[Erasure]:
+    """Return at most ``limit`` erasures, from ``start`` on."""
+    sql = f"SELECT * FROM erasures WHERE position {start.behind} ? ORDER BY position {start.order} LIMIT ?"
+    return [_erasure(row) for row in connection.execute(sql, (start.bound, limit))]
 
 
 def of(connection: sqlite3.Connection, act: str) -> Erasure | None:

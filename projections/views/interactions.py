@@ -14,7 +14,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.events import AnyEvent
 from ledger.interactions import rules as interaction
 from ledger.interactions.rules import InteractionState
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep
 
@@ -73,18 +73,17 @@ class InteractionFilter(Struct, frozen=True, kw_only=True):
 
 
 def listing(
-    connection: sqlite3.Connection, filters: InteractionFilter, *, limit: int, before: int | None = None
+    connection: sqlite3.Connection, filters: InteractionFilter, *, limit: int, start: Start = NEWEST
 ) -> list[InteractionState]:
-    """Return at most ``limit`` interactions, newest first, before the row ``before``."""
+    """Return at most ``limit`` interactions, from ``start`` on."""
     where = Conditions("user = ?", filters.user)
     where.given("session = ?", filters.session)
     where.given("client = ?", filters.client)
     where.given("time >= ?", filters.since)
     where.given("time < ?", filters.until)
-    where.given("row < ?", before)
     where.of_projects(filters.projects)
     where.has_pairs(filters.metadata)
-    return FAMILY.listed(connection, where, limit)
+    return FAMILY.listed(connection, where, limit, start)
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[InteractionState]:

@@ -12,7 +12,7 @@ from ledger.domain.text import normalise
 from ledger.events import AnyEvent
 from ledger.memories import rules as memory
 from ledger.memories.rules import MemoryState
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import ProjectionRows, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 
@@ -95,13 +95,9 @@ def listing(
     filters: MemoryFilter,
     *,
     limit: int,
-    before: int | None = None,
-    behind: int | None = None,
+    start: Start = NEWEST,
 ) -> list[MemoryState]:
-    """Return at most ``limit`` memories, newest first.
-
-    With ``before`` only memories with a smaller row are returned; with ``behind`` those with a larger row, oldest first.
-    """
+    """Return at most ``limit`` memories, from ``start`` on."""
     where = Conditions("user = ?", filters.user)
     if filters.valid is not None:
         where.add(f"quarantined = 0 AND {HOLDS}", filters.valid, filters.valid)
@@ -111,11 +107,9 @@ def listing(
     where.has_tags(filters.tags)
     where.has_pairs(filters.metadata)
     where.given("confidence >= ?", filters.min_confidence or None)
-    where.given("row < ?", before)
-    where.given("row > ?", behind)
     if filters.admitted:
         where.add("admission <> ''")
-    return FAMILY.listed(connection, where, limit, oldest_first=behind is not None)
+    return FAMILY.listed(connection, where, limit, start)
 
 
 def newest(

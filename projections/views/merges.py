@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from ledger.events import AnyEvent
 from ledger.review import rules
 from ledger.review.rules import MergeState
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
-from projections.core.subjects import SubjectChange, end, ended, family, keep, newest
+from projections.core.subjects import SubjectChange, end, ended, family, first_rows, keep
 
 FAMILY = family(
     "g",
@@ -85,11 +86,11 @@ def listing(
     connection: sqlite3.Connection,
     user: str,
     statuses: Sequence[str] = rules.MERGE_STATUSES,
-    before: int | None = None,
+    start: Start = NEWEST,
     limit: int = -1,
 ) -> list[MergeState]:
-    """Return the merges of a user with these statuses, newest first."""
-    return [from_row(row) for row in newest(connection, "merges", ("user", user), statuses, before, limit)]
+    """Return the merges of a user with these statuses, from ``start`` on."""
+    return [from_row(row) for row in first_rows(connection, "merges", ("user", user), statuses, start, limit)]
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[MergeState]:

@@ -19,7 +19,7 @@ from ledger.english.words import indexed
 from ledger.events import WAYS_BACK, AnyEvent, ConsolidationCompleted, ConsolidationFailed
 from ledger.observations import rules as observation
 from ledger.observations.rules import NO_EVIDENCE, ObservationState, Support
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import (
     CURRENT,
     AsOf,
@@ -215,15 +215,14 @@ def listing(
     user: str,
     statuses: Sequence[str] = ("active",),
     projects: Sequence[str | None] | None = None,
-    before: int | None = None,
+    start: Start = NEWEST,
     limit: int,
 ) -> list[ObservationState]:
     """Return observations of one user, newest first; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
     where.of_projects(projects)
-    where.given("row < ?", before)
-    return FAMILY.listed(connection, where, limit)
+    return FAMILY.listed(connection, where, limit, start)
 
 
 def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[SourceStanding]]:

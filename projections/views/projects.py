@@ -14,6 +14,7 @@ from ledger.events import AnyEvent, MessageAppended
 from ledger.projects import rules as project
 from ledger.projects.rules import ProjectState, TrustedEntry, name_form
 from ledger.sessions.rules.session import SessionState
+from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
 from projections.core.subjects import SubjectChange, end, ended, family, keep
 
@@ -224,11 +225,11 @@ def whole(connection: sqlite3.Connection, state: ProjectState) -> ProjectState:
 
 
 def listing(
-    connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int | None = None
+    connection: sqlite3.Connection, user: str, *, start: Start = NEWEST, limit: int | None = None
 ) -> list[ProjectState]:
-    """Return projects of one user, newest first, before a row; projects that were joined into another are left out."""
-    sql = "SELECT * FROM projects WHERE user = ? AND row < ? ORDER BY row DESC"
-    with closing(connection.execute(sql, (user, 2**62 if before is None else before))) as cursor:
+    """Return projects of one user, from ``start`` on; projects that were joined into another are left out."""
+    sql = f"SELECT * FROM projects WHERE user = ? AND row {start.behind} ? ORDER BY row {start.order}"
+    with closing(connection.execute(sql, (user, start.bound))) as cursor:
         mains = (project for project in map(from_row, cursor) if main(connection, project.id) == project.id)
         return list(islice(mains, limit))
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ledger.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.memories.rules import ERASED
 from projections.core.codec import columns, reader
+from projections.core.conditions import Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among
 from projections.core.subjects import SubjectChange, end, ended
 from projections.views.control import since
@@ -147,18 +148,24 @@ def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int,
 
 
 def listing(
-    connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None
+    connection: sqlite3.Connection,
+    user: str,
+    limit: int,
+    after: tuple[int, int] | None = None,
+    *,
+    oldest_first: bool = False,
 ) -> list[QuarantinedSubject]:
-    """Return the user's memories and texts in quarantine, newest first, behind ``after`` (from_position, at).
+    """Return the user's memories and texts in quarantine, behind ``after`` (from_position, at), newest or oldest first.
 
     Void memories and texts are left out, because they cannot be recalled anyway.
     """
+    start = Start(None if after is None else after[0], oldest_first)
     sql = (
-        "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
+        f"SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) {start.behind} (?, ?)"
         " AND NOT EXISTS (SELECT 1 FROM voided o WHERE o.position = q.at)"
-        " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
+        f" ORDER BY q.from_position {start.order}, q.at {start.order} LIMIT ?"
     )
-    return [_held(row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
+    return [_held(row) for row in connection.execute(sql, (user, *(after or (start.bound, 0)), limit))]
 
 
 def decisions_on(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:

@@ -25,7 +25,7 @@ from ledger.sessions.rules import session
 from ledger.sessions.rules.session import SessionState
 from ledger.sessions.rules.statuses import Visible
 from projections.core.codec import codec, columns, reader
-from projections.core.conditions import Conditions
+from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
 from projections.core.subjects import SubjectChange, end, ended, family, keep
 
@@ -103,7 +103,7 @@ _NO_PARTS = (b"[]", b"null")
 
 
 class SessionsProjection:
-    name, version, follows = "sessions", 4, frozenset("s")
+    name, version, follows = "sessions", 5, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -219,13 +219,15 @@ def listing(
     *,
     user: str,
     projects: Sequence[str | None] | None = None,
-    before: int | None = None,
+    pairs: Pairs = NO_PAIRS,
+    start: Start = NEWEST,
 ) -> Iterator[Iterator[SessionState]]:
-    """Yield the sessions of a user that were not merged into another, newest first, read as they are iterated."""
+    """Yield the sessions of a user that were not merged into another, from ``start`` on, read as they are iterated."""
     where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
     where.of_projects(projects)
-    where.given("row < ?", before)
-    cursor = connection.execute(f"SELECT * FROM sessions WHERE {where} ORDER BY row DESC", where.values)
+    where.has_pairs(pairs)
+    where.begin("row", start)
+    cursor = connection.execute(f"SELECT * FROM sessions WHERE {where} ORDER BY row {start.order}", where.values)
     with closing(cursor):  # an open cursor, kept by a traceback, would hold the connection at this moment
         yield map(from_row, cursor)
 
@@ -347,11 +349,20 @@ def backwards(
                 break
 
 
-def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> Iterator[MessageRow]:
-    """Yield the messages of a session in these ranges, oldest first, read as far as the caller iterates."""
-    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT 512"
+def forwards(
+    connection: sqlite3.Connection,
+    row: int,
+    ranges: Sequence[tuple[int, int]],
+    *,
+    batch: int = 512,
+    pairs: Pairs = NO_PAIRS,
+) -> Iterator[MessageRow]:
+    """Yield the messages of a session in these ranges with this metadata, oldest first, read as far as the caller iterates."""
+    where = Conditions("session = ?", row)
+    where.has_pairs(pairs)
+    sql = f"SELECT * FROM messages WHERE {where} AND row BETWEEN ? AND ? ORDER BY row LIMIT ?"
     for first, last in sorted(ranges):
-        while rows := connection.execute(sql, (row, first, last)).fetchall():
+        while rows := connection.execute(sql, (*where.values, first, last, batch)).fetchall():
             yield from map(message_of, rows)
             first = rows[-1][0] + 1
 

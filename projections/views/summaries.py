@@ -14,8 +14,9 @@ from ledger.sessions.rules import statuses
 from ledger.sessions.rules.statuses import MOVING, Known, WindowFold, first_status, moved
 from ledger.sessions.rules.window import LEVELS, SUMMARY_KINDS
 from projections.core.codec import codec, columns
+from projections.core.conditions import Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values
-from projections.core.subjects import SubjectChange, end, ended, newest
+from projections.core.subjects import SubjectChange, end, ended, first_rows
 
 WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 
@@ -149,10 +150,10 @@ def of_session(connection: sqlite3.Connection, row: int) -> list[SummaryRow]:
 
 
 def listing(
-    connection: sqlite3.Connection, row: int, statuses: Sequence[str], before: int | None, limit: int
+    connection: sqlite3.Connection, row: int, statuses: Sequence[str], start: Start, limit: int
 ) -> list[SummaryRow]:
-    """Return the summaries of a session with these statuses, newest first."""
-    rows = newest(connection, "summaries", ("session", row), statuses, before, limit)
+    """Return the summaries of a session with these statuses, from ``start`` on."""
+    rows = first_rows(connection, "summaries", ("session", row), statuses, start, limit)
     return [summary(values) for values in rows]
 
 

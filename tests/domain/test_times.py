@@ -141,7 +141,8 @@ def test_whole_days_between() -> None:
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
-        ("30m", "2026-03-01T09:30:00.000000Z"),
+        ("30min", "2026-03-01T09:30:00.000000Z"),
+        ("1mo", "2026-01-30T10:00:00.000000Z"),
         ("12h", "2026-02-28T22:00:00.000000Z"),
         (" 7d ", "2026-02-22T10:00:00.000000Z"),
         ("2w", "2026-02-15T10:00:00.000000Z"),
@@ -153,7 +154,14 @@ def test_since_is_a_time_or_a_duration_back_from_now(given: str, stored: str) ->
     assert since("since", given, "2026-03-01T10:00:00.000000Z") == stored
 
 
-@pytest.mark.parametrize("given", ["2026-01-01T01:00:00", "7 days", "-7d", "7y", "", 7, "9999999w", "0d", "00m"])
+@pytest.mark.parametrize(
+    "given", ["2026-01-01T01:00:00", "7 days", "-7d", "7y", "", 7, "9999999w", "0d", "00min", "30m", "1M"]
+)
 def test_since_is_refused_without_an_offset_or_a_known_unit(given: Any) -> None:
     with pytest.raises(RejectedError):
         since("since", given, "2026-03-01T10:00:00.000000Z")
+
+
+def test_m_is_refused_because_minutes_and_months_cannot_share_a_letter() -> None:
+    with pytest.raises(RejectedError, match=r"m may mean minutes or months: write 30min or 30mo"):
+        since("since", "30m", "2026-03-01T10:00:00.000000Z")

@@ -156,6 +156,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "MessageAppended": ("content", "reasoning", "parts", "model", "speaker", "extra", "metadata"),
         "MessageRepaired": ("reasoning", "model", "extra", "metadata"),
         "AbstractSet": ("content",),
+        "SessionDescribed": ("metadata", "unset"),
         "SummaryCreated": ("content", "model"),
         "SummaryInvalidated": ("reason",),
         "SummaryRestored": ("reason",),

@@ -199,6 +199,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ProjectStateInvalidated": ("name",),
             "RelationRemoved": EDGE,
             "MemoryRetagged": ("removed", "unset"),
+            "SessionDescribed": ("unset",),
         },
     ),
     "beliefs": (

@@ -19,12 +19,12 @@ ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 
 def places(pattern: str, text: str) -> list[Span]:
     asked = parse(pattern, stem)
-    return asked.places(text) if asked.infix else one_text.spans(asked.any_term, text)
+    return asked.places(text) if asked.inside else one_text.spans(asked.any_term, text)
 
 
 def has(pattern: str, text: str) -> bool:
     asked = parse(pattern, stem)
-    return bool(asked.places(text)) if asked.infix else one_text.matches(asked.expression, text)
+    return bool(asked.places(text)) if asked.inside else one_text.matches(asked.expression, text)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_no_pattern_breaks_a_search(pattern: str) -> None:
         asked = parse(pattern, stem)
     except RejectedError:
         return
-    if not asked.infix and not one_text.why_unreadable(asked.expression):
+    if not asked.inside and not one_text.why_unreadable(asked.expression):
         one_text.matches(asked.expression, pattern)
         one_text.matches(asked.any_row, pattern)
 

@@ -11,7 +11,7 @@ from summarizing import invalidate, summarise, tie
 
 from ledger import Ledger
 from ledger.domain.errors import RejectedError
-from ledger.sessions import grepping
+from ledger.sessions import grepping, searching
 from ledger.sessions.search_answers import GrepResult
 from ledger.types import Event
 
@@ -152,6 +152,103 @@ def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(led
     assert shown(session.grep("gearbox")) == ["The green gearbox."]
 
 
+# --- inside of words, and the best first -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("Request", "The handleRequest method fails."),
+        ("Rechnung", "Die Rechnungsprüfung ist fertig."),
+        ("prüfung", "Die Rechnungsprüfung ist fertig."),
+        ("thentic fail", "Authentication failed twice."),
+        ('"dle Request"', "handle Requests"),
+        ("%thentic%", "Authentication failed twice."),
+    ],
+)
+def test_words_that_no_text_has_are_found_inside_of_words(ledger: Ledger, pattern: str, text: str) -> None:
+    said(ledger, text, "Nothing of the kind.")
+    for found in (ledger.session("monday").grep(pattern), ledger.sessions.grep(pattern)):
+        assert shown(found) == [text] and found.total == 1 and found.is_exact
+        assert ("inside of longer words" in found.hint) is not pattern.startswith("%")
+        assert all(found[0].snippet[first:last] for first, last in found[0].spans) and found[0].spans
+
+
+def test_a_word_that_a_text_has_is_not_looked_for_inside_of_words(ledger: Ledger) -> None:
+    said(ledger, "A day.", "Yesterday.")
+    found = ledger.session("monday").grep("day")
+    assert (shown(found), found.hint) == (["A day."], "")
+
+
+@pytest.mark.parametrize("pattern", ["ay", "esterda*", "esterda OR urrow", "esterda NOT x", "(esterda)"])
+def test_short_words_beginnings_and_operators_are_not_looked_for_inside_of_words(ledger: Ledger, pattern: str) -> None:
+    said(ledger, "Yesterday it was a burrow.")
+    assert ledger.session("monday").grep(pattern) == ()
+
+
+def test_all_pages_of_what_is_found_inside_of_words_are_read(ledger: Ledger) -> None:
+    texts = [f"Yesterday number {number}." for number in range(7)]
+    said(ledger, *texts)
+    for more in ({}, {"order": "relevance"}):
+        assert shown(ledger.session("monday").grep("esterda", limit=2, **more).all()) == texts[::-1]
+    assert shown(ledger.session("monday").grep("esterda", limit=2, oldest_first=True).all()) == texts
+
+
+def test_a_text_inside_of_words_is_found_across_passages_and_in_what_is_old(ledger: Ledger) -> None:
+    filler = "Nothing to see here, move along. " * 60
+    long = f"{filler}The handleRequest method.{filler}"
+    said(ledger, long, *(f"filler {number}" for number in range(100)))
+    for at in range(0, len(long) - 30, 31):  # wherever a passage ends
+        assert ledger.session("monday").grep(f"%{long[at : at + 30]}%").total == 1
+    tool = ledger.session("monday").append("tool", "xgearboxx", tool_call_id="c1").position
+    assert [hit.position for hit in ledger.session("monday").grep("%gearbox%")] == [tool]
+
+
+def test_a_captured_turn_and_a_summary_are_found_inside_of_words(ledger: Ledger) -> None:
+    session = ledger.session("monday")
+    ledger.capture("Which xgearboxx?", "The yxgearboxxy.", session="monday", append=True)
+    first, last = (message.position for message in session.messages())
+    summarise(ledger, session, "About zgearboxz.", [(first, last)])
+    assert shown(session.grep("%gearbox%")) == ["About zgearboxz.", "The yxgearboxxy.", "Which xgearboxx?"]
+    assert shown(session.grep("%gearbox%", limit=1, oldest_first=True).all()) == [
+        "Which xgearboxx?",
+        "The yxgearboxxy.",
+        "About zgearboxz.",
+    ]
+
+
+def test_by_relevance_the_best_come_first_and_equal_ones_newest_first(ledger: Ledger) -> None:
+    filler = "Many other words stand in this text, and they make it long and less about it. " * 3
+    texts = (f"One gearbox. {filler}", "gearbox gearbox", "A gearbox.", "A gearbox.", "nothing")
+    said(ledger, *texts)
+    session = ledger.session("monday")
+    found = session.grep("gearbox", order="relevance", limit=2)
+    positions = [message.position for message in session.messages()]
+    assert [hit.position for hit in found.all()] == [positions[number] for number in (1, 3, 2, 0)]
+    assert found.total == 4
+    assert shown(ledger.sessions.grep("gearbox", order="relevance")) == shown(found.all())
+    before = ledger.position
+    session.clear()
+    past = ledger.at(before).session("monday").grep("gearbox", order="relevance")
+    assert [hit.position for hit in past] == [positions[number] for number in (1, 3, 2, 0)]
+
+
+def test_relevance_ranks_words_alone(ledger: Ledger) -> None:
+    said(ledger, "gearbox")
+    for wrong in ({"pattern": "%ear%"}, {"pattern": "gearbox", "oldest_first": True}):
+        with pytest.raises(RejectedError, match="relevance"):
+            ledger.session("monday").grep(order="relevance", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(RejectedError, match="order"):
+        ledger.session("monday").grep("gearbox", order="best")  # type: ignore[arg-type]
+
+
+def test_an_erased_text_is_not_found_inside_of_words(ledger: Ledger) -> None:
+    _, erased = said(ledger, "the handleRequest", "the sendRequest")
+    ledger.erase(Event(erased))
+    for pattern in ("%Request%", "Request"):
+        assert shown(ledger.session("monday").grep(pattern, include_hidden=True)) == ["the handleRequest"]
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -175,12 +272,15 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
         found = session.grep(pattern, limit=3)
         assert shown(found) == ["tea: number 149", "tea: number 148", "tea: number 147"]
         assert (found.total, found.is_exact) == (150, True)
-    monkeypatch.setattr(grepping, "READ_ON", 100)
-    found = session.grep("%:%", limit=3)
-    assert (found.total, found.is_exact, len(found)) == (100, False, 3)
-    monkeypatch.setattr(grepping, "READ", 100)
-    assert [session.grep(pattern).is_exact for pattern in ("tea", "%:%")] == [True, False]
-    assert "only the newest" in session.grep("%@%").hint
+    for number in range(20):  # texts of several passages are read whole
+        session.append("user", f"{number} " + "Nothing to see here, move along. " * 60)
+    monkeypatch.setattr(grepping, "READ_ON", 10)
+    found = session.grep("%see here%", limit=3)
+    assert (found.total, found.is_exact, len(found)) == (10, False, 3)
+    monkeypatch.setattr(grepping, "READ", 10)
+    assert [session.grep(pattern).is_exact for pattern in ("tea", "%see here%")] == [True, False]
+    monkeypatch.setattr(searching, "READ", 10)
+    assert "only 10 long texts" in session.grep("%@%").hint
 
 
 def test_spans_are_where_the_snippet_has_it(ledger: Ledger) -> None:

@@ -31,9 +31,8 @@ def public(kind: type) -> set[str]:
 
 
 def test_the_names_of_a_session_are_those_that_were_decided() -> None:
-    writes = (
-        "append reopen compact set_abstract extract skip_extraction reconcile replace truncate clear add_alias bind"
-    )
+    writes = "append reopen compact set_abstract set_metadata extract skip_extraction reconcile replace truncate clear"
+    writes += " add_alias bind"
     reads = "messages message items window info summaries abstract grep expand id name user"
     assert public(SessionRead) == set(reads.split())
     assert public(Session) == {*reads.split(), *writes.split()}
@@ -83,7 +82,6 @@ def test_a_session_that_is_not_there_raises(ledger: Ledger) -> None:
         session.info,
         session.summaries.graph,
         lambda: ledger.sessions.get("nowhere"),
-        lambda: session.truncate(1),
     ):
         with pytest.raises(NotFoundError):
             ask()

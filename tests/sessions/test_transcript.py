@@ -98,8 +98,10 @@ def test_other_reasoning_is_another_message_and_a_missing_one_fits_any() -> None
     assert same(line(reasoning="r"), line()) and same(line(reasoning=""), line(reasoning="s"))
 
 
-def test_another_model_is_the_same_message() -> None:
-    assert reconcile(known(line(model="m")), [line(model="m-2026")]) == TranscriptPlan("unchanged", 1)
+def test_another_model_is_the_same_message_and_its_name_is_corrected() -> None:
+    assert reconcile(known(line(model="m")), [line(model="m-2026")]) == TranscriptPlan(
+        "unchanged", 1, repairs=(Repair(10, model="m-2026"),)
+    )
 
 
 # --- repairs ---------------------------------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ def test_what_ours_had_not_been_told_is_mended_in_place() -> None:
 
 def test_nothing_told_is_overwritten_or_forgotten() -> None:
     ours = line(reasoning="r", model="m", created_at=NOON)
-    assert reconcile(known(ours), [line(model="other")]) == TranscriptPlan("unchanged", 1)
+    assert reconcile(known(ours), [line(model="m")]) == TranscriptPlan("unchanged", 1)
 
 
 def test_messages_that_leave_are_not_mended() -> None:

@@ -63,8 +63,8 @@ def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
         speaker = turn["speaker"]
         role = "assistant" if speaker.lower() in ASSISTANTS or speaker != first else "user"
         message = {"role": role, "content": turn["text"]}
-        at = _time(turn.get("date_time"))
-        yield message | ({"created_at": f"{at}Z"} if at is not None else {})
+        at = _time(turn.get("date_time") or "")
+        yield message | ({"created_at": at} if at is not None else {})
 
 
 def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]:

@@ -47,7 +47,7 @@ COLUMNS = {  # by type: the columns, and after the bar the fields in small print
     "Project": "id name description | aliases state",
     "Quarantined": "position kind id finding | scanner recorded_at quarantined",
     "Refusal": "position recorded_at command rule | finding subject actor limit current requested",
-    "SessionInfo": "id messages turns name | aliases project tokens hidden window_items window_tokens updated_at",
+    "SessionInfo": "id messages turns name | aliases project metadata tokens hidden window_items window_tokens updated_at",
     "Setting": "name value origin",
     "StateEntry": "category name value | recorded_at actor source to_position",
     "Step": "position recorded_at confidence delta type | command actor in_effect because",

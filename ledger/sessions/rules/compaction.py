@@ -60,9 +60,11 @@ SKIPS: Mapping[str, str] = MappingProxyType(
         "no_model": "a condensed summary needs a model, and there is none",
         "refused": "no answer of the model was accepted at any level",
         "no_improvement": "the new summary is not smaller than the items that it would replace",
+        "over_budget": "nothing more can be summarized, and the window with the frame of its summaries is over the budget",
+        "out_of_steps": "one call takes at most 20 steps, and the window is still over the budget: call again",
     }
 )
-"""The codes in ``Skip.why`` with their meanings; the last three are for a caller whose run failed."""
+"""The codes in ``Skip.why`` with their meanings; the last five are for a caller whose run failed or whose budget is too small."""
 
 
 class CompactionRun(Struct, frozen=True):
@@ -71,7 +73,8 @@ class CompactionRun(Struct, frozen=True):
     ``tokens`` is the size of the items in the window. ``context``, for a leaf, are up to two summaries before the items; the
     summarizer reads them and does not summarize them. A leaf over fallbacks is written from the messages in ``ranges``, not from
     the fallbacks' texts. If these messages are larger than a summarizer's input, ``readable`` is false: the summarizer is not
-    asked, and the new leaf is a fallback too.
+    asked, and the new leaf is a fallback too. ``spared`` is about the number of tokens around the items that the window no longer
+    needs; it counts only where nothing else makes the window smaller.
     """
 
     kind: str
@@ -80,6 +83,7 @@ class CompactionRun(Struct, frozen=True):
     tokens: int
     context: tuple[WindowItem, ...] = ()
     readable: bool = True
+    spared: int = 0
 
     @property
     def summaries(self) -> tuple[str, ...]:
@@ -113,8 +117,9 @@ class CompactionRun(Struct, frozen=True):
         """Return the calls of a model for a summary in a window with this budget; empty if no model is asked."""
         if not self.readable:
             return ()
-        most = self.tokens if budget is None else escalation.most(budget) + 1
-        return escalation.attempts(self.kind, self.input_tokens, below=min(self.tokens, most))
+        size = self.tokens + self.spared
+        most = size if budget is None else escalation.most(budget) + 1
+        return escalation.attempts(self.kind, self.input_tokens + self.spared, below=min(size, most))
 
 
 class Skip(Struct, frozen=True):
@@ -134,7 +139,7 @@ def is_due(tokens: int, budget: int) -> bool:
 
 def improves(run: CompactionRun, tokens: int) -> bool:
     """Return True if a summary of so many tokens is smaller than the items that it would replace."""
-    return 0 < tokens < run.tokens
+    return 0 < tokens < run.tokens + run.spared
 
 
 def near(items: Sequence[WindowItem], budget: int) -> int | None:
@@ -166,7 +171,7 @@ def runs(
     """Yield every run that could be compacted now, in the order to try them; the first that succeeds changes the window.
 
     Messages come first, then summaries, then fallbacks side by side. So fallbacks are only widened if the window has nothing else
-    to shorten, or if a model refuses the other runs. The turn under way comes last.
+    to shorten, or if a model refuses the other runs. The turn under way follows, and, with ``force``, summaries of any depth.
 
     Args:
         items: The window, oldest item first.
@@ -190,10 +195,11 @@ def runs(
         widened_runs(items, protect=tail, again=force),
         leaf_runs(items, protect=tail, request=request, fewest=1) if closer and not force else (),
         turn_runs(items, protect=tail, request=request, fewest=fewest),
+        mixed_runs(items) if force else (),
     ):
         for run in candidates:
             name = (run.kind, run.items[0].place, len(run.items))
-            if run.readable and name in seen:
+            if run.readable and not run.spared and name in seen:
                 continue
             seen.add(name)
             yield run
@@ -415,9 +421,24 @@ def condensed_runs(
                 first += 1
 
 
-def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> CompactionRun:
+def mixed_runs(items: Sequence[WindowItem]) -> Iterator[CompactionRun]:
+    """Yield runs of two to four neighboring summaries of any depth, oldest first, for a window that nothing else makes smaller.
+
+    The new summary may be longer than its sources, because the window needs one element around it instead of several.
+    """
+    stands = [item.is_summary and item.level != FALLBACK for item in items]
+    for is_summary, group in groupby(range(len(items)), stands.__getitem__):
+        places = list(group)
+        for first in places[::CONDENSED_FANOUT] if is_summary else ():
+            stop = _within(items, first, min(places[-1] + 1, first + CONDENSED_FANOUT))
+            if stop - first >= CONDENSED_FANOUT_HARD:
+                yield _condensed(items, first, stop, spared=ELEMENT_TOKENS * (stop - first - 1))
+
+
+def _condensed(items: Sequence[WindowItem], first: int, stop: int, *, spared: int = 0) -> CompactionRun:
     chosen = tuple(items[first:stop])
-    return CompactionRun(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
+    depth = max(item.depth for item in chosen) + 1
+    return CompactionRun(CONDENSED, depth, chosen, _tokens(chosen), spared=spared)
 
 
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:

@@ -21,8 +21,8 @@ OVER_PART = 5
 BUDGET_PART, FEWEST_TOKENS = 5, 100
 """A summary takes at most a fifth of a budget, the share that a window keeps for summaries, or 100 tokens."""
 
-FALLBACK_BYTES = 2_048
-"""The most bytes of the text in a fallback."""
+FALLBACK_BYTES, FEWEST_BYTES = 2_048, 16
+"""The most bytes of the text in a fallback, and the number from which on it is not shortened for a budget."""
 
 
 class Attempt(Struct, frozen=True):
@@ -80,8 +80,8 @@ def accepts(attempt: Attempt, text: str, tokens: int) -> bool:
     return bool(text.strip()) and 0 < tokens <= attempt.target_tokens + attempt.target_tokens // OVER_PART
 
 
-def fallback(texts: Iterable[str], count: int) -> str:
-    """Return the beginning of the messages' texts, up to 2,048 bytes, with a note of the number of messages.
+def fallback(texts: Iterable[str], count: int, most: int = FALLBACK_BYTES) -> str:
+    """Return the beginning of the messages' texts, up to ``most`` bytes, with a note of the number of messages.
 
     The text never ends within a character. No more of ``texts`` is read than is needed.
     """
@@ -89,9 +89,9 @@ def fallback(texts: Iterable[str], count: int) -> str:
     for text in texts:
         taken.append(text)
         size += len(text) + 1  # at least as many bytes
-        if size > FALLBACK_BYTES:
+        if size > most:
             break
-    beginning = _cut("\n".join(taken), FALLBACK_BYTES)
+    beginning = _cut("\n".join(taken), most)
     return f"{beginning}\n[Truncated from {count} messages]"
 
 

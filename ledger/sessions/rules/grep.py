@@ -8,6 +8,7 @@
     %achin%                 a text of any characters, inside of words too; case makes no difference
 
 Words are the words of the index: signs between words are no words, and each character of a script without spaces is a word.
+Words and phrases that no text has are looked for inside of words: "request" finds handleRequest where no text has the word.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ledger.english.words import indexed_words
 
 MAX_PATTERN_CHARS = 4_000
 MAX_TERMS = 64
+LOOSE_CHARS = 3  # of a word that is looked for inside of words
 
 Stem = Callable[[str], str]  # ``projections.search.stems.stem``
 Span = tuple[int, int]
@@ -48,11 +50,20 @@ class Term(Struct, frozen=True):
 
 
 class GrepPattern(Struct, frozen=True):
-    """A pattern as an expression of FTS5 with its terms; or the ``infix`` to look for, without terms."""
+    """A pattern as an expression of FTS5 with its terms; or the texts ``inside`` words to look for, all of them.
+
+    ``loose`` are the words and phrases as they were given, if they may be looked for inside of words.
+    """
 
     expression: str = ""
     terms: tuple[Term, ...] = ()
-    infix: str = ""
+    inside: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
+
+    @property
+    def loosened(self) -> GrepPattern | None:
+        """Return the pattern that finds the words inside of words; None if there is no such pattern."""
+        return GrepPattern(inside=self.loose) if self.loose else None
 
     @property
     def any_term(self) -> str:
@@ -64,9 +75,16 @@ class GrepPattern(Struct, frozen=True):
         """Return an expression that finds at least one row of every matching text, if a text lies in several rows."""
         return " OR ".join(dict.fromkeys(term.anywhere for term in self.terms))
 
+    @property
+    def search(self) -> Callable[[str], bool]:
+        """Return the function that tells if a text has all of ``inside``."""
+        finds = [re.compile(re.escape(part), re.IGNORECASE).search for part in self.inside]
+        return lambda text: all(find(text) is not None for find in finds)
+
     def places(self, text: str) -> list[Span]:
-        """Return the places at which a text has the infix."""
-        return [match.span() for match in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
+        """Return the places at which a text has one of ``inside``."""
+        longest_first = sorted(self.inside, key=len, reverse=True)
+        return [match.span() for match in re.finditer("|".join(map(re.escape, longest_first)), text, re.IGNORECASE)]
 
 
 def parse(pattern: object, stem: Stem) -> GrepPattern:
@@ -84,14 +102,15 @@ def parse(pattern: object, stem: Stem) -> GrepPattern:
         raise RejectedError(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
     text = pattern.strip()
     if len(text) > 2 and text[0] == text[-1] == "%":
-        return GrepPattern(infix=text[1:-1])
-    tokens, terms = list[str](), list[Term]()
+        return GrepPattern(inside=(text[1:-1],))
+    tokens, terms, loose = list[str](), list[Term](), list[str]()
     for piece in _PIECE.finditer(text.translate(_MARKS)):
         phrase, bracket, bare, lone = piece.groups()
         if lone:
             refuse(pattern, "a double quotation mark is not closed")
         token = bracket or (bare if bare in _OPERATORS else "")
         if not token:
+            loose.append(phrase if phrase is not None else bare)
             terms.append(_phrase(pattern, phrase) if phrase is not None else _bare(pattern, bare, stem))
             token = terms[-1].asked
         if tokens and tokens[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
@@ -102,7 +121,13 @@ def parse(pattern: object, stem: Stem) -> GrepPattern:
     if len(terms) > MAX_TERMS:
         message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
         raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
-    return GrepPattern(" ".join(tokens), tuple(terms))
+    are_words = set(tokens[1::2]) <= {"AND"} and tokens[::2] == [term.asked for term in terms]
+    may_be_inside = are_words and all(map(_is_long, loose))
+    return GrepPattern(" ".join(tokens), tuple(terms), loose=tuple(loose) if may_be_inside else ())
+
+
+def _is_long(given: str) -> bool:
+    return len(given) >= LOOSE_CHARS and not given.endswith("*")
 
 
 def refuse(pattern: str, why: str) -> NoReturn:

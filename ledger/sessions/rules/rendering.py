@@ -35,6 +35,7 @@ from ledger.sessions.rules.provider_forms import (
 )
 from ledger.sessions.rules.window import CONDENSED, FALLBACK, WindowItem
 
+SOURCES_SHOWN = 8  # of a summary; a small budget has no room for the ids of 100 summaries
 DEVELOPER = "developer"  # another word for system
 EMPTY_RESULT = "[no output]"
 BEGINNING = "[The beginning of the conversation is not shown.]"
@@ -106,7 +107,10 @@ def _summary(summary: Content) -> list[str]:
         "latest": summary.latest or item.time,
     }
     names = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items())
-    sources = [f'<source id="{_attribute(source)}"/>' for source in summary.sources if item.summary_kind == CONDENSED]
+    listed = summary.sources if item.summary_kind == CONDENSED else ()
+    sources = [f'<source id="{_attribute(source)}"/>' for source in listed[:SOURCES_SHOWN]]
+    if len(listed) > SOURCES_SHOWN:
+        sources.append(f'<more_sources count="{len(listed) - SOURCES_SHOWN}"/>')
     return [f"<summary {names}>", *sources, _escaped(summary.content.strip()), "</summary>"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.events import (
     AbstractSet,
@@ -18,6 +19,7 @@ from ledger.events import (
     ExtractionFailed,
     MessageAppended,
     SessionAliasAdded,
+    SessionDescribed,
     SessionOpened,
 )
 
@@ -41,6 +43,7 @@ class SessionState(Struct, frozen=True):
     name: str | None
     project: str | None
     aliases: tuple[str | None, ...]
+    metadata: str | None
     moved_to: str | None
     messages: int
     tokens: int
@@ -99,6 +102,19 @@ def add_alias(command: AddSessionAlias, session: SessionState) -> list[tuple[str
     return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
 
 
+class DescribeSession(Struct, frozen=True):
+    """A command that sets metadata of a session, and removes the metadata of the keys ``unset``."""
+
+    metadata: pairs_of.Pairs
+    unset: tuple[str, ...] = ()
+
+
+def describe(command: DescribeSession, known: pairs_of.Pairs) -> list[EventData]:
+    """Return the change of metadata; a key that is both set and unset is unset."""
+    new, unset = pairs_of.change(known, command.metadata, command.unset)
+    return [SessionDescribed(pairs_of.event_form(new), unset)] if new or unset else []
+
+
 def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None:
     data: object = event.data
     envelope = event.envelope
@@ -115,6 +131,8 @@ def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None
             return replace(now, failures=now.failures + 1)
         case AbstractSet():
             return replace(now, summary_at=event.position)
+        case SessionDescribed(metadata, unset):
+            return replace(now, metadata=pairs_of.changed(now.metadata, metadata, unset or ()))
         case SessionAliasAdded(alias, to):
             return replace(now, moved_to=to) if to is not None else replace(now, aliases=(*now.aliases, alias))
         case _:
@@ -138,6 +156,7 @@ def _opened(event: AnyEvent, data: SessionOpened) -> SessionState:
         name=data.name,
         project=envelope.project,
         aliases=(),
+        metadata=None,
         moved_to=None,
         messages=0,
         tokens=0,

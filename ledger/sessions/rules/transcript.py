@@ -12,8 +12,8 @@ Two messages are the same if role, content and parts are equal, and nothing that
 - Reasoning that only one side has is compatible. Two different reasonings make two messages, because a model reads them again.
 - The other fields of a provider's message or part (``extra``) are compared as reasoning is, and added if the session's message
   has none. Fields about caching are not compared, because they move from turn to turn.
-- The model is not compared: the model says who wrote a message, not its content, and under an alias of the model the
-  conversation is the same. The session's model stays as it is; the same holds for metadata.
+- The model is not compared: the model says who wrote a message, not its content. If the transcript names another model, the
+  session's message takes that name. Metadata is not compared, and the session's stays as it is.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class KnownMessage(Struct, frozen=True):
 
 
 class Repair(Struct, frozen=True):
-    """The fields that the message at ``position`` lacks and the transcript has; None for a field without a repair."""
+    """The fields that the message at ``position`` lacks and the transcript has; None for a field without a repair.
+
+    A ``model`` also replaces another name.
+    """
 
     position: int
     reasoning: str | None = None
@@ -138,7 +141,7 @@ def _repairs(known: Sequence[KnownMessage], outside: Sequence[TranscriptMessage]
     for ours, theirs in islice(zip(known, outside, strict=False), kept):
         line = ours.line
         reasoning = None if line.reasoning else theirs.reasoning or None
-        model = None if line.model else theirs.model or None
+        model = theirs.model if theirs.model and theirs.model != line.model else None
         created_at = None if line.created_at else theirs.created_at or None
         missing = theirs.extra and not essence(theirs.extra).keys() <= essence(line.extra or None).keys()
         extra = together(line.extra or {}, theirs.extra) if theirs.extra and missing else None

@@ -16,7 +16,7 @@ from pathlib import Path
 import probe
 import pytest
 from hypothesis import settings
-from places import ROOT
+from places import QUICK, ROOT
 
 from ledger import Ledger
 from ledger.core.log_reading import FoldReading
@@ -34,6 +34,9 @@ settings.register_profile("fast", max_examples=5, deadline=None, derandomize=Tru
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 if not LONG:
     settings.load_profile("short")
+
+if QUICK and "TMPDIR" not in os.environ and shutil.disk_usage(QUICK).free > 4 << 30:
+    os.environ["TMPDIR"] = QUICK  # no test asks a disk to keep what is written; tools/crash does
 
 if str(ROOT) not in sys.path:  # where the product is installed without its tools
     sys.path.insert(0, str(ROOT))

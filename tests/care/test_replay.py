@@ -18,7 +18,7 @@ import probe
 import pytest
 from command_line import run
 from commands import TEXTS, USERS, act
-from conftest import Clock
+from conftest import LONG, Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from life import life
@@ -182,7 +182,7 @@ def test_a_ledger_that_is_only_read_is_replayed_too_and_one_beside_live_writers(
         st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from(USERS)), min_size=4, max_size=25),
     st.lists(st.integers(0, 10_000), min_size=2, max_size=3),
 )  # fmt: skip
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60 if LONG else 8)
 def test_a_replay_believes_what_was_believed_then(acts, places):
     clock = Clock()
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:

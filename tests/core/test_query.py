@@ -187,7 +187,7 @@ def compare(everybody, ledger, users=USERS):
 
 
 @pytest.mark.slow
-@settings(max_examples=60 if LONG else 8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60 if LONG else 5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(actions=actions, seed=st.integers(0, 2**30))
 def test_the_views_say_what_the_library_answers_now_and_at_every_position(actions, seed):
     clock = Clock()

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from conftest import LONG
 from own import Counts
 
 from ledger import Ledger, LedgerError, RejectedError, SuspendedError
@@ -118,17 +119,9 @@ OF_A_TABLE = (
 def test_no_question_about_a_table_shows_another_user(asked: LedgerRead, place: Path) -> None:
     inner = {"events", "beliefs", "moment", "blobs", "own_folded", "sqlite_master", "sqlite_temp_master"}
     tables = (name for name in names(place) if not name.endswith(("_data", "_idx", "_docsize", "_config", "_content")))
-    for name in {
-        *tables,
-        "search_content",
-        "search_data",
-        *inner,
-        "sqlite_schema",
-        "dbstat",
-        "sqlite_stmt",
-        "sqlite_dbpage",
-    }:
-        for template in OF_A_TABLE:
+    own = {"search_content", "search_data", "sqlite_schema", "dbstat", "sqlite_stmt", "sqlite_dbpage"}
+    for number, name in enumerate(sorted({*tables, *inner, *own})):
+        for template in OF_A_TABLE if LONG else OF_A_TABLE[number % 4 :: 4]:
             sql = template.format(name)
             assert not any(word in outcome(asked, sql) for word in OTHERS), sql
 

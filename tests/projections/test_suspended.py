@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import probe
 import pytest
+from conftest import LONG
 from full import full
 from reads import NOON, READS, answers, prepared, put
 
@@ -192,13 +193,10 @@ def put_more(path):
 
 
 @functools.cache
-def unsuspended():
-    """What each command answers and appends where nothing is suspended."""
-    found = {}
-    for write in WRITES:
-        with TemporaryDirectory() as folder:
-            found[write] = written(put_more(Path(folder, "memory.db")), write)
-    return found
+def unsuspended(write):
+    """What a command answers and appends where nothing is suspended."""
+    with TemporaryDirectory() as folder:
+        return written(put_more(Path(folder, "memory.db")), write)
 
 
 def is_told(name, write, answer, appended):
@@ -216,13 +214,14 @@ def is_told(name, write, answer, appended):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_does_as_if_nothing_were_suspended_or_names_what_is_and_appends_nothing(tmp_path, name):
     wrong = []
-    for number, write in enumerate(WRITES):
+    writes = list(WRITES) if LONG else list(WRITES)[NAMES.index(name) % 4 :: 4]  # each with every fourth projection
+    for number, write in enumerate(writes):
         path = put_more(tmp_path / f"{number}.db")
         suspend(path, name)
         answer, appended = written(path, write)
         if isinstance(answer, SuspendedError):
             if appended or answer.projection != name:
                 wrong.append((write, answer.projection, [type for _, type, _ in appended]))
-        elif (answer, appended) != unsuspended()[write] and not is_told(name, write, answer, appended):
+        elif (answer, appended) != unsuspended(write) and not is_told(name, write, answer, appended):
             wrong.append((write, answer, [type for _, type, _ in appended]))
     assert not wrong

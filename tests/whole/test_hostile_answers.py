@@ -6,12 +6,13 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from conftest import Clock, folded_from_zero
+from conftest import LONG, Clock, folded_from_zero
 from hostile import HALF, TEXTS, VALUES, spoilt
 
 from ledger import Ledger, ModelError
@@ -144,7 +145,7 @@ def test_half_a_character_in_an_action_drops_that_action_alone(scene: Scene, nam
     ("name", "action"), TALES, ids=lambda each: each if isinstance(each, str) else "-".join(each)[:30]
 )
 def test_whatever_stands_in_an_action_loses_no_other(scene: Scene, name: str, action: dict[str, Any]) -> None:
-    for where, bad in spoilt(action, VALUES):
+    for where, bad in islice(spoilt(action, VALUES), None, None, 1 if LONG else 3):
         before, answer = scene.calls, beside(scene, name, bad)
         ask(scene, name, answer)
         assert kept(scene, name, answer), where

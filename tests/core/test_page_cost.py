@@ -13,6 +13,8 @@ import pytest
 from ledger.api import Ledger
 from ledger.events import AnyEvent
 from ledger.log import mapper
+from projections.core.conditions import Start
+from projections.core.subjects import first_rows
 from projections.views import conflicts, merges, summaries
 
 MANY = 500
@@ -83,16 +85,17 @@ def test_a_page_reads_no_more_rows_than_it_needs(
         assert read <= most
 
 
+@pytest.mark.parametrize("oldest_first", [False, True])
 @pytest.mark.parametrize(("table", "column"), [("merges", "user"), ("summaries", "session")])
-def test_no_row_is_sorted_to_find_the_newest_of_several_statuses(tmp_path: Path, table: str, column: str) -> None:
-    from projections.core.subjects import newest
-
+def test_no_row_is_sorted_to_find_the_first_of_several_statuses(
+    tmp_path: Path, table: str, column: str, oldest_first: bool
+) -> None:
     asked: list[str] = []
     with Ledger.open(tmp_path / "memory.db", user="ada"):
         pass
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         connection.set_trace_callback(asked.append)
-        newest(connection, table, (column, 1), ("one", "other"), None, 5)
+        first_rows(connection, table, (column, 1), ("one", "other"), Start(oldest_first=oldest_first), 5)
         connection.set_trace_callback(None)
         plan = [line for *_, line in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
         assert not [line for line in plan if "B-TREE" in line or line.startswith("SCAN")], plan

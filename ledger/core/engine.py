@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from ledger.core.log_reading import check_tables
@@ -11,7 +11,7 @@ from ledger.core.pipeline import Writer
 from ledger.core.snapshot import LiveSnapshot, Snapshot
 from ledger.core.who import Who
 from ledger.core.work import Clock, Random
-from ledger.domain.errors import RejectedError, StorageError
+from ledger.domain.errors import ConflictError, RejectedError, StorageError
 from ledger.events import LedgerCreated
 from ledger.log import closed
 from ledger.log.event_store import EventStore
@@ -111,7 +111,12 @@ class Engine:
         return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file, after the commit of what waits in the queue; a second call does nothing."""
+        if self.writer.queue is not None:
+            self.store.check_closable()
+            with suppress(RejectedError, ConflictError):  # it is closed, or belongs to the process before a fork
+                self.store.check_open()
+                self.writer.queue.close()
         self.store.close()
         if self.after_close is not None:
             self.after_close()

@@ -478,6 +478,7 @@ class Ledger(LedgerRead):
         model: ModelLike | None = None,
         embedder: EmbedderLike | None = None,
         projections: Iterable[Projection | type[Projection]] = (),
+        group_commit: bool = False,
         settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
@@ -494,6 +495,7 @@ class Ledger(LedgerRead):
             model: A language model, as for ``open``.
             embedder: A source of vectors, which recall searches besides words, as for ``open``.
             projections: Your own projections, classes or objects.
+            group_commit: Commit the commands of many threads together, as for ``open``.
             settings: The values for arguments that are left out.
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
@@ -501,12 +503,14 @@ class Ledger(LedgerRead):
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.care.temporary import in_private_folder
 
+        flags(group_commit=group_commit)
         request = OpenRequest(
             user=user,
             actor=actor,
             model=model,
             embedder=embedder,
             projections=projections,
+            group_commit=group_commit,
             settings=settings,
             clock=clock,
             random=random,

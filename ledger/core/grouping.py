@@ -7,51 +7,66 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Generic, TypeVar
+from typing import Self, TypeVar, cast
 
 from ledger.domain.errors import LedgerError, RejectedError, StorageError
 
 T = TypeVar("T")
 GROUP = 64  # commands in one commit
-IDLE_SECONDS = 5.0  # after which the thread ends, so that a ledger that nobody closes can go; the next command begins it anew
+IDLE_SECONDS = (
+    5.0  # after which the thread ends, so that a ledger that nobody closes can go; the next command begins it anew
+)
 
 
-class QueuedCommand(Generic[T]):
+class QueuedCommand:
     """A call that waits for the writer thread, with its answer or its error after the commit.
 
-    Args:
-        call: The function that the writer thread calls.
-        deliver: A function that receives the settled commands of one group that name the same function.
-        alone: True to call the function outside of any group.
+    ``alone`` is True for a call that makes commits of its own, outside of any group.
     """
 
-    __slots__ = ("_answer", "alone", "call", "deliver", "error", "receiver")
+    __slots__ = ("_answer", "_call", "alone", "error")
 
-    _answer: T
-
-    def __init__(
-        self,
-        call: Callable[[], T],
-        deliver: Callable[[Sequence[QueuedCommand[Any]]], None],
-        *,
-        receiver: Any = None,
-        alone: bool = False,
-    ) -> None:
-        self.call, self.deliver, self.receiver, self.alone = call, deliver, receiver, alone
+    def __init__(self, call: Callable[[], object], *, alone: bool = False) -> None:
+        self._call, self.alone = call, alone
+        self._answer: object = None
         self.error: BaseException | None = None
 
     def decide(self) -> None:
         """Call the function and keep its answer or its error."""
         try:
-            self._answer = self.call()
+            self._answer = self._call()
         except BaseException as error:
             self.error = error
 
-    def answer(self) -> T:
+    def answer(self) -> object:
         """Return the answer, or raise the error."""
         if self.error is not None:
             raise self.error
         return self._answer
+
+    @classmethod
+    def deliver(cls, settled: Sequence[Self]) -> None:
+        """Tell the callers of commands of this class that their group is committed, or failed."""
+        raise NotImplementedError
+
+
+class ThreadCommand(QueuedCommand):
+    """A call of a thread that waits for the answer."""
+
+    __slots__ = ("done",)
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        super().__init__(call)
+        self.done = threading.Lock()
+        self.done.acquire()
+
+    def wait(self) -> None:
+        self.done.acquire()
+
+    @classmethod
+    def deliver(cls, settled: Sequence[Self]) -> None:
+        for queued in settled:
+            queued.done.release()
 
 
 class CommitQueue:
@@ -59,25 +74,27 @@ class CommitQueue:
 
     The thread takes up to ``GROUP`` commands at a time. A command is answered after the commit of its group, and a commit that
     fails fails every command of its group.
+
+    Args:
+        committing: Returns the context of a group, which ends with the commit.
+        check_open: Raises an error if the ledger is closed or belongs to another process.
     """
 
     def __init__(self, committing: Callable[[], AbstractContextManager[None]], check_open: Callable[[], None]) -> None:
         self._committing, self._check_open = committing, check_open
-        self._waiting: deque[QueuedCommand[Any]] = deque()
+        self._waiting: deque[QueuedCommand] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def call(self, function: Callable[[], T]) -> T:
         """Hand a function to the writer thread and return its answer, after the commit."""
-        done = threading.Lock()
-        done.acquire()
-        queued = QueuedCommand(function, _release, receiver=done)
+        queued = ThreadCommand(function)
         self.submit(queued)
-        done.acquire()
-        return queued.answer()
+        queued.wait()
+        return cast("T", queued.answer())
 
-    def submit(self, queued: QueuedCommand[Any]) -> None:
+    def submit(self, queued: QueuedCommand) -> None:
         """Add a command to the queue.
 
         Raises:
@@ -105,19 +122,10 @@ class CommitQueue:
             thread.join()
 
     def _work(self) -> None:
-        while group := self._next_group():
-            if group[0].alone:
-                group[0].decide()
-            else:
-                self._decide(group)
-            receivers: dict[Callable[..., None], list[QueuedCommand[Any]]] = {}
-            for queued in group:
-                receivers.setdefault(queued.deliver, []).append(queued)
-            for deliver, settled in receivers.items():
-                deliver(settled)
-            del group, receivers, settled, queued  # while the thread waits it holds no answers
+        while self._settle(self._next_group()):
+            pass
 
-    def _next_group(self) -> list[QueuedCommand[Any]]:
+    def _next_group(self) -> list[QueuedCommand]:
         """Wait for commands and return the next ones for one commit; return none when the thread has to end."""
         with self._changed:
             while not self._waiting:
@@ -129,28 +137,34 @@ class CommitQueue:
                 group.append(self._waiting.popleft())
             return group
 
-    def _decide(self, group: Sequence[QueuedCommand[Any]]) -> None:
-        begun = False
+    def _settle(self, group: list[QueuedCommand]) -> bool:
+        """Decide and commit a group and tell the callers; return False if the group is empty."""
+        if group and group[0].alone:
+            group[0].decide()
+        elif group:
+            self._decide(group)
+        kinds = {type(queued) for queued in group}
+        for kind in kinds:
+            kind.deliver([queued for queued in group if type(queued) is kind])
+        return bool(group)
+
+    def _decide(self, group: Sequence[QueuedCommand]) -> None:
+        decided = 0
         try:
             with self._committing():
-                begun = True
                 for queued in group:
                     queued.decide()
+                    decided += 1
         except BaseException as error:
             for queued in group:
                 if queued.error is None:
-                    queued.error = _failed(error, len(group) - 1 if begun else 0)
-
-
-def _release(settled: Sequence[QueuedCommand[Any]]) -> None:
-    for queued in settled:
-        queued.receiver.release()
+                    queued.error = _failed(error, decided - 1)
 
 
 def _failed(error: BaseException, others: int) -> BaseException:
     """Return an error of one command's own for the failure of its group; threads must not share a traceback."""
     own = copy.copy(error) if isinstance(error, LedgerError) else StorageError(f"{type(error).__name__}: {error}")
-    if others:
+    if others > 0:
         own.args = (f"{error}; {others} other commands were in the same commit, and nothing of it was written",)
     own.__cause__ = error
     return own

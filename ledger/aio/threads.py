@@ -33,6 +33,7 @@ class Threads:
         self._queue = queue
         self._readers = ThreadPoolExecutor(READERS, "ledger-reader")
         self._workers = ThreadPoolExecutor(WORKERS, "ledger-worker")
+        self._followers: set[ThreadPoolExecutor] = set()
         self._closing = threading.Event()
 
     async def read(self, call: Callable[[], T]) -> T:
@@ -60,7 +61,7 @@ class Threads:
         """Run a call that waits on a thread of its own; the thread ends with the await."""
         async for answer in self.iterate(lambda stop: iter((call(stop),)), cancel):
             return answer
-        raise AssertionError("the iteration above has one item")
+        raise _closed()
 
     async def iterate(self, begin: Callable[[Cancel], Iterator[T]], cancel: Cancel | None) -> AsyncIterator[T]:
         """Iterate on a thread of the iteration's own, which ends with the iteration or the ledger."""
@@ -71,28 +72,40 @@ class Threads:
         ended = threading.Event()
         stop = lambda: ended.is_set() or self._closing.is_set() or is_called_off(cancel)  # noqa: E731
         thread = ThreadPoolExecutor(1, "ledger-follower")
+        self._followers.add(thread)
         try:
             items = await _on(thread, lambda: iter(begin(stop)))
-            while (item := await _on(thread, lambda: next(items, _END))) is not _END:
+            while True:
+                try:
+                    answer = _on(thread, lambda: next(items, _END))
+                except RuntimeError:  # the thread ended with the ledger
+                    return
+                if (item := await answer) is _END:
+                    return
                 yield cast("T", item)
         finally:
             ended.set()
             thread.shutdown(wait=False)
+            self._followers.discard(thread)
 
     async def close(self, close: Callable[[], None]) -> None:
         """Take no more calls, let those under way end, and close the ledger."""
         self._closing.set()
 
         def end() -> None:
-            self._readers.shutdown()
-            self._workers.shutdown()
+            for threads in (*self._followers, self._readers, self._workers):
+                threads.shutdown()
             close()
 
         await asyncio.shield(asyncio.to_thread(end))
 
     def _check_open(self) -> None:
         if self._closing.is_set():
-            raise RejectedError("this ledger is closed; open it again", rule="closed")
+            raise _closed()
+
+
+def _closed() -> RejectedError:
+    return RejectedError("this ledger is closed; open it again", rule="closed")
 
 
 def _on(threads: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Future[T]:

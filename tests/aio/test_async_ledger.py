@@ -453,6 +453,27 @@ async def test_work_reports_each_pass_until_the_iteration_ends(path):
             break
 
 
+@running
+async def test_the_end_of_the_ledger_ends_work_between_two_pieces(path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def model(request):
+        begun.set()
+        go_on.wait()
+        return "[]"
+
+    async with opened(path, model=model) as ledger:
+        await ledger.capture("I live in Lisbon since March.", "Noted.")
+
+        async def work():
+            return [report async for report in ledger.jobs.work(follow=True)]
+
+        working = asyncio.create_task(work())
+        await asyncio.to_thread(begun.wait)
+    go_on.set()
+    assert len(await working) <= 1
+
+
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,11 @@ class AsyncArea:
 
     _sync: object
 
-    def __init__(self, sync: object, threads: Threads) -> None:
+    def __init__(self, sync: object, threads: Threads | None = None) -> None:
+        if threads is None:
+            raise TypeError(
+                f"{type(self).__name__} cannot be made directly: await AsyncLedger.open(path) opens a ledger"
+            )
         self._sync, self._threads = sync, threads
 
     def __repr__(self) -> str:

@@ -67,7 +67,7 @@ class Writer(Means):
         """Run a command's body under the lock; its events are one append, folded and committed with it."""
         if command in _LONG or self.guard.scanners:
             self.guard.ahead(arguments)
-        if self.queue is not None and not self.store.is_own and command not in _ALONE:
+        if self.queue is not None and not self.store.is_of_thread and command not in _ALONE:
             if folding.now.is_on:
                 folding.refuse()
             return self.queue.call(partial(self._run, command, who, body, arguments))

@@ -95,6 +95,11 @@ class EventStore:
         """Return True inside a transaction of the calling thread; of a batch, inside the task that opened the batch."""
         return self._writing.is_own
 
+    @property
+    def is_of_thread(self) -> bool:
+        """Return True inside a transaction of the calling thread, whichever of its tasks opened it."""
+        return self._writing.is_of_thread
+
     def write_now(self, work: Callable[[Transaction], None]) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         return self._writing.now_or_never(work)

@@ -8,6 +8,7 @@ import inspect
 import sqlite3
 import threading
 from contextlib import asynccontextmanager
+from typing import ClassVar
 
 import probe
 import pytest
@@ -110,7 +111,9 @@ async def test_a_page_reads_on_without_blocking(path):
         page = await ledger.memories.list(limit=3)
         assert isinstance(page, AsyncPage) and len(page) == 3 and page.next is not None
         assert page[0].content == "The memory 6." and len(page[1:]) == 2
-        assert [memory.content async for memory in page.all()] == [f"The memory {number}." for number in range(6, -1, -1)]
+        assert [memory.content async for memory in page.all()] == [
+            f"The memory {number}." for number in range(6, -1, -1)
+        ]
         assert page == await ledger.memories.list(limit=3) and repr(page).startswith("<AsyncPage of 3, next=")
         assert [memory async for memory in (await ledger.memories.list(limit=0)).all()] == []
 
@@ -148,6 +151,11 @@ async def test_errors_are_those_of_the_plain_ledger(path):
             await ledger.remember(" ")
         with pytest.raises(TypeError, match="unexpected keyword argument"):
             await ledger.remember("One.", colour="red")  # type: ignore[call-arg]
+
+
+def test_a_ledger_is_opened_and_not_made(path):
+    with pytest.raises(TypeError, match=r"await AsyncLedger\.open"):
+        AsyncLedger(path)
 
 
 @running
@@ -225,7 +233,10 @@ async def test_a_cancelled_await_leaves_the_command(path):
             await asyncio.to_thread(wait_for, 2)
             for task in tasks:
                 task.cancel()
-            assert all(isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*tasks, return_exceptions=True))
+            assert all(
+                isinstance(each, asyncio.CancelledError)
+                for each in await asyncio.gather(*tasks, return_exceptions=True)
+            )
         await ledger.remember("After it.")
         assert {memory.content for memory in await ledger.memories.list()} == {"Direct.", "After it."}
         while not await ledger.interactions.list():
@@ -354,7 +365,7 @@ async def test_a_model_is_asked_while_others_write(path):
 async def test_a_users_own_scanner_does_not_run_on_the_writer_thread(path):
     class Scanner:
         name = "mine"
-        threads: set[str] = set()
+        threads: ClassVar[set[str]] = set()
 
         def scan(self, text):
             self.threads.add(threading.current_thread().name)

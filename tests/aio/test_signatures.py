@@ -57,7 +57,9 @@ def test_every_public_name_has_a_counterpart_with_the_same_parameters(name, plai
 
 def test_the_past_offers_reads_alone():
     assert not hasattr(AsyncPastLedger, "remember") and hasattr(AsyncLedger, "remember")
-    assert {each for each in dir(PastLedger) if each[0] != "_"} == {each for each in dir(AsyncPastLedger) if each[0] != "_"}
+    assert {each for each in dir(PastLedger) if each[0] != "_"} == {
+        each for each in dir(AsyncPastLedger) if each[0] != "_"
+    }
 
 
 def test_the_ledger_has_three_names_more():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import threading
@@ -121,7 +122,10 @@ def test_a_command_that_fails_half_way_is_taken_back_alone_and_forgotten(ledger,
 
     def fail(work, events):
         note(work, events)
-        if events[-1].envelope.data.__class__.__name__ == "MemoryCaptured" and "poison" in events[-1].envelope.data.content:
+        if (
+            events[-1].envelope.data.__class__.__name__ == "MemoryCaptured"
+            and "poison" in events[-1].envelope.data.content
+        ):
             raise DamagedError("memories", 7)
 
     monkeypatch.setattr(expecting, "note", fail)
@@ -238,6 +242,23 @@ def test_a_batch_of_one_thread_goes_past_the_queue_and_is_one_commit(ledger, com
             ledger.remember(f"The memory {number}.")
     assert len(commits) == 1
     assert_sound(ledger)
+
+
+def test_another_task_of_a_batchs_thread_is_refused_at_once(ledger):
+    """It would wait for a writer thread that waits for the batch."""
+
+    async def two_tasks():
+        async def batching():
+            with ledger.batch():
+                ledger.remember("In the batch.")
+                await asyncio.sleep(0)
+
+        async def writing():
+            ledger.remember("Beside it.")
+
+        return await asyncio.gather(batching(), writing(), return_exceptions=True)
+
+    assert [type(each).__name__ for each in asyncio.run(two_tasks())] == ["NoneType", "ConflictError"]
 
 
 def test_a_bound_ledger_uses_the_same_queue(ledger, threads, commits):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -34,10 +35,17 @@ async def _measure(options: Options) -> list[Figure]:
     async with await AsyncLedger.open(paths[2]) as ledger:
         rates: dict[str, list[float]] = {"plain": [], "grouped": [], "async": []}
         seconds: dict[str, list[float]] = {name: [] for name in rates}
+        busy: dict[str, list[float]] = {name: [] for name in rates}
+        ways: dict[str, Callable[[list[float]], Awaitable[float]]] = {
+            "plain": lambda times: asyncio.to_thread(_by_threads, plain, texts, times),
+            "grouped": lambda times: asyncio.to_thread(_by_threads, grouped, texts, times),
+            "async": lambda times: _by_tasks(ledger, texts, times),
+        }
         for _ in range(options.rounds):
-            rates["plain"].append(await asyncio.to_thread(_by_threads, plain, texts, seconds["plain"]))
-            rates["grouped"].append(await asyncio.to_thread(_by_threads, grouped, texts, seconds["grouped"]))
-            rates["async"].append(await _by_tasks(ledger, texts, seconds["async"]))
+            for name, way in ways.items():
+                begun = time.process_time()
+                rates[name].append(await way(seconds[name]))
+                busy[name].append((time.process_time() - begun) / WRITERS / WRITES)
         lone, to_thread = list[float](), list[float]()
         for number in range(options.samples // 2):  # they take turns one by one, each first half of the time
             calls = [(lone, ledger.remember), (to_thread, _in_a_thread(plain))]
@@ -50,7 +58,8 @@ async def _measure(options: Options) -> list[Figure]:
     grouped.close()
     for path in paths:
         remove(path)
-    return [*_figures(rates, seconds), _lone(lone, to_thread)]
+    worked = compared(f"{WRITERS} tasks, AsyncLedger: processor time", FILLED, busy["async"], busy["plain"], None)
+    return [*_figures(rates, seconds), worked, _lone(lone, to_thread)]
 
 
 def _fill(path: Path, texts: Texts) -> None:
@@ -109,13 +118,27 @@ def _figures(rates: dict[str, list[float]], seconds: dict[str, list[float]]) -> 
         rate(f"{names['plain']}: durable remember() a second", FILLED, plain, None),
         rate(f"{names['grouped']}: durable remember() a second", FILLED, grouped, None),
         rate(f"{names['async']}: durable remember() a second", FILLED, tasks, min(GOAL, TIMES * plain)),
-        Figure(what=f"{names['async']}, times plain threads", size=FILLED, ours=tasks, limit=plain, unit="/s", ratio=tasks / plain),
+        Figure(
+            what=f"{names['async']}, times plain threads",
+            size=FILLED,
+            ours=tasks,
+            limit=plain,
+            unit="/s",
+            ratio=tasks / plain,
+        ),
     ]
     for name, times in seconds.items():
         p99 = statistics.quantiles(times, n=100)[-1]
-        goal = {"reach": "≤ 40 ms", "met": p99 <= P99_SECONDS} if name == "async" else {}
+        is_ours = name == "async"
         figures.append(
-            Figure(what=f"{names[name]}: p99 of one call", size=FILLED, ours=p99, ratio=p99 / P99_SECONDS, **goal)
+            Figure(
+                what=f"{names[name]}: p99 of one call",
+                size=FILLED,
+                ours=p99,
+                ratio=p99 / P99_SECONDS,
+                reach="≤ 40 ms" if is_ours else "",
+                met=p99 <= P99_SECONDS if is_ours else None,
+            )
         )
     return figures
 

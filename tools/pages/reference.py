@@ -144,6 +144,7 @@ CONTENTS = (
     "- **`get`** raises `NotFoundError`. A filter that names something unknown gives an empty page.",
     "- **Answers** are frozen objects; `to_dict()` gives dictionaries, and a `repr` is one short line. Each call reads one",
     "  consistent snapshot.",
+    "- **Asyncio.** [`AsyncLedger`](async.md) has the same calls, awaited.",
     "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
     "  and appends nothing.",
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -46,6 +46,7 @@ _LONG = (
     *("session.set_abstract", "session.compact"),
 )
 _ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
+_whole = nullcontext()  # of one command: its transaction is taken back whole
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
 
@@ -290,14 +291,11 @@ class Writer(Means):
     @contextmanager
     def _apart(self, transaction: Transaction) -> Iterator[None]:
         """Take back what fails inside alone, if the command is in a group; else the end of its transaction takes it back."""
-        if not self._is_grouping:
-            yield
-            return
         try:
-            with transaction.savepoint():
+            with transaction.savepoint() if self._is_grouping else _whole:
                 yield
         except BaseException:
-            self._roll_back()
+            self._refusals.forget()  # the tables forget by themselves, because a savepoint taken back counts as a change
             raise
 
     def _roll_back(self) -> None:

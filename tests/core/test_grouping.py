@@ -197,6 +197,23 @@ def test_a_refusal_that_was_rolled_back_with_its_group_is_recorded_again(ledger,
     assert types(ledger)[-1] == "WriteRefused"
 
 
+def test_a_refusal_that_could_not_be_recorded_is_recorded_the_next_time(ledger, monkeypatch):
+    ledger.policy.set(memory_chars=20)
+    note, failures = expecting.note, [DamagedError("refusals")]
+
+    def fail_once(work, events):
+        note(work, events)
+        if failures and type(events[-1].envelope.data).__name__ == "WriteRefused":
+            raise failures.pop()
+
+    monkeypatch.setattr(expecting, "note", fail_once)
+    for error in (DamagedError, RejectedError):
+        with pytest.raises(error):
+            ledger.remember("One memory too many.")
+    assert types(ledger)[-1] == "WriteRefused"
+    assert_sound(ledger)
+
+
 def test_a_file_that_another_process_keeps_locked_fails_the_group_as_busy(path, threads):
     with Ledger.open(path, group_commit=True) as ledger, Ledger.open(path) as other:
         probe.store(ledger)._file.busy_timeout_seconds = 0.05

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ledger.domain import late as _late
 
 if TYPE_CHECKING:
+    from ledger.aio.ledger import AsyncLedger as AsyncLedger
     from ledger.answers import Added as Added
     from ledger.answers import AuditEntry as AuditEntry
     from ledger.answers import Candidate as Candidate
@@ -78,6 +79,7 @@ _ANSWERS = (  # the answers of everyday calls; ledger.answers has all others too
     "Window",
 )
 _HOMES = dict.fromkeys(_ANSWERS, "ledger.answers") | {
+    "AsyncLedger": "ledger.aio.ledger",
     "Ledger": "ledger.api",
     "Page": "ledger.types",
     "PastLedger": "ledger.api",
@@ -90,6 +92,7 @@ _HOMES = dict.fromkeys(_ANSWERS, "ledger.answers") | {
 __all__ = [
     "Added",
     "AmbiguousIdError",
+    "AsyncLedger",
     "AuditEntry",
     "BusyError",
     "Candidate",

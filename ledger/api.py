@@ -427,6 +427,7 @@ class Ledger(LedgerRead):
         sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
         jobs_after_capture: Sequence[Job] = (),
         projections: Iterable[Projection | type[Projection]] = (),
+        group_commit: bool = False,
         settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
@@ -451,6 +452,8 @@ class Ledger(LedgerRead):
             sessions: The sessions that are ignored or read only, by name.
             jobs_after_capture: Jobs that follow each capture, besides reinforcement, which always does.
             projections: Your own projections, classes or objects; their tables are made and caught up before the call returns.
+            group_commit: Commit the commands of many threads together, up to 64 at a time, in a thread of the ledger's own. A
+                command still returns only after its commit; a commit that fails fails every command in it.
             settings: The values for arguments that are left out.
             clock: A function that returns the time, for tests.
             random: A function that returns random bytes of a given number, for tests.
@@ -465,14 +468,14 @@ class Ledger(LedgerRead):
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
 
-        flags(readonly=readonly, create=create)
+        flags(readonly=readonly, create=create, group_commit=group_commit)
         if not readonly:
             check_finished(path)
         request = OpenRequest(
             user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly, create=create,
             model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter, scanners=scanners,
-            sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections, settings=settings,
-            clock=clock, random=random,
+            sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
+            group_commit=group_commit, settings=settings, clock=clock, random=random,
         )  # fmt: skip
         engine = open_engine(path, request)
         return cls(engine, engine.default)  # the default scope includes the settings
@@ -486,6 +489,7 @@ class Ledger(LedgerRead):
         model: ModelLike | None = None,
         embedder: EmbedderLike | None = None,
         projections: Iterable[Projection | type[Projection]] = (),
+        group_commit: bool = False,
         settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
@@ -502,6 +506,7 @@ class Ledger(LedgerRead):
             model: A language model, as for ``open``.
             embedder: A source of vectors, which recall searches besides words, as for ``open``.
             projections: Your own projections, classes or objects.
+            group_commit: Commit the commands of many threads together, as for ``open``.
             settings: The values for arguments that are left out.
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
@@ -509,12 +514,14 @@ class Ledger(LedgerRead):
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.care.temporary import in_private_folder
 
+        flags(group_commit=group_commit)
         request = OpenRequest(
             user=user,
             actor=actor,
             model=model,
             embedder=embedder,
             projections=projections,
+            group_commit=group_commit,
             settings=settings,
             clock=clock,
             random=random,

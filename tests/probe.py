@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
@@ -90,3 +93,39 @@ def begin_with(patch: Any, **least: int) -> None:
     """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
     for name, number in least.items():
         patch.setattr(f"ledger.care.opening.{name}", number)
+
+
+def plain(ledger: Any) -> Any:
+    """The plain ledger or namespace behind an awaited one."""
+    return ledger._sync
+
+
+@contextmanager
+def writer_held(ledger: Any) -> Iterator[Callable[[int], None]]:
+    """Keep the writer thread of a ledger with group commit busy, so that commands queue.
+
+    The context gives a function that waits until so many commands are in the queue.
+    """
+    from ledger.core.grouping import QueuedCommand
+
+    queue, free, begun = writer(ledger).queue, threading.Event(), threading.Event()
+
+    class Held(QueuedCommand):
+        @classmethod
+        def deliver(cls, settled: Any) -> None:
+            """Nobody waits for it."""
+
+    def hold() -> None:
+        begun.set()
+        free.wait()
+
+    def wait_for(number: int) -> None:
+        while len(queue._waiting) < number:
+            time.sleep(0.001)
+
+    queue.submit(Held(hold, alone=True))
+    begun.wait()
+    try:
+        yield wait_for
+    finally:
+        free.set()

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ledger.care.fitting import tables_fit
 from ledger.core.clock import Clock, Random, now, system_random
 from ledger.core.engine import Engine
+from ledger.core.grouping import CommitQueue
 from ledger.core.log_reading import (
     READER,
     WRITER,
@@ -82,6 +83,7 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     sessions: SessionPatterns = SessionPatterns()
     jobs_after_capture: Sequence[str] = ()
     projections: Iterable[Projection | type[Projection]] = ()
+    group_commit: bool = False
     settings: Settings | None = None
     clock: Clock | None = None
     random: Random | None = None
@@ -130,6 +132,8 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     except BaseException:
         store.close()
         raise
+    if request.group_commit and not store.readonly:
+        engine.writer.queue = CommitQueue(engine.writer.group, store.check_open)
     return engine
 
 

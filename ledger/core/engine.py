@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ledger.core.apart import fold_to
@@ -12,6 +12,7 @@ from ledger.core.clock import Clock, Random
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LiveSnapshot, Snapshot
 from ledger.core.who import Who
+from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.late import once
 from ledger.events import LedgerCreated
 from ledger.log import mapper
@@ -98,7 +99,12 @@ class Engine(ReadingEngine):
         return "temp" if self.folded_privately else "main"
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file, after the commit of what waits in the queue; a second call does nothing."""
+        if self._writer is not None and (queue := self._writer.queue) is not None:
+            self.store.check_closable()
+            with suppress(RejectedError, ConflictError):  # it is closed, or belongs to the process before a fork
+                self.store.check_open()
+                queue.close()
         self.store.close()
         if self.after_close is not None:
             self.after_close()

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from ledger.core import expecting, keys, trust
 from ledger.core.batch import CommandBatch
 from ledger.core.clock import Clock, Random, now
+from ledger.core.grouping import CommitQueue
 from ledger.core.log_reading import READER
 from ledger.core.refusals import RefusalCounter
 from ledger.core.who import Who
@@ -45,6 +47,8 @@ _LONG = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
     *("session.set_abstract", "session.compact"),
 )
+_ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
+_whole = nullcontext()  # of one command: its transaction is taken back whole
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
 
@@ -65,19 +69,28 @@ class Writer(Means):
         self._own_turn = store.transact()
         self._refusals = RefusalCounter()
         self._batch: CommandBatch | None = None
+        self._is_grouping = False
+        self.queue: CommitQueue | None = None  # of a ledger with group commit
 
     # --- one command ---------------------------------------------------------------------------------------------
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
         """Run a command's body under the lock; its events are one append, folded and committed with it."""
-        outcome = self._run(command, who, body, arguments)
-        if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
-            own.after_command()
-        return outcome
-
-    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome:
         if command in _LONG or self.guard.scanners:
             self.guard.ahead(arguments)
+        if self.queue is not None and not self.store.is_of_thread and command not in _ALONE:
+            if folding.now.is_on:
+                folding.refuse()
+            return self.queue.call(partial(self._run, command, who, body, arguments))
+        outcome = self._run(command, who, body, arguments)
+        self._after_commit()
+        return outcome
+
+    def _after_commit(self) -> None:
+        if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
+            own.after_command()
+
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome:
         refusal: RejectedError
         with self._turn() as transaction:  # holds the lock; the end commits, or rolls everything back
             try:
@@ -86,7 +99,8 @@ class Writer(Means):
             except RejectedError as error:
                 refusal = error
                 if (record := self._refusals.record(self, transaction, command, who, error, arguments)) is not None:
-                    self.append(record)
+                    with self._apart(transaction):
+                        self.append(record)
             except BaseException as error:
                 if not transaction.deferred:  # a batch keeps the rows of its earlier commands
                     self.tables.forget()
@@ -110,8 +124,9 @@ class Writer(Means):
                 trust.check(work, distrusted)
             quarantined = watch(self.guard, work)
             bearer = keys.bearer(self, work, subject) if key is not None else subject
-        events = self.append(work, key, bearer)
-        return self._outcome(work, subject, events, quarantined=quarantined > 0)
+        with self._apart(transaction):
+            events = self.append(work, key, bearer)
+            return self._outcome(work, subject, events, quarantined=quarantined > 0)
 
     def append(self, work: Work, key: keys.Key | None = None, bearer: str = LEDGER_STREAM) -> list[AnyEvent]:
         """Append the emitted events and fold them, both or neither."""
@@ -251,7 +266,7 @@ class Writer(Means):
                 with batch.inside():
                     yield
             except BaseException:
-                self._roll_back(batch.transaction.position)
+                self._roll_back()
                 raise
             return
         with self.store.transact() as transaction:
@@ -261,18 +276,41 @@ class Writer(Means):
                 yield
                 self._write_out(transaction)
             except BaseException:
-                self._roll_back(batch.committed)
+                self._roll_back()
                 raise
             finally:
                 self._batch = None
                 batch.end()
-        if self.tables.own is not None and self.tables.own.waiting and not self.store.is_own:
-            self.tables.own.after_command()
+        self._after_commit()
 
-    def _roll_back(self, position: int) -> None:
-        """Forget everything that was learned after a position, because it was rolled back."""
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Run the commands of several callers in one commit. A command that fails is taken back alone."""
+        try:
+            with self.store.transact():
+                self._is_grouping = True
+                try:
+                    yield
+                finally:
+                    self._is_grouping = False
+        except BaseException:
+            self._refusals.forget()  # the tables forget by themselves, because the next transaction sees a change
+            raise
+        self._after_commit()
+
+    @contextmanager
+    def _apart(self, transaction: Transaction) -> Iterator[None]:
+        """Take back what fails inside alone, if the command is in a group; else the end of its transaction takes it back."""
+        try:
+            with transaction.savepoint() if self._is_grouping else _whole:
+                yield
+        except BaseException:
+            self._refusals.forget()  # the tables forget by themselves, because a savepoint taken back counts as a change
+            raise
+
+    def _roll_back(self) -> None:
+        """Forget everything that was learned from what was rolled back."""
         self.tables.forget()
-        self.tables.looked_at = min(self.tables.looked_at, position)
         self._refusals.forget()  # the same refusal is recorded again
 
     def write_waiting(self) -> None:

@@ -90,7 +90,7 @@ class Tables:
         """Check the log and forget names and tables after another writer's commit."""
         check_end(transaction.connection)
         check_log_since(transaction.connection, self.looked_at)
-        self.looked_at = transaction.position
+        self.looked_at = transaction.committed  # what is behind it may be rolled back
         self.forget()
         self.projector.poisoned.clear()
         _, suspended = check_tables(transaction.connection, self._secret)

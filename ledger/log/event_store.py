@@ -95,9 +95,25 @@ class EventStore:
         """Return True inside a transaction of the calling thread; of a batch, inside the task that opened the batch."""
         return self._writing.is_own
 
+    @property
+    def is_of_thread(self) -> bool:
+        """Return True inside a transaction of the calling thread, whichever of its tasks opened it."""
+        return self._writing.is_of_thread
+
     def write_now(self, work: Callable[[Transaction], None]) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         return self._writing.now_or_never(work)
+
+    def check_open(self) -> None:
+        """Raise an error if the log is closed, or was opened by the process that this process was forked from."""
+        self._writing.check_open()
+
+    def check_closable(self) -> None:
+        """Raise ``RejectedError`` inside a transaction of this thread."""
+        if self._writing.is_of_thread and not self._pool.foreign:
+            raise RejectedError(
+                "this ledger has a transaction under way in this thread; close it after that", rule="closed"
+            )
 
     def refuse_writing(self) -> Never:
         self._writing.refuse()
@@ -250,10 +266,7 @@ class EventStore:
         writing = self._writing
         if writing.closed or self._pool.foreign:
             return
-        if writing.is_of_thread:
-            raise RejectedError(
-                "this ledger has a transaction under way in this thread; close it after that", rule="closed"
-            )
+        self.check_closable()
         with self._file.hold(), writing.exclusively():
             if writing.closed:
                 return

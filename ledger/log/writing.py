@@ -289,6 +289,11 @@ class Transaction:
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
+    @property
+    def committed(self) -> int:
+        """Return the position of the last event that is committed."""
+        return self._writing.position
+
     def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
         """Append events, whose ``originator_id`` is the stream, and return their positions; append all or none."""
         self._check()

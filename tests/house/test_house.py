@@ -18,6 +18,7 @@ import pytest
 from places import ROOT
 
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
+WRITTEN = [path for path in PRODUCT if "writes this file" not in path.read_text(encoding="utf-8")[:300]]  # by a person
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 PURE = (  # what happened and what may happen, as data and arithmetic: no clock, no randomness, no files
     *("ledger.domain", "ledger.english", "ledger.events", "ledger.sessions.rules"),
@@ -52,6 +53,7 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.guards.api", "ledger.projects.api", "ledger.sessions.api"),  # namespaces that join several features
     ("ledger.jobs", "ledger.care"),
     ("ledger.api", "ledger.answers", "ledger"),
+    ("ledger.aio",),
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.__main__"),
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
@@ -197,7 +199,7 @@ def test_few_files_lie_at_the_root() -> None:
 
 
 def test_few_files_are_over_five_hundred_lines() -> None:
-    long = [path.name for path in PRODUCT if path.read_text(encoding="utf-8").count("\n") > 500]
+    long = [path.name for path in WRITTEN if path.read_text(encoding="utf-8").count("\n") > 500]
     assert len(long) <= LONG_FILES, long
 
 
@@ -217,7 +219,7 @@ def test_a_function_inside_takes_a_request_in_the_place_of_ten_parameters(produc
     wide = {
         f"{name}.{node.name}"
         for name, module in product.items()
-        if not name.endswith("api")
+        if not name.endswith("api") and name in {module_name(path) for path in WRITTEN}
         for node in ast.walk(module)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs) > 9
@@ -226,7 +228,7 @@ def test_a_function_inside_takes_a_request_in_the_place_of_ten_parameters(produc
 
 
 def test_few_things_are_of_any_type() -> None:
-    assert sum(len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8"))) for path in PRODUCT) <= ANYS
+    assert sum(len(re.findall(r"\bAny\b", path.read_text(encoding="utf-8"))) for path in WRITTEN) <= ANYS
 
 
 def test_the_ledger_has_few_names_and_bases() -> None:

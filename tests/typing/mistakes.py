@@ -3,8 +3,8 @@
 import threading
 from datetime import UTC, datetime
 
+from ledger import AsyncLedger, Ledger, Memory, Pack, PastLedger
 from ledger import Fact as NotThere  # wrong
-from ledger import Ledger, Memory, Pack, PastLedger
 from ledger.answers import Fact as NeitherThere  # wrong
 from ledger.types import LanguageModel as NorThere  # wrong
 from ledger.types import ModelRequest
@@ -90,3 +90,36 @@ def mistakes(ledger: Ledger) -> None:
     ledger.at(3).memories.tag("m_1", add=["drink"])  # wrong
     for each in ledger.memories.list().all():
         print(each.edges)  # wrong
+
+
+async def fine_too(ledger: AsyncLedger) -> None:
+    fact = await ledger.bind(user="ada").remember("Ada likes tea.", tags=["drink"], idempotency_key="a1", expected=5)
+    print(fact.content, (await ledger.recall("tea", among=["memories"])).as_text())
+    page = await ledger.memories.list(statuses=["active"], limit=5)
+    print([memory.id async for memory in page.all()], page[0].kind, page.next)
+    session = ledger.session("chat")
+    print((await session.append("user", "Hello.")).position, (await session.grep("hello")).total, await session.id())
+    async for entry in ledger.history.follow(types=["MemoryCaptured"], timeout=1.0):
+        print(entry.position)
+    past = await ledger.at("2026-11-21T09:30:00Z")
+    print((await past.memories.get(fact.id)).valid_from)
+    ids: list[str] = await ledger.in_batch(lambda plain: [plain.remember("One.").id])
+    print(ids, (await ledger.history.bisect(lambda then: len(then.memories.list()) > 1)).position)
+
+
+async def mistakes_too(ledger: AsyncLedger) -> None:
+    print(ledger.remember("Ada likes tea.").content)  # wrong
+    await ledger.remember("Ada likes tea.", kind=3)  # wrong
+    await ledger.remember("Ada likes tea.", user="ada")  # wrong
+    await ledger.remember("Ada likes tea.", occurred_at=5)  # wrong
+    await ledger.retract("m_1", "no longer")  # wrong
+    await ledger.recall("tea", unit="words")  # wrong
+    await ledger.search("tea")  # wrong
+    await ledger.memories.list(limit="10")  # wrong
+    print((await ledger.memories.get("m_1")).contents)  # wrong
+    for _ in (await ledger.memories.list()).all():  # wrong
+        pass
+    (await ledger.at(3)).remember("Ada likes tea.")  # wrong
+    await ledger.in_batch(lambda plain: plain.remmember("One."))  # wrong
+    await AsyncLedger.open("memory.db", group_commit=True)  # wrong
+    ledger.close()  # wrong

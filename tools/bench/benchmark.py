@@ -54,6 +54,7 @@ if str(ROOT) not in sys.path:
 
 from tools import inside  # noqa: E402
 from tools.bench import (  # noqa: E402
+    benchmark_async,
     benchmark_own,
     benchmark_questions,
     benchmark_recall,
@@ -101,6 +102,7 @@ ROWS = (
     "own",
     "questions",
     "start",
+    "async",
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 CRAWLER, CRAWLED = "crawler", 0.01  # a source, and its share of the memories
@@ -718,7 +720,9 @@ def run(options: Options) -> list[Figure]:
         figures += benchmark_questions.measure(options)
     if "start" in options.rows:
         figures += benchmark_start.measure(options)
-    if set(options.rows) - {"import", "undo", "at", "vectors", "sessions", "own", "questions", "start"}:
+    if "async" in options.rows:
+        figures += benchmark_async.measure(options)
+    if set(options.rows) - {"import", "undo", "at", "vectors", "sessions", "own", "questions", "start", "async"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -24,6 +24,7 @@ from tools.crash.result import Result  # noqa: E402
 TESTS = (
     ("kills", "tools.crash.kills"),
     ("power-loss", "tools.crash.power_loss"),
+    ("groups", "tools.crash.groups"),
     ("faults", "tools.crash.faults"),
     ("bits", "tools.crash.bits"),
     ("malice", "tools.crash.malice"),

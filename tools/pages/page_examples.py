@@ -162,7 +162,8 @@ class Session:
 
         def opened(kind: type[Ledger], *arguments: Any, **options: Any) -> Ledger:
             steady: dict[str, Any] = {"clock": lambda: next(self._clock), "random": self._random.randbytes}
-            return cast("Ledger", real(kind, *arguments, **(steady | options)))
+            given = {name: value for name, value in options.items() if value is not None}
+            return cast("Ledger", real(kind, *arguments, **(steady | given)))
 
         logger = logging.getLogger("ledger")
         level, handlers = logger.level, logger.handlers[:]

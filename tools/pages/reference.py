@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from ledger.aio.area import OpenedLedger  # noqa: E402
 from ledger.api import Ledger, PastLedger  # noqa: E402
 from ledger.cli import manual  # noqa: E402
 from ledger.cli.by_hand import HAND  # noqa: E402
@@ -121,7 +122,7 @@ def known_calls() -> set[str]:
             calls |= {".".join(words[start:]) for start in range(len(words))}
             if prefix in ("ledger", "session"):
                 calls |= {f"{prefix.title()}.{method.name}"}
-    return calls
+    return calls | {f"{name}{call}" for name in ("", "ledger.", "AsyncLedger.") for call in vars(OpenedLedger)}
 
 
 # --- the pages -------------------------------------------------------------------------------------------------------
@@ -143,6 +144,7 @@ CONTENTS = (
     "- **`get`** raises `NotFoundError`. A filter that names something unknown gives an empty page.",
     "- **Answers** are frozen objects; `to_dict()` gives dictionaries, and a `repr` is one short line. Each call reads one",
     "  consistent snapshot.",
+    "- **Asyncio.** [`AsyncLedger`](async.md) has the same calls, awaited.",
     "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
     "  and appends nothing.",
 )

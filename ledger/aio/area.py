@@ -1,0 +1,122 @@
+"""The base classes of the generated classes: a namespace, and the parts of ``AsyncLedger`` that no call of ``Ledger`` has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Never, Self, TypeVar
+
+from ledger.aio.pages import AsyncHits, AsyncPage
+from ledger.aio.threads import Threads
+from ledger.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from ledger.aio.opening import QueuedLedger
+    from ledger.api import Ledger
+    from ledger.sessions.search_answers import Hits
+    from ledger.types import Cancel, Page
+
+T = TypeVar("T")
+
+
+class AsyncArea:
+    """A ledger or a namespace whose calls are awaited: the same object of the plain ledger, and the threads that call it."""
+
+    __slots__ = ("_sync", "_threads")
+
+    _sync: object
+
+    def __init__(self, sync: object, threads: Threads | None = None) -> None:
+        if threads is None:
+            raise TypeError(
+                f"{type(self).__name__} cannot be made directly: await AsyncLedger.open(path) opens a ledger"
+            )
+        self._sync, self._threads = sync, threads
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._sync)[1:]}"
+
+    async def _read(self, call: Callable[[], T]) -> T:
+        return await self._threads.read(call)
+
+    async def _work(self, call: Callable[[], T]) -> T:
+        return await self._threads.work(call)
+
+    async def _decide(self, call: Callable[[], T]) -> T:
+        return await self._threads.decide(call)
+
+    async def _wait(self, call: Callable[[Cancel], T], cancel: Cancel | None) -> T:
+        return await self._threads.wait(call, cancel)
+
+    def _iterate(self, begin: Callable[[Cancel], Iterator[T]], cancel: Cancel | None) -> AsyncIterator[T]:
+        return self._threads.iterate(begin, cancel)
+
+    def _page(self, page: Page[T]) -> AsyncPage[T]:
+        return AsyncPage(page, self._threads.read)
+
+    def _hits(self, hits: Hits) -> AsyncHits:
+        return AsyncHits(hits, self._threads.read)
+
+
+class OpenedLedger(AsyncArea):
+    """An open ledger: what belongs to its opening, its end and its batches."""
+
+    __slots__ = ()
+
+    _sync: Ledger
+
+    @classmethod
+    async def _opened(cls, opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> Self:
+        from ledger.aio.opening import open_with_threads
+
+        return cls(*await asyncio.to_thread(open_with_threads, opening))
+
+    @classmethod
+    async def _apart(cls, call: Callable[[type[Ledger]], T]) -> T:
+        """Run a call of the plain class, about a file that is not open, on a thread of its own."""
+
+        def run() -> T:
+            from ledger.api import Ledger
+
+            return call(Ledger)
+
+        return await asyncio.to_thread(run)
+
+    async def in_batch(self, function: Callable[[Ledger], T]) -> T:
+        """Call a function with the plain ledger, whole on the writer thread, and return its answer after the one commit.
+
+        Inside, the rules of ``Ledger.batch`` hold: an exception takes back everything, nothing asks a model, and the commit is
+        split every 5 seconds or 10,000 events. All other writes wait meanwhile.
+
+        Args:
+            function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user.
+
+        Raises:
+            RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks.
+        """
+        if asyncio.iscoroutinefunction(function) or not callable(function):
+            raise RejectedError(f"in_batch takes a plain function of the ledger, and {function!r:.60} is none")
+
+        def whole() -> T:
+            with self._sync.batch() as ledger:
+                return function(ledger)
+
+        return await self._threads.decide(whole, alone=True)
+
+    def batch(self) -> Never:
+        """Refuse a batch around awaits, because it would hold the lock over the work of other tasks; ``in_batch`` is allowed."""
+        raise RejectedError(
+            "batch() would hold the writer's lock over the awaits of other tasks; give the commands as one plain function: "
+            "await ledger.in_batch(lambda plain: …)",
+            rule="batch",
+        )
+
+    async def aclose(self) -> None:
+        """Take no more calls, wait for those under way, and close the file. A second call does nothing."""
+        await self._threads.close(self._sync.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -264,7 +264,7 @@ class Measured:
 def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
     conversation, request = measured.conversation, measured.window_request
     around = _frame(conversation, (), pack, request.unit) + _used(pack)
-    note = _note(conversation, measured.summaries, request.unit)
+    note = note_size(conversation, measured.summaries, request.unit)
     over, without, fits = 0, False, 0
     while True:  # the whole size is known only after the choice
         room = request.budget - around - (0 if without else note) - over
@@ -332,7 +332,7 @@ def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | No
     return max(0, conversation.counter.of_text(context) + MESSAGE_TOKENS - inside)
 
 
-def _note(conversation: Conversation, items: Sequence[WindowItem], unit: str) -> int:
+def note_size(conversation: Conversation, items: Sequence[WindowItem], unit: str) -> int:
     """Return the size of the note of these summaries, and of the message that holds it."""
     if not items:
         return 0

@@ -119,7 +119,8 @@ def compact_until_under(
         else:
             if whole_window.holds_all(conversation, bound):
                 return
-        compactor.falls_short(why, *whole_window.needed(conversation))
+        need = whole_window.needed(conversation)
+        compactor.falls_short(why, need.messages, need.tokens)
 
     return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
 

@@ -200,6 +200,8 @@ class LedgerRead(Area):
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
         """Return the active memories of the kinds user_profile, identity and preference, newest first.
 
+        A memory that alone exceeds the budget is cut to the room that is left, and ends with "…".
+
         Args:
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "chars" or "tokens".

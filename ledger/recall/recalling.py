@@ -12,7 +12,7 @@ from ledger.core.engine import Engine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
-from ledger.domain.text import check_text, one_of
+from ledger.domain.text import one_of
 from ledger.english import question
 from ledger.english.question import Question
 from ledger.log.reading import read_tip
@@ -239,9 +239,10 @@ def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit
     return _newest(engine, user, PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
 
 
-def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
+def project_context(
+    engine: Engine, user: str, project: str | None, *, budget: int | None = None, unit: str = "chars"
+) -> Pack:
     """Return a project's trusted state, then the ten newest memories of the kinds project and env of it or of no project."""
-    check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
 
@@ -258,7 +259,8 @@ def _newest(
     now = engine.writer.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        scope = (None, *projects.together(connection, about)) if project is not None else None
+        together = projects.together(connection, about) if project is not None else ()
+        scope = (None, *together) if kinds == CONTEXT_KINDS else None
         trusted = _trusted_state(connection, owner, project)
         wanted = MemoryFilter(
             user=owner,
@@ -270,9 +272,8 @@ def _newest(
         matches = memories.listing(connection, wanted, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
-    together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
-    reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
-    return packing.finished(together, reasons, len(together), budget, unit, nowhere_warning(about, project))
+    ranked = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
+    return packing.with_long(ranked, budget, unit, nowhere_warning(about, project))
 
 
 def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[I
         words = normalise(item.content or "")
         if words in already:
             why = "repeated"
-        elif looked_at == request.observations:
+        elif looked_at == request.most_observations:
             why = "rank"
         else:
             looked_at += 1

@@ -21,9 +21,9 @@ from ledger.memories.rules import MemoryState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project
 from ledger.recall import fitting, ordering, packing, reopening
-from ledger.recall.asked import UNITS, RecallRequest, checked, size
+from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
-from ledger.recall.observing import Observing, observed
+from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from ledger.vectors.embedding import QueryVector as Sought
 from projections.core.projector import text_indexes
@@ -55,7 +55,7 @@ def recall(engine: Engine, request: RecallRequest, receipt: Who | None = None) -
 
     Observations stand beside the items in their own list: fresh ones of the same user and project, worded from live sources only,
     by words x confidence + 0.025 for each source beyond the first (at most 0.1). They take at most a fifth of the budget, of the
-    room that the items leave, and never repeat an item.
+    room that the items leave, and never repeat an item. With ``observations="items"`` they are ranked among the items.
     """
     request = checked(request)
     pack, about = packed(engine, request)
@@ -74,6 +74,10 @@ def packed(engine: Engine, request: RecallRequest) -> tuple[Pack, str | None]:
         finder = Finder(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)
         items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.limit])
+        observing = Observing(engine, snapshot, request, scope, asked_question)
+        if request.observations == AMONG_ITEMS:
+            best = max((hit.candidate.words for hit in ranked), default=0.0)
+            items = among_items(request, finder, items, best, observing.ranked())[:RANKED]
         searched = searched_among(engine, connection, finder, request, tip)
         warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
         if request.packing == "shares":
@@ -90,7 +94,10 @@ def packed(engine: Engine, request: RecallRequest) -> tuple[Pack, str | None]:
             pack = packing.packed(request, items, searched, warnings)
         if request.explain:
             pack = packing.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
-        pack = with_observations(request, Observing(engine, snapshot, request, scope, asked_question), pack)
+        if request.observations == AMONG_ITEMS:
+            pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
+        else:
+            pack = with_observations(request, observing, pack)
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 

@@ -585,9 +585,8 @@ def test_base64_of_one_thing_again_and_again_is_told_and_a_drawn_line_is_not(wor
 
 
 @pytest.mark.parametrize("blob", ["A" * 250, base64.b64encode(bytes(300)).decode(), "AAAA" * 50 + "AA=="])
-def test_base64_of_zero_bytes_is_refused_like_any_other(ledger: Ledger, blob: str) -> None:
-    with pytest.raises(RejectedError, match="exfiltration_base64_blob"):
-        ledger.remember(f"Send {blob} there.")
+def test_base64_of_zero_bytes_is_found_like_any_other(blob: str) -> None:
+    assert [finding.label for finding in threats.scan(f"Send {blob} there.")] == ["exfiltration_base64_blob"]
     for drawn in ("A" * 199, "a" * 250, "/" * 250, "x" * 250, "X" * 250, "Aa" * 125, "0" * 250, "AAAA " * 60):
         assert threats.scan(f"see {drawn} above") == []
 

@@ -23,18 +23,20 @@ def digest(connection: sqlite3.Connection, secret: bytes, prefix: str = "") -> s
     """
     total = hashlib.sha256()
     for projection in sorted(projections(secret), key=lambda projection: projection.name):
-        rows_digest = projection_digest(connection, projection.tables, prefix)
+        rows_digest = projection_digest(connection, projection.tables, prefix, rebuilds=False)
         total.update(f"{projection.name}/{projection.version}:{rows_digest}\n".encode())
     return total.hexdigest()
 
 
-def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...], prefix: str = "") -> str:
-    """Return the SHA-256 (hex) over the tables of one projection."""
+def projection_digest(
+    connection: sqlite3.Connection, tables: tuple[object, ...], prefix: str = "", *, rebuilds: bool = True
+) -> str:
+    """Return the SHA-256 (hex) over the tables of one projection, without ``rebuilds`` those rows that only note one."""
     total, encode = hashlib.sha256(), msgspec.json.encode
     for table in tables:
         if isinstance(table, Table) and not table.derived:
             total.update(table.name.encode())
-            where = f"WHERE type <> '{ProjectionsRebuilt.__name__}'" if table is AUDIT else ""
+            where = f"WHERE type <> '{ProjectionsRebuilt.__name__}'" if table is AUDIT and not rebuilds else ""
             sql = f"SELECT * FROM {prefix}{table.name} {where} ORDER BY {', '.join(table.key)}"
             rows = connection.cursor()
             rows.row_factory = None  # tuples

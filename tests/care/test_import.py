@@ -463,3 +463,15 @@ def test_a_turn_without_a_date_has_that_of_its_answer_or_the_time_of_the_call(le
     (tmp_path / "talk.json").write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
     ledger.interactions.import_file(tmp_path / "talk.json", occurred_at="2020-01-01")
     assert [turn.occurred_at[:10] for turn in ledger.interactions.list()] == ["2020-01-01", "2023-12-29"]
+
+
+@pytest.mark.parametrize("key", [None, "00" * 16])
+def test_an_export_with_another_key_of_an_event_is_refused(ledger: Ledger, tmp_path: Path, key: str | None) -> None:
+    ledger.remember("The user likes tea.", idempotency_key="one")
+    ledger.maintenance.export_log(tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert lines[2]["key"] is not None
+    jsonl(tmp_path / "changed.jsonl", *lines[:2], lines[2] | {"key": key}, *lines[3:])
+    with pytest.raises(RejectedError, match="position 2: the row has another key than its state names"):
+        Ledger.import_log(tmp_path / "changed.jsonl", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()

@@ -236,5 +236,3 @@ def test_a_view_without_the_prefix_is_named_with_the_prefix(tmp_path: Path) -> N
         with pytest.raises(RejectedError, match="my_"):
             ledger.query("SELECT * FROM teas")
         assert list(ledger.query("SELECT * FROM teas", every_user=True)) == [{"content": "The user likes tea."}]
-        with pytest.raises(RejectedError, match="my_"):
-            ledger.at(ledger.position).query("SELECT * FROM notes", every_user=True)

@@ -350,6 +350,7 @@ def prompted(call: ShellCall, *, prompt: bool = False) -> object:
     """
     with opened(call) as ledger:
         pack: Any = invoke(call, ledger, call.arguments)
+        hint_at_others(call, ledger, pack)
     if not prompt:
         return pack
     return pack.as_text() if call.around["json"] else Raw(pack.as_text())

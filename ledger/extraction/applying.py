@@ -152,9 +152,7 @@ def _memory_stating(
     return next((memory for memory in near_to(connection, old, user, project) if memory.status == "active"), None)
 
 
-def _containing(
-    connection: sqlite3.Connection, text: str, user: str, project: str | None
-) -> Iterator[MemoryState]:
+def _containing(connection: sqlite3.Connection, text: str, user: str, project: str | None) -> Iterator[MemoryState]:
     """Yield the active memories of a project and without a project that have the words of a text in a row."""
     joined = _JOINED.findall(folded(text))[:PHRASE_WORDS]
     if joined:

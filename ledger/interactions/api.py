@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Unpack
 
+from msgspec.structs import replace
+
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
 from ledger.core.stopping import Stopping
@@ -14,6 +16,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural, texts
+from ledger.domain.times import with_offset
 from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
@@ -166,13 +169,15 @@ class Interactions(InteractionsRead):
                 is bad and ``strict`` is set. A line of more than 32 MiB is bad, as is a conversation of more than 64 MiB.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
+        asker = self._scope.bound({"actor": self._scope.actor or "import", "channel": channel})
+        if occurred_at is not None:
+            asker = replace(asker, occurred_at=with_offset("occurred_at", occurred_at))
         return importing.import_file(
             self._engine,
-            self._scope.bound({"actor": self._scope.actor or "import", "channel": channel}),
+            asker,
             path,
             project=project,
             strict=strict,
-            occurred_at=occurred_at,
             date_format=dates,
             dry_run=dry_run,
             stopping=Stopping(timeout, cancel),

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from ledger.core import given_files
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
-from ledger.core.who import Time, Who
-from ledger.domain import times
+from ledger.core.who import Who
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text
@@ -44,7 +43,6 @@ def import_file(
     *,
     project: str | None = None,
     strict: bool = False,
-    occurred_at: Time | None = None,
     date_format: str | None = None,
     dry_run: bool = False,
     stopping: Stopping,
@@ -59,8 +57,6 @@ def import_file(
     file = _File(name, project, dates.checked(date_format))
     correlation = uuid7(engine.writer.nanoseconds(engine.writer.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
-    if occurred_at is not None:
-        asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
     run = _Import(engine, asker, file, strict, stopping)
     run.check()
     if not run.stopped:

@@ -130,7 +130,8 @@ def checked(request: RecallRequest) -> RecallRequest:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
             besides = f' or "{AMONG_ITEMS}"' if argument == "observations" else ""
             raise RejectedError(
-                f"{argument} must be a whole number from 0 to {most}{besides}, but {number!r:.40} was given", rule="limit"
+                f"{argument} must be a whole number from 0 to {most}{besides}, but {number!r:.40} was given",
+                rule="limit",
             )
     flags(explain=request.explain)
     least = request.min_match

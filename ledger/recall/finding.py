@@ -200,7 +200,9 @@ class Finder:
 
     def score_among(self, text: str) -> float:
         """Return the score of a text's words by their rarity in the indexes that are searched, the highest of them."""
-        indexes = [search.SEARCH] * ("memories" in self._request.among) + [passages.PASSAGE_SEARCH] * bool(self._request.corpora)
+        indexes = [search.SEARCH] * ("memories" in self._request.among) + [passages.PASSAGE_SEARCH] * bool(
+            self._request.corpora
+        )
         return max(ranking.word_score(text, self._terms_of(index))[0] for index in indexes)
 
     def memories_at(self, rows: Collection[int]) -> list[MemoryState]:

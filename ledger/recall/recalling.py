@@ -20,7 +20,7 @@ from ledger.memories.queries import memories_shown
 from ledger.memories.rules import MemoryState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project
-from ledger.recall import fitting, ordering, packing, reopening
+from ledger.recall import ordering, packing, reopening
 from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, among_items, observed

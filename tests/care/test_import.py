@@ -397,7 +397,10 @@ def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_pat
 
 
 def chat(path: Path, *dates: object) -> Path:
-    turns = [{"session": str(at), "dia_id": f"D{at}", "text": f"text {at}", "date_time": date} for at, date in enumerate(dates)]
+    turns = [
+        {"session": str(at), "dia_id": f"D{at}", "text": f"text {at}", "date_time": date}
+        for at, date in enumerate(dates)
+    ]
     path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
     return path
 
@@ -411,7 +414,9 @@ def test_a_date_that_cannot_be_read_refuses_the_file_with_its_line(
     ledger: Ledger, tmp_path: Path, date: object, strict: bool
 ) -> None:
     path = chat(tmp_path / "talk.json", "2023-12-29", date, "2023-12-30")
-    with pytest.raises(RejectedError, match=r"line 2 of talk\.json: .*dates=.*%d\.%m\.%Y, %H:%M:%S.*nothing was written"):
+    with pytest.raises(
+        RejectedError, match=r"line 2 of talk\.json: .*dates=.*%d\.%m\.%Y, %H:%M:%S.*nothing was written"
+    ):
         ledger.interactions.import_file(path, strict=strict, occurred_at="2020-01-01")
     assert ledger.position == 0 or not ledger.interactions.list()
 
@@ -420,7 +425,9 @@ def test_a_format_says_how_dates_are_read(ledger: Ledger, tmp_path: Path) -> Non
     report = ledger.interactions.import_file(chat(tmp_path / "talk.json", GERMAN), dates="%d.%m.%Y, %H:%M:%S")
     assert (report.captured, report.error_count) == (1, 0)
     assert ledger.interactions.list()[0].occurred_at == "2023-12-29T22:42:04.000000Z"
-    lines = jsonl(tmp_path / "turns.jsonl", {"prompt": "one", "occurred_at": "3.4.2023"}, {"prompt": "two", "occurred_at": "x"})
+    lines = jsonl(
+        tmp_path / "turns.jsonl", {"prompt": "one", "occurred_at": "3.4.2023"}, {"prompt": "two", "occurred_at": "x"}
+    )
     told = ledger.interactions.import_file(lines, dates="%d.%m.%Y")
     assert ledger.interactions.list()[0].occurred_at == "2023-04-03T00:00:00.000000Z"
     assert [number for number, _ in told.errors] == [2] and "%d.%m.%Y" in told.errors[0][1]

@@ -405,7 +405,9 @@ def test_every_command_that_a_hint_names_is_there() -> None:
         assert run(*name, "--help").exit_code == 0, name
 
 
-@pytest.mark.parametrize("command", [("context", "What about tea?"), ("recall", "tea"), ("profile",), ("projects", "context")])
+@pytest.mark.parametrize(
+    "command", [("context", "What about tea?"), ("recall", "tea"), ("profile",), ("projects", "context")]
+)
 def test_prompt_prints_the_literal_text_that_python_gives(db: str, command: tuple[str, ...]) -> None:
     with Ledger.open(db) as ledger:
         ledger.remember("The user likes <b>tea</b> [red].", kind="preference")

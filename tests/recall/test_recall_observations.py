@@ -689,9 +689,7 @@ def test_among_the_items_the_limit_and_the_budget_count_observations(drinker: tu
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_a_receipt_reopens_observations_among_the_items(
-    drinker: tuple[Ledger, list[str], str], packing: Any
-) -> None:
+def test_a_receipt_reopens_observations_among_the_items(drinker: tuple[Ledger, list[str], str], packing: Any) -> None:
     ledger, sources, id = drinker
     asked: dict[str, Any] = {"observations": "items", "budget": 900, "unit": "chars", "packing": packing}
     pack = ledger.recall("dark roast coffee", receipt=True, explain=True, **asked)

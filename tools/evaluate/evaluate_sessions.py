@@ -26,7 +26,7 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ledger import Ledger, Session
-from ledger.interactions.conversations import _time
+from ledger.interactions import dates
 from ledger.sessions.answers import Summary
 from tools.evaluate.evaluate import load
 
@@ -63,8 +63,8 @@ def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
         speaker = turn["speaker"]
         role = "assistant" if speaker.lower() in ASSISTANTS or speaker != first else "user"
         message = {"role": role, "content": turn["text"]}
-        at = _time(turn.get("date_time"))
-        yield message | ({"created_at": f"{at}Z"} if at is not None else {})
+        at = dates.read(turn.get("date_time"), None)
+        yield message | ({"created_at": at} if at is not None else {})
 
 
 def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]:

@@ -107,7 +107,7 @@ class LedgerRead(Area):
         ranking: Literal["score/3", "rubino/1"] = "score/3",
         metadata: Metadata | None = None,
         min_match: float | None = None,
-        observations: int = 3,
+        observations: int | Literal["items"] = 3,
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
@@ -128,7 +128,7 @@ class LedgerRead(Area):
             metadata: Search only texts that have each of these keys with this value, a chunk by its document's; None is a value
                 too.
             min_match: The least ``match`` of an item or observation, 0 to 1; None for half of the best item's with vectors.
-            observations: The most observations beside the items, up to 50; 0 for none.
+            observations: The most observations beside the items, up to 50; 0 for none; "items" ranks them among the items.
             explain: Also list the ranked candidates, with their signals.
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
@@ -199,6 +199,8 @@ class LedgerRead(Area):
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
         """Return the active memories of the kinds user_profile, identity and preference, newest first.
+
+        A memory that alone exceeds the budget is cut to the room that is left, and ends with "…".
 
         Args:
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.

@@ -173,13 +173,13 @@ class AsyncInteractions(AsyncInteractionsRead):
 
     async def import_file(
         self, path: str | os.PathLike[str], *, project: str | None = None, strict: bool = False,
-        occurred_at: Time | None = None, dry_run: bool = False, timeout: float | None = None,
+        occurred_at: Time | None = None, dates: str | None = None, dry_run: bool = False, timeout: float | None = None,
         cancel: Cancel | None = None, progress: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
         """Capture the interactions of a file; importing the same file again adds nothing."""
         return await self._work(lambda: self._sync.import_file(
-            path, project=project, strict=strict, occurred_at=occurred_at, dry_run=dry_run, timeout=timeout,
-            cancel=cancel, progress=progress,
+            path, project=project, strict=strict, occurred_at=occurred_at, dates=dates, dry_run=dry_run,
+            timeout=timeout, cancel=cancel, progress=progress,
         ))
 
 
@@ -255,7 +255,7 @@ class AsyncProjectsRead(AsyncArea):
         """Return one project with its trusted state."""
         return await self._read(lambda: self._sync.get(name))
 
-    async def context(self, project: str, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
+    async def context(self, project: str | None = None, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
         """Return the context of a project for a prompt: its trusted state and its ten newest memories."""
         return await self._read(lambda: self._sync.context(project, budget=budget, unit=unit))
 

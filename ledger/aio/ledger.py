@@ -68,7 +68,8 @@ class AsyncLedgerRead(AsyncArea):
         statuses: Iterable[MemoryStatus] = ("active",), among: Iterable[Corpus] = ("memories", "chunks"),
         limit: int = 20, budget: int | None = None, unit: Unit = "tokens", packing: Packing = "greedy",
         ranking: Literal['score/3', 'rubino/1'] = "score/3", metadata: Metadata | None = None,
-        min_match: float | None = None, observations: int = 3, explain: bool = False, receipt: bool = False,
+        min_match: float | None = None, observations: int | Literal['items'] = 3, explain: bool = False,
+        receipt: bool = False,
     ) -> Pack:
         """Find the answers to a question, best first, and pack them for a prompt."""
         return await self._read(lambda: self._sync.recall(

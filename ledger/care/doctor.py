@@ -31,6 +31,7 @@ from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
 from ledger.log.paths import PART, StrPath, check_own_name, checked_path, path_name
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, examining, no_ledger, typed
+from ledger.proof.schema_check import NOT_OURS
 from ledger.proof.verifying import verify
 from projections.core import own_registry as registry
 from projections.core.rebuild import FRESH, OLD, prefixed
@@ -307,7 +308,8 @@ class _Visit:
         for problem in pages:
             self.report("problem", "pages", problem, RECOVER if log or not writable else REBUILD)
         for problem in tables if writable and not log else ():
-            self.report("problem", "projections", problem, REBUILD)
+            hint = "" if problem.endswith(NOT_OURS) else REBUILD
+            self.report("problem", "projections", problem, hint)
         if tables and log:
             text = f"{len(tables)} tables differ from this log, which says little while the log is damaged"
             self.report("note", "projections", text)

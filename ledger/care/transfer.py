@@ -20,6 +20,7 @@ from ledger.core.engine import Engine
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.log.copies import PASSES
 from ledger.log.event_store import EventStore, LogRow, Transaction
+from ledger.log.integrity import wrong_keys
 from ledger.log.making import free_place, in_the_making
 from ledger.log.paths import path_name
 from ledger.log.writing import COLUMNS
@@ -156,6 +157,8 @@ def _write_log(
             )
         try:
             check_log(transaction.connection)
+            for problem in wrong_keys(transaction.connection):
+                raise StorageError(problem)
         except StorageError as error:
             raise RejectedError(f"the export was changed after it was written: {error}") from None
 

@@ -342,6 +342,20 @@ def rendered(call: ShellCall, *, provider: Provider | None = None) -> object:
     return window if provider is None else window.render(provider)
 
 
+def prompted(call: ShellCall, *, prompt: bool = False) -> object:
+    """Show a pack.
+
+    Args:
+        prompt: Print the text for the prompt and nothing else, as ``as_text()`` gives it.
+    """
+    with opened(call) as ledger:
+        pack: Any = invoke(call, ledger, call.arguments)
+        hint_at_others(call, ledger, pack)
+    if not prompt:
+        return pack
+    return pack.as_text() if call.around["json"] else Raw(pack.as_text())
+
+
 def drawn(call: ShellCall, *, mermaid: bool = False) -> object:
     """Show a graph.
 
@@ -486,6 +500,10 @@ CHANGED = {
     ("proof", "verify"): CommandChange(verify),
     ("proof", "checkpoint"): CommandChange(checkpoint),
     ("proof", "check"): CommandChange(check),
+    ("", "recall"): CommandChange(prompted),
+    ("", "context"): CommandChange(prompted),
+    ("", "profile"): CommandChange(prompted),
+    ("projects", "context"): CommandChange(prompted),
     ("session", "window"): CommandChange(rendered),
     ("session", "reopen"): CommandChange(rendered),
     ("graph", "neighbors"): CommandChange(drawn),

@@ -158,7 +158,7 @@ def find_row(connection: Connection, reference: object, kind: str, user: str) ->
     Raises:
         AmbiguousIdError: Several ids begin so; the error names the first of them.
     """
-    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < 3:
+    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < ids.LEAST:
         return None
     condition, values = (
         ("e.stream = ?", [reference])

@@ -52,11 +52,16 @@ def shortened(id: str) -> str:
     return f"{id[:8]}…" if is_id(id) else id
 
 
+LEAST = 3  # characters of the beginning of an id: its kind, "_" and one more
+
+
 def absent(what: str, subject: object) -> str:
     """Return the message for an id that names nothing of this user, or for an answer that was given instead of its id."""
     if isinstance(id := getattr(subject, "id", None), str):
         return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(subject).__name__}"
-    return f"no {what} of this user has the id {subject!r:.40}"
+    short = isinstance(subject, str) and len(subject.strip()) < LEAST
+    hint = f"; it is too short: the beginning of an id has at least {LEAST} characters, such as 'm_4'" if short else ""
+    return f"no {what} of this user has the id {subject!r:.40}{hint}"
 
 
 def is_id(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated
 ACTIONS = 50  # the most actions of one call that are applied, as in ATOCore's batch cap; further ones are counted
 FACT_CHARS = 2_000  # a longer text is not a fact (our own choice)
 SHOWN = 60  # the most facts in a prompt, the newest, as in rubino
+PHRASE_WORDS = 20  # the most words of a text by which a memory with this text is looked up (our own choice)
 LOOKED_AT = 2_000  # the most memories that one search for near duplicates reads, the newest first (our own choice)
 # The confidence, in millionths, of a fact for which the model gave none in [0, 1]; equal to a sentence rule's (our own choice).
 MODEL_CONFIDENCE = 600_000
@@ -146,16 +147,28 @@ def _memory_stating(
 ) -> MemoryState | None:
     """Return the active memory that a text means.
 
-    A memory with exactly this text comes first, then the only shown memory that contains it, then the nearest memory.
+    A memory with exactly this text comes first, then the only memory that contains it, both of the shown memories before all
+    others; then the nearest memory.
     """
     normal_form = normalise(old)
     if not normal_form:
         return None
-    same = [memory for memory in shown if normalise(memory.content or "") == normal_form]
-    containing = [memory for memory in shown if normal_form in normalise(memory.content or "")]
-    if same or len(containing) == 1:
-        return (same or containing)[0]
+    for memories in (shown, _containing(connection, old, user, project)):
+        containing = [memory for memory in memories if normal_form in normalise(memory.content or "")]
+        same = [memory for memory in containing if normalise(memory.content or "") == normal_form]
+        if same or len(containing) == 1:
+            return (same or containing)[0]
     return next((memory for memory in near_to(connection, old, user, project) if memory.status == "active"), None)
+
+
+def _containing(connection: sqlite3.Connection, text: str, user: str, project: str | None) -> Iterator[MemoryState]:
+    """Yield the active memories of a project and without a project that have the words of a text in a row."""
+    joined = _JOINED.findall(folded(text))[:PHRASE_WORDS]
+    if joined:
+        phrase = quoted(re.sub("['’]", " ", " ".join(joined)))
+        scope = {*projects.together(connection, project), None}
+        matches = search.having(connection, phrase, user, tuple(scope), limit=LOOKED_AT)
+        yield from (memory for memory in matches if memory.status == "active")
 
 
 def near_to(connection: sqlite3.Connection, content: str, user: str, project: str | None) -> list[MemoryState]:

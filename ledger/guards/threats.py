@@ -124,7 +124,9 @@ def _blobs(text: str) -> Iterator[ThreatFinding]:
 
 
 def _is_encoded(run: str) -> bool:
-    """Return True if a run of few different characters is base64 all the same, such as base64 of a repeated word."""
+    """Return True if a run of few different characters is base64 all the same: of a repeated word, or of zero bytes."""
+    if set(run.rstrip("=")) == {"A"}:
+        return True
     return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
 
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
+from msgspec.structs import replace
+
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, found, page
 from ledger.core.stopping import Stopping
@@ -14,6 +16,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural, texts
+from ledger.domain.times import with_offset
 from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
 from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
@@ -147,6 +150,7 @@ class Interactions(InteractionsRead):
         project: str | None = None,
         strict: bool = False,
         occurred_at: Time | None = None,
+        dates: str | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
         cancel: Cancel | None = None,
@@ -155,7 +159,8 @@ class Interactions(InteractionsRead):
         """Capture the interactions of a file; importing the same file again adds nothing.
 
         The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. The time of a line has an
-        offset; the wall clock of a conversation (``date_time``) without an offset is UTC. Without a bound actor the actor is
+        offset; the wall clock of a conversation (``date_time``) without an offset is UTC, and a ``date_time`` that cannot be read
+        without guessing refuses the file. Without a bound actor the actor is
         "import", and without a bound client the client of conversations is "conversation". The channel is "file" unless another
         channel than "user" is bound. Reinforcement and extraction are left to ``jobs.run``.
 
@@ -165,6 +170,7 @@ class Interactions(InteractionsRead):
             strict: True to write nothing and raise if a line is bad; otherwise bad lines are skipped, and the first 1,000 are
                 listed.
             occurred_at: The time of lines without a time.
+            dates: The format of the file's times as of ``datetime.strptime``, such as "%d.%m.%Y, %H:%M:%S".
             timeout: Seconds after which the import stops between two commits. Captured lines stay, ``stopped`` has the reason,
                 and the same call continues from there.
             cancel: An event or a function that stops the import in the same way.
@@ -172,17 +178,20 @@ class Interactions(InteractionsRead):
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is not a regular file, not of these formats, longer than 4 GiB after decompression, or a line
+            RejectedError: The file is not a regular file, not of these formats, with a date that cannot be read, longer than 4 GiB after decompression, or a line
                 is bad and ``strict`` is set. A line of more than 32 MiB is bad, as is a conversation of more than 64 MiB.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
+        asker = self._scope.bound({"actor": self._scope.actor or "import", "channel": channel})
+        if occurred_at is not None:
+            asker = replace(asker, occurred_at=with_offset("occurred_at", occurred_at))
         return importing.import_file(
             self._engine,
-            self._scope.bound({"actor": self._scope.actor or "import", "channel": channel}),
+            asker,
             path,
             project=project,
             strict=strict,
-            occurred_at=occurred_at,
+            date_format=dates,
             dry_run=dry_run,
             stopping=Stopping(timeout, cancel),
             progress=callback(progress),

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import UTC, datetime
-from functools import lru_cache
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ledger.core.given_files import BLOCK_BYTES, elements_of
-from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.interactions.lines import value_of
 
@@ -20,7 +16,6 @@ CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON
 TURN_BYTES = 32 * 1024 * 1024
 CLIENT = "conversation"  # of turns without a client, if no client is bound
 _ROLES = ("user", "assistant", "human", "ai")  # speakers that are roles, not names
-_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # of times, besides ISO 8601
 
 
 class _Conversation(Struct):
@@ -47,8 +42,8 @@ def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict
     """Yield one object for each pair of turns of a session: the first is the prompt, the second its response.
 
     A text that is not a conversation yields a sentence with the reason. A conversation is a project of its own, named after
-    ``sample_id``; a session is named ``sample_id/session``. The format's ``date_time`` is a wall clock; a time without an
-    offset is taken as UTC.
+    ``sample_id``; a session is named ``sample_id/session``. ``occurred_at`` is the first ``date_time`` of the pair, as it is
+    written.
 
     Args:
         conversations: The JSON text of each; None for a text that is too long.
@@ -135,8 +130,8 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
     }
     if response is not None:
         line["response"] = _text(response)
-    moment = _time(str(prompt.get("date_time")).strip())
-    return line | {"occurred_at": moment} if moment is not None else line
+    dates = (turn.get("date_time") for turn in (prompt, response or {}))
+    return line | {"occurred_at": next((date for date in dates if date is not None and str(date).strip()), None)}
 
 
 def _text(turn: dict[str, object]) -> object:
@@ -147,13 +142,3 @@ def _text(turn: dict[str, object]) -> object:
     """
     speaker, text = str(turn.get("speaker") or ""), turn.get("text", "")
     return f"{speaker}: {text}" if isinstance(text, str) and speaker.strip().lower() not in ("", *_ROLES) else text
-
-
-@lru_cache(maxsize=1_000)  # the turns of a session share a time, and these forms are slow to parse
-def _time(text: str) -> str | None:
-    with suppress(ValueError):
-        return times.or_utc(text)
-    for form in _FORMS:
-        with suppress(ValueError):
-            return datetime.strptime(text, form).replace(tzinfo=UTC).isoformat()
-    return None

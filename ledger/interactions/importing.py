@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from ledger.core import given_files
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
-from ledger.core.who import Time, Who
-from ledger.domain import times
+from ledger.core.who import Who
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text
-from ledger.interactions import answers, conversations
+from ledger.interactions import answers, conversations, dates
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.interactions.imported import Imported, SeenLine
@@ -44,7 +43,7 @@ def import_file(
     *,
     project: str | None = None,
     strict: bool = False,
-    occurred_at: Time | None = None,
+    date_format: str | None = None,
     dry_run: bool = False,
     stopping: Stopping,
     progress: Progress | None = None,
@@ -55,11 +54,9 @@ def import_file(
     for lines without them, and ``progress`` is called with (lines done, lines).
     """
     started, name = time.monotonic(), path_name(path)
-    file = _File(name, project)
+    file = _File(name, project, dates.checked(date_format))
     correlation = uuid7(engine.writer.nanoseconds(engine.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
-    if occurred_at is not None:
-        asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
     run = _Import(engine, asker, file, strict, stopping)
     run.check()
     if not run.stopped:
@@ -181,8 +178,8 @@ Given = tuple[int, ImportedLine | str, int]
 class _File:
     """A file to import, which may be read several times."""
 
-    def __init__(self, name: str, project: str | None) -> None:
-        self.name, self._project = name, project
+    def __init__(self, name: str, project: str | None, date_format: str | None) -> None:
+        self.name, self._project, self._date_format = name, project, date_format
         self._is_list = given_files.is_list(name)
         self._kept: list[Given] | None = None  # all lines of a short file, after the first reading
         self.client = CLIENT if self._is_list else ""
@@ -207,7 +204,7 @@ class _File:
                 yield number, f"it has more than {LINE_BYTES:,} bytes", 0
             else:
                 size = len(line) if len(line) < LONG_BYTES else CHUNK_BYTES + 1
-                yield number, check_line(line, self._project), size
+                yield number, check_line(line, self._project, self._date_format), size
 
     def _read_list(self) -> Iterator[Given]:
         try:
@@ -216,11 +213,27 @@ class _File:
                 if isinstance(turn, str):
                     yield number, turn, 0
                 else:
-                    line = check_line(turn, self._project)
+                    line = check_line(self._dated(turn, number), self._project)
                     yield number, line, 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             kind = type(error).__name__
             raise RejectedError(f"{self.name} is not a valid JSON list of conversations: {kind}") from None
+
+    def _dated(self, turn: dict[str, object], number: int) -> dict[str, object]:
+        """Return a turn of a conversation with its time as ISO 8601.
+
+        Raises:
+            RejectedError: The date cannot be read. The dates of a file have one form, so this refuses the file.
+        """
+        written = turn["occurred_at"]
+        if written is None:
+            return turn
+        plain = written if isinstance(written, int | float) else str(written)
+        if (moment := dates.read(plain, self._date_format)) is None:
+            why = dates.unreadable("date_time", written, self._date_format)
+            where = f"line {number:,} of {os.path.basename(self.name)}"
+            raise RejectedError(f"{where}: {why} (--dates in a shell); nothing was written")
+        return turn | {"occurred_at": moment}
 
     def chunks(self) -> Iterator[list[tuple[int, ImportedLine]]]:
         """Yield the good lines, as many at a time as one commit takes."""

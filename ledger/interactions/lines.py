@@ -15,6 +15,7 @@ from msgspec import Raw
 from ledger.domain import metadata, times
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.text import check_json, check_text
+from ledger.interactions import dates
 from ledger.interactions.rules import TEXT_BYTES
 
 
@@ -73,16 +74,23 @@ _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
 FIELD_BYTES = 2 * 1024 * 1024  # of the JSON of a field that is not a text; an event takes 1 MiB
 
 
-def check_line(line: bytes | bytearray | dict[str, object], project: str | None = None) -> ImportedLine | str:
+def check_line(
+    line: bytes | bytearray | dict[str, object], project: str | None = None, date_format: str | None = None
+) -> ImportedLine | str:
     """Return the line from its JSON or its fields, or a sentence with the reason why it is not a line.
 
     Args:
         line: The JSON text of the line, or its fields.
         project: The project of a line that names none.
+        date_format: The format of ``occurred_at``; None for ISO 8601 with an offset.
     """
     value: dict[str, object] = {}
     try:
         value = line if isinstance(line, dict) else _decoded(line)
+        if date_format is not None and isinstance(written := value.get("occurred_at"), str):
+            if (moment := dates.read(written, date_format)) is None:
+                return dates.unreadable("occurred_at", written, date_format)
+            value["occurred_at"] = moment
         return msgspec.convert(value if project is None else {"project": project} | value, ImportedLine).checked()
     except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):

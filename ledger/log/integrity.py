@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
@@ -74,6 +75,17 @@ class ErasedContents:
             expected = after
         if expected != computed.hex():
             yield f"position {place}: the state is not what its erasure at position {last} left"
+
+
+def wrong_keys(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield a sentence for each row whose key, which is outside the chain, is not the key that its state names."""
+    sql = (
+        "SELECT position, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.key') END AS named, lower(hex(key))"
+        ' FROM main.events WHERE (key IS NOT NULL OR instr(state, \'"key":"\')) AND named IS NOT'
+        " CASE WHEN key IS NULL THEN NULL ELSE lower(hex(key)) END"
+    )
+    for position, *_ in connection.execute(sql):
+        yield f"position {position}: the row has another key than its state names"
 
 
 def check_chain(

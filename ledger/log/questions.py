@@ -312,7 +312,7 @@ def _other_name(sql: str) -> str | None:
 def _of_user_only(name: str, bounds: BoundsOfUser) -> RejectedError:
     return RejectedError(
         f"{name:.60} is not allowed in a query about one user, which can read the views {', '.join(bounds.views)}; "
-        "query(…, every_user=True) reads all tables, on a ledger that was opened without user",
+        "query(…, every_user=True) reads all tables, your own under my_ too, on a ledger that was opened without user",
         rule="user",
     )
 
@@ -419,7 +419,9 @@ class _Guard(_Authorizer):
                 return None
             return None if table in bounds.through | _TABLES | bounds.own.keys() else _without_past(table)
         if not known:
-            return RejectedError(f"{table} cannot be read: query reads the views and tables of the ledger")
+            return RejectedError(
+                f"{table} cannot be read: query reads the views and tables of the ledger, and your own, whose names begin with my_"
+            )
         if (table, column) == ("events", "state") and view != bounds.log:
             return RejectedError(
                 "main.events.state holds the ledger's secret: read events, without main., or audit_trail.data"

@@ -114,7 +114,7 @@ def kinds() -> dict[str, type[Any]]:
 
     A wrong value in an optional field becomes the default, so that the action is still read.
     """
-    from pydantic import BaseModel, BeforeValidator, Field, create_model
+    from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, create_model
 
     confidence: Any = (Annotated[float | None, BeforeValidator(_confidence)], Field(None, description="from 0 to 1"))
     numbers: Any = (Annotated[list[int], BeforeValidator(_numbers)], Field(default_factory=list))
@@ -133,7 +133,8 @@ def kinds() -> dict[str, type[Any]]:
         "entities": names,
     }
     wrong: Any = (Annotated[bool, BeforeValidator(_is_true)], False)
-    changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
+    old: Any = (text[0], Field("", validation_alias=AliasChoices("old", "match")))  # rubino's models say "match"
+    changed: dict[str, Any] = {"fact": number, "old": old, "reason": text}
     relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
         SUPERSEDE: create_model("Supersede", __base__=BaseModel, **fields, **changed),

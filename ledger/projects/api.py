@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import NotFoundError
-from ledger.domain.text import texts
+from ledger.domain.text import check_text, texts
 from ledger.projects import commands, queries
 from ledger.projects.answers import ProjectInfo, StateEntry
 from ledger.projects.rules import check_category
@@ -48,21 +48,21 @@ class ProjectsRead(Area):
             raise NotFoundError(f"no project of this user is called {name!r:.60}")
         return project
 
-    def context(self, project: str, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
+    def context(self, project: str | None = None, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
         """Return the context of a project for a prompt: its trusted state and its ten newest memories.
 
         The memories are those of the kinds project and env that belong to the project or to no project.
 
         Args:
-            project: A name, an alias or an id.
+            project: A name, an alias or an id; None for the memories that belong to no project.
             budget: The most that the pack may hold, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
 
         Raises:
             NotFoundError: This user has no such project.
         """
-        known = self.get(project)
-        return recalling.project_context(self._engine, self._scope.user, known.id, budget=budget, unit=unit)
+        known = None if project is None else self.get(check_text("project", project)).id
+        return recalling.project_context(self._engine, self._scope.user, known, budget=budget, unit=unit)
 
     def state(
         self,

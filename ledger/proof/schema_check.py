@@ -19,6 +19,8 @@ from projections.search import vectors
 
 _Object = tuple[str, str, str]  # kind, name (of an index: its table's name), SQL
 
+NOT_OURS = "is not the ledger's: drop it, or make it again under a name that begins with my_"
+
 # The beginning of a statement. SQLite writes names differently there after a rebuild renamed its table.
 _HEADER = r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?"""
 
@@ -42,7 +44,8 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
         kind, name, _ = entry
         is_compared = with_projections or kind == "trigger" or (kind, name) in {made[:2] for made in expected}
         if is_compared and not _is_of_a_rebuild(entry, own):
-            yield f"the schema: {kind} {name[:60]} is not as a ledger has it"
+            is_foreign = kind in ("view", "table") and (kind, name) not in {made[:2] for made in expected}
+            yield f"the schema: {kind} {name[:60]} {NOT_OURS if is_foreign else 'is not as a ledger has it'}"
 
 
 def is_misshapen(connection: sqlite3.Connection) -> bool:

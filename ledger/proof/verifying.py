@@ -22,7 +22,7 @@ from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.log import mapper
 from ledger.log.alone import APPLICATION_ID
-from ledger.log.integrity import GENESIS, ErasedContents, check_chain
+from ledger.log.integrity import GENESIS, ErasedContents, check_chain, wrong_keys
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import answers, branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
@@ -349,13 +349,8 @@ class _Verification:
 
     def keys(self) -> None:
         """Check that the key column, which is outside the chain, has the key that the state names, or none."""
-        sql = (
-            "SELECT position, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.key') END AS named, lower(hex(key))"
-            ' FROM main.events WHERE (key IS NOT NULL OR instr(state, \'"key":"\')) AND named IS NOT'
-            " CASE WHEN key IS NULL THEN NULL ELSE lower(hex(key)) END"
-        )
-        for position, *_ in self._connection.execute(sql):
-            self.problem(f"position {position}: the row has another key than its state names")
+        for problem in wrong_keys(self._connection):
+            self.problem(problem)
 
     # --- blobs ---------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ PACKINGS = get_args(Packing)
 CONTEXT = "context"  # the packing of ledger.context(), which callers cannot name
 NEVER = "candidate"  # the status of memories that no recall finds
 OBSERVATIONS, MOST_OBSERVATIONS = 3, 50  # the default number of observations beside the items, and the most
+AMONG_ITEMS = "items"  # instead of a number: observations are ranked among the items
 
 
 class RecallRequest(Struct, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
         ranking: "score/3" or "rubino/1".
         metadata: Search only texts that have each of these keys with this value.
         min_match: The least ``match`` of an item or observation, 0 to 1; None for the ranking's own floor.
-        observations: The most observations beside the items, 0 to 50.
+        observations: The most observations beside the items, 0 to 50; "items" to rank them among the items.
         explain: True to list the ranked candidates with their signals.
     """
 
@@ -64,7 +65,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
     ranking: str = SCORE
     metadata: Pairs = NO_PAIRS
     min_match: float | None = None
-    observations: int = OBSERVATIONS
+    observations: int | str = OBSERVATIONS
     explain: bool = False
 
     @property
@@ -76,6 +77,11 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
     def lends(self) -> bool:
         """Return True if turns lend their neighbors a part of their scores; in a context each turn is ranked alone."""
         return "turns" in self.among and self.packing != CONTEXT
+
+    @property
+    def most_observations(self) -> int:
+        """Return the most observations that the pack may show."""
+        return self.observations if isinstance(self.observations, int) else min(self.limit, MOST_OBSERVATIONS)
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -119,9 +125,13 @@ def checked(request: RecallRequest) -> RecallRequest:
         ("limit", request.limit, LIST_CAP),
         ("observations", request.observations, MOST_OBSERVATIONS),
     ):
+        if argument == "observations" and number == AMONG_ITEMS:
+            continue
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
+            besides = f' or "{AMONG_ITEMS}"' if argument == "observations" else ""
             raise RejectedError(
-                f"{argument} must be a whole number from 0 to {most}, but {number!r:.40} was given", rule="limit"
+                f"{argument} must be a whole number from 0 to {most}{besides}, but {number!r:.40} was given",
+                rule="limit",
             )
     flags(explain=request.explain)
     least = request.min_match

@@ -201,6 +201,13 @@ class Finder:
         """Return the score of the words of a turn's or chunk's text."""
         return ranking.word_score(text, self._terms_of(passages.PASSAGE_SEARCH))[0]
 
+    def score_among(self, text: str) -> float:
+        """Return the score of a text's words by their rarity in the indexes that are searched, the highest of them."""
+        indexes = [search.SEARCH] * ("memories" in self._request.among) + [passages.PASSAGE_SEARCH] * bool(
+            self._request.corpora
+        )
+        return max(ranking.word_score(text, self._terms_of(index))[0] for index in indexes)
+
     def memories_at(self, rows: Collection[int]) -> list[MemoryState]:
         """Return the memories at these rows that the request searches."""
         return [memories.from_row(row) for row in self._rows_of("m", rows)]

@@ -19,7 +19,9 @@ from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
+from ledger.recall import rubino
 from ledger.recall.asked import RecallRequest
+from ledger.recall.finding import Finder
 from ledger.recall.packs import Item
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
@@ -36,6 +38,9 @@ TOGETHER = 10  # the number of observations whose sources are read together
 LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 words of the question, or with 3 in 10 of them (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
+
+WEIGHT = 1.5
+"""The weight of an observation among the items, as in astrocyte."""
 
 MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
@@ -61,6 +66,31 @@ def current(connection: Connection, ids: Sequence[str], as_of: str) -> dict[str,
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]
     answered = observation_answers(connection, states, as_of)
     return {answer.id: Supported(state.row, answer) for state, answer in zip(states, answered, strict=True)}
+
+
+def among_items(
+    request: RecallRequest, finder: Finder, items: Sequence[Item], best: float, supported: Sequence[Supported]
+) -> list[Item]:
+    """Return the items with the observations in their ranked order, as astrocyte fuses them: with the weight 1.5.
+
+    An observation's words are compared with those of the ``best`` item, by their rarity among the searched texts. In reciprocal
+    ranks the observations are a list of their own. An observation that repeats an item is left out.
+    """
+    contents = {normalise(item.whole or "") for item in items}
+    fresh = [entry for entry in supported if normalise(entry.answer.content or "") not in contents]
+    words = [finder.score_among(entry.answer.content or "") or entry.words for entry in fresh]
+    best = best or max(words, default=0.0) or 1.0
+    mixed = list(items)
+    for rank, (entry, own) in enumerate(zip(fresh, words, strict=True), 1):
+        if request.scored:
+            entry = _scored(replace(entry, words=own), best)
+        else:
+            score = rubino.WEIGHT / (rubino.RANK_OFFSET + rank)
+            entry = replace(entry, score=score, signals={"text": score})
+        signals = entry.signals | {"observation": WEIGHT}
+        mixed.append(observed(replace(entry, score=WEIGHT * entry.score, signals=signals), 0))
+    mixed.sort(key=lambda item: -item.score)
+    return [replace(item, rank=rank) for rank, item in enumerate(mixed, 1)]
 
 
 def observed(supported: Supported, rank: int) -> Item:
@@ -94,7 +124,7 @@ class Observing:
 
         Observations whose text is among ``contents`` do not count against the limit, because the pack leaves them out.
         """
-        if not self._request.observations or not self._question.concepts:
+        if not self._request.most_observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)
         unseen = self._snapshot.forgets
@@ -105,10 +135,10 @@ class Observing:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
         known, supported = contents(), list[Supported]()
-        for limit in (LISTED if self._request.explain else max(POOL, 2 * self._request.observations), DEEPER):
+        for limit in (LISTED if self._request.explain else max(POOL, 2 * self._request.most_observations), DEEPER):
             scored, all_of_them = self._found(limit, unseen=unseen)
             supported = self._best(scored, known)
-            if all_of_them or len(_scores_left(supported, known)) >= self._request.observations:
+            if all_of_them or len(_scores_left(supported, known)) >= self._request.most_observations:
                 break
         return supported[:LISTED]
 
@@ -132,7 +162,7 @@ class Observing:
 
         The search stops as soon as no later observation can be among the best.
         """
-        kept, best, enough = list[Supported](), 0.0, self._request.observations
+        kept, best, enough = list[Supported](), 0.0, self._request.most_observations
         for batch in _together(scored):
             new = _scores_left(kept, known)
             if not self._request.explain and len(new) >= enough and batch[0][0] / best + MOST_BOOST < new[enough - 1]:

@@ -57,6 +57,36 @@ def shared(
     return finished(shown, reasons, searched, request.budget, request.unit, warnings)
 
 
+def with_long(items: Sequence[Item], budget: int | None, unit: str, warnings: tuple[str, ...]) -> Pack:
+    """Return the pack of the items that fit, in their order.
+
+    An item that alone exceeds the budget is shortened to the room that the items before it leave, and ends with "…".
+    """
+    room, kept, reasons = inside(budget, unit), list[Item](), list[str]()
+    left = room
+    for item, size in zip(items, sizes(items, unit), strict=True):
+        if room is not None and left is not None and size > room:
+            item, size = _shortened_to(left, item, unit)
+        reasons.append("budget" if left is not None and size > left else "")
+        kept.append(item)
+        left = left - size if left is not None and not reasons[-1] else left
+    return finished(kept, reasons, len(items), budget, unit, warnings)
+
+
+def _shortened_to(room: int, item: Item, unit: str) -> tuple[Item, int]:
+    """Return an item with the longest beginning of its text that fits, and its size; the item itself if nothing fits."""
+    fitting_item, fitting_size, shortest, longest = item, room + 1, 2, len(item.content or "") - 1
+    while shortest <= longest:
+        chars = (shortest + longest) // 2
+        shorter = replace(item, content=fitting.shortened(item.content or "", chars))
+        (size,) = sizes([shorter], unit)
+        if size <= room:
+            fitting_item, fitting_size, shortest = shorter, size, chars + 1
+        else:
+            longest = chars - 1
+    return fitting_item, fitting_size
+
+
 def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
     """Return the pack with the items that match too little listed after the other cut items."""
     known = {item.id for item in (*pack.items, *pack.cut)}
@@ -88,7 +118,7 @@ def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[I
         words = normalise(item.content or "")
         if words in already:
             why = "repeated"
-        elif considered == request.observations:
+        elif considered == request.most_observations:
             why = "rank"
         else:
             considered += 1

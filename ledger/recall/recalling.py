@@ -14,7 +14,7 @@ from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
-from ledger.domain.text import check_text, one_of
+from ledger.domain.text import one_of
 from ledger.english import question
 from ledger.english.question import Question
 from ledger.log.reading import read_tip
@@ -22,10 +22,10 @@ from ledger.memories.queries import memories_shown
 from ledger.memories.rules import MemoryState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project
-from ledger.recall import fitting, ordering, packing, reopening
-from ledger.recall.asked import UNITS, RecallRequest, checked, size
+from ledger.recall import ordering, packing, reopening
+from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
-from ledger.recall.observing import Observing, observed
+from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
@@ -59,7 +59,8 @@ def recall(engine: ReadingEngine, request: RecallRequest, receipt: Who | None = 
 
     Observations stand beside the items in their own list. Only fresh observations of the same user and project are given,
     worded from live sources. They are ranked by words x confidence + 0.025 for each source beyond the first (at most 0.1). They
-    take only room that the items leave, at most a fifth of the budget, and never repeat an item.
+    take only room that the items leave, at most a fifth of the budget, and never repeat an item. With
+    ``observations="items"`` observations are ranked among the items.
     """
     request = checked(request)
     pack, about = packed(engine, request)
@@ -78,6 +79,10 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
         finder = Finder(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)
         items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.limit])
+        observing = Observing(engine, snapshot, request, scope, asked_question)
+        if request.observations == AMONG_ITEMS:
+            best = max((hit.candidate.words for hit in ranked), default=0.0)
+            items = among_items(request, finder, items, best, observing.ranked())[:RANKED]
         searched = searched_among(engine, connection, finder, request, tip)
         warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
         if request.packing == "shares":
@@ -94,7 +99,10 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
             pack = packing.packed(request, items, searched, warnings)
         if request.explain:
             pack = packing.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
-        pack = with_observations(request, Observing(engine, snapshot, request, scope, asked_question), pack)
+        if request.observations == AMONG_ITEMS:
+            pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
+        else:
+            pack = with_observations(request, observing, pack)
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
@@ -253,10 +261,9 @@ def user_profile(engine: ReadingEngine, user: str, *, budget: int = PROFILE_CHAR
 
 
 def project_context(
-    engine: ReadingEngine, user: str, project: str, *, budget: int | None = None, unit: str = "chars"
+    engine: ReadingEngine, user: str, project: str | None, *, budget: int | None = None, unit: str = "chars"
 ) -> Pack:
     """Return a project's trusted state, then the ten newest memories of the kinds project and env of it or of no project."""
-    check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
 
@@ -273,7 +280,8 @@ def _newest(
     now = engine.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        scope = (None, *projects.together(connection, about)) if project is not None else None
+        together = projects.together(connection, about) if project is not None else ()
+        scope = (None, *together) if kinds == CONTEXT_KINDS else None
         trusted = _trusted_state(connection, owner, project)
         filters = MemoryFilter(
             user=owner,
@@ -285,9 +293,8 @@ def _newest(
         matches = memories.listing(connection, filters, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
-    together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
-    reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
-    return packing.finished(together, reasons, len(together), budget, unit, nowhere_warning(about, project))
+    ranked = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
+    return packing.with_long(ranked, budget, unit, nowhere_warning(about, project))
 
 
 def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from ledger.memories.answers import Memory
 from ledger.memories.queries import memories_shown
 from ledger.projects import answers
 from ledger.recall import fitting
-from ledger.recall.asked import RecallRequest
+from ledger.recall.asked import AMONG_ITEMS, RecallRequest
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
@@ -70,7 +70,8 @@ def recorded(
         "statuses": request.statuses,
         "observations": request.observations,
     }
-    observations = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
+    everything = (*pack.items, *pack.observations, *pack.cut)
+    observations = [item for item in everything if item.observation is not None]
     if observations:
         settings["as_of"] = request.now  # the time of the observations' trends
     if request.metadata:
@@ -79,8 +80,9 @@ def recorded(
         settings["min_match"] = round(request.min_match * confidence_rules.ONE)
     if request.packing == "shares":
         settings["entry_chars"] = fitting.ENTRY_CHARS
-    ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
-    order = (*sorted(ranked, key=lambda item: item.rank), *sorted(observations, key=lambda item: item.rank))
+    beside = observations if request.observations != AMONG_ITEMS else []
+    ranked = [item for item in everything if not beside or item.observation is None]
+    order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
     items = tuple(map(_delivered, order))
 
     def body(work: Work) -> str:
@@ -106,14 +108,21 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
             return None
         data = event.data
         chars = data.settings.get("entry_chars")
-        delivered = [entry for entry in data.items if entry.subject[:1] != "o"]
-        items = [_item_then(connection, entry, rank, data.seen) for rank, entry in enumerate(delivered, 1)]
+        observations = _observations_given(engine, data)
+        mixed = {item.id: item for item in observations} if data.settings.get("observations") == AMONG_ITEMS else {}
+        delivered = [entry for entry in data.items if entry.subject[:1] != "o" or entry.subject in mixed]
+        items = [
+            replace(mixed[entry.subject], rank=rank)
+            if entry.subject in mixed
+            else _item_then(connection, entry, rank, data.seen)
+            for rank, entry in enumerate(delivered, 1)
+        ]
         if isinstance(chars, int):
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
-        observations = _observations_given(engine, data)
-        changes = [_changed(connection, item, data.seen) for item in items]
+        changes = [_changed(connection, item, data.seen) for item in items if item.source != "observation"]
         changes += [_observation_changed(connection, item) for item in observations]
+    beside = [item for item in observations if item.id not in mixed]
     budget, unit = data.settings.get("budget"), data.settings.get("unit")
     pack = finished(
         items,
@@ -129,8 +138,8 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         receipt=event.envelope.event_id,
         seen=data.seen,
         changed=tuple(change for change in changes if change is not None),
-        observations=tuple(item for item in observations if not item.cut),
-        cut=(*pack.cut, *(item for item in observations if item.cut)),
+        observations=tuple(item for item in beside if not item.cut),
+        cut=(*pack.cut, *(item for item in beside if item.cut)),
     )
 
 

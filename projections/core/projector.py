@@ -193,6 +193,8 @@ class Projector:
             self.states.pop(event.stream, None)
             changes = []
         for projection in self._routes.get((event.stream[:2], event.type)) or self._route(event):
+            if self.suspended and projection.name in self.suspended:
+                continue  # a projection before it in this route suspended it
             try:  # _fold_into, inlined because every event of every command comes here
                 projection.fold(event, changes, rows)
             except Exception as error:

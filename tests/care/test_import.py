@@ -175,7 +175,7 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
             "turns": [
                 turn(1, "1", "Ann", date_time="1:56 pm on 8 May, 2023"),
                 turn(2, "1", "Ben"),
-                turn(3, "1", "Ann", date_time="nobody knows"),
+                turn(3, "1", "Ann"),
                 turn(4, "2", "Ben"),
                 turn(5, "2", "Ann"),
             ],
@@ -391,3 +391,94 @@ def test_a_key_of_another_product_is_a_conflict_no_error(ledger: Ledger, tmp_pat
         assert key is not None
         ledger.capture("two", idempotency_key="k")
         ledger.capture("three", idempotency_key="k")
+
+
+# --- dates -----------------------------------------------------------------------------------------------------------
+
+
+def chat(path: Path, *dates: object) -> Path:
+    turns = [
+        {"session": str(at), "dia_id": f"D{at}", "text": f"text {at}", "date_time": date}
+        for at, date in enumerate(dates)
+    ]
+    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    return path
+
+
+GERMAN = "29.12.2023, 22:42:04"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("date", [GERMAN, "12/29/2023", "03.04.2023", "nobody knows", 7, {"day": 1}])
+def test_a_date_that_cannot_be_read_refuses_the_file_with_its_line(
+    ledger: Ledger, tmp_path: Path, date: object, strict: bool
+) -> None:
+    path = chat(tmp_path / "talk.json", "2023-12-29", date, "2023-12-30")
+    with pytest.raises(
+        RejectedError, match=r"line 2 of talk\.json: .*dates=.*%d\.%m\.%Y, %H:%M:%S.*nothing was written"
+    ):
+        ledger.interactions.import_file(path, strict=strict, occurred_at="2020-01-01")
+    assert ledger.position == 0 or not ledger.interactions.list()
+
+
+def test_a_format_says_how_dates_are_read(ledger: Ledger, tmp_path: Path) -> None:
+    report = ledger.interactions.import_file(chat(tmp_path / "talk.json", GERMAN), dates="%d.%m.%Y, %H:%M:%S")
+    assert (report.captured, report.error_count) == (1, 0)
+    assert ledger.interactions.list()[0].occurred_at == "2023-12-29T22:42:04.000000Z"
+    lines = jsonl(
+        tmp_path / "turns.jsonl", {"prompt": "one", "occurred_at": "3.4.2023"}, {"prompt": "two", "occurred_at": "x"}
+    )
+    told = ledger.interactions.import_file(lines, dates="%d.%m.%Y")
+    assert ledger.interactions.list()[0].occurred_at == "2023-04-03T00:00:00.000000Z"
+    assert [number for number, _ in told.errors] == [2] and "%d.%m.%Y" in told.errors[0][1]
+
+
+def test_with_a_format_no_date_is_read_in_another(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(RejectedError, match="line 1 of talk.json"):
+        ledger.interactions.import_file(chat(tmp_path / "talk.json", "2023-05-13"), dates="%Y-%d-%m")
+
+
+@pytest.mark.parametrize("dates", ["", "dd.mm.yyyy", "%q", "%H:%M", "%d.%m.", 7])
+def test_a_format_without_a_day_month_and_year_is_refused(ledger: Ledger, tmp_path: Path, dates: Any) -> None:
+    with pytest.raises(RejectedError, match="dates must be a format"):
+        ledger.interactions.import_file(chat(tmp_path / "talk.json", "2023-05-13"), dates=dates)
+
+
+@pytest.mark.parametrize(
+    ("date", "taken"),
+    [
+        (1703889724, "2023-12-29T22:42:04.000000Z"),
+        (1703889724.5, "2023-12-29T22:42:04.500000Z"),
+        (1703889724500, "2023-12-29T22:42:04.500000Z"),
+        ("1703889724", "2023-12-29T22:42:04.000000Z"),
+        ("1703889724500", "2023-12-29T22:42:04.500000Z"),
+        ("2023/12/29 22:42", "2023-12-29T22:42:00.000000Z"),
+        ("2023-12-29, 22:42:04", "2023-12-29T22:42:04.000000Z"),
+        ("Fri, 29 Dec 2023 22:42:04 +0100", "2023-12-29T22:42:04.000000+01:00"),
+        ("Dec 29, 2023, 10:42 PM", "2023-12-29T22:42:00.000000Z"),
+        ("29 December 2023", "2023-12-29T00:00:00.000000Z"),
+        ("Fri Dec 29 22:42:04 2023", "2023-12-29T22:42:04.000000Z"),
+    ],
+)
+def test_dates_that_have_one_meaning_are_read(ledger: Ledger, tmp_path: Path, date: object, taken: str) -> None:
+    ledger.interactions.import_file(chat(tmp_path / "talk.json", date))
+    assert ledger.interactions.list()[0].occurred_at == taken
+
+
+def test_a_turn_without_a_date_has_that_of_its_answer_or_the_time_of_the_call(ledger: Ledger, tmp_path: Path) -> None:
+    turns = [{"text": "Tea?"}, {"text": "Yes.", "date_time": "2023-12-29"}, {"text": "Milk?", "date_time": " "}]
+    (tmp_path / "talk.json").write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    ledger.interactions.import_file(tmp_path / "talk.json", occurred_at="2020-01-01")
+    assert [turn.occurred_at[:10] for turn in ledger.interactions.list()] == ["2020-01-01", "2023-12-29"]
+
+
+@pytest.mark.parametrize("key", [None, "00" * 16])
+def test_an_export_with_another_key_of_an_event_is_refused(ledger: Ledger, tmp_path: Path, key: str | None) -> None:
+    ledger.remember("The user likes tea.", idempotency_key="one")
+    ledger.maintenance.export_log(tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert lines[2]["key"] is not None
+    jsonl(tmp_path / "changed.jsonl", *lines[:2], lines[2] | {"key": key}, *lines[3:])
+    with pytest.raises(RejectedError, match="position 2: the row has another key than its state names"):
+        Ledger.import_log(tmp_path / "changed.jsonl", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
 from projections.core import rebuild
 from projections.core.sql_views import VIEWS, definitions
 from projections.views import memories
@@ -219,3 +219,20 @@ def test_the_page_names_every_view_and_column_of_the_file(path):
     )
     named = {view: told[view] - columns - {"beliefs", "status"} for view, columns in made.items()}
     assert not any(named.values()), "not in the file"
+
+
+def test_a_view_without_the_prefix_is_named_with_the_prefix(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        ledger.remember("The user likes tea.")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE VIEW teas AS SELECT content FROM memories; CREATE TABLE notes (text)")
+    found = [item for item in Ledger.doctor(path).findings if item.level == "problem"]
+    assert len(found) == 2
+    for item in found:
+        assert "begins with my_" in item.found and "rebuild" not in item.hint
+    with Ledger.open(path) as ledger:
+        assert all("begins with my_" in problem for problem in ledger.proof.verify().problems)
+        with pytest.raises(RejectedError, match="my_"):
+            ledger.query("SELECT * FROM teas")
+        assert list(ledger.query("SELECT * FROM teas", every_user=True)) == [{"content": "The user likes tea."}]

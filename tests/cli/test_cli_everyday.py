@@ -403,3 +403,22 @@ def test_every_command_that_a_hint_names_is_there() -> None:
     for words in named:
         name = words[:2] if words[0] in derive.AREAS else words[:1]
         assert run(*name, "--help").exit_code == 0, name
+
+
+@pytest.mark.parametrize(
+    "command", [("context", "What about tea?"), ("recall", "tea"), ("profile",), ("projects", "context")]
+)
+def test_prompt_prints_the_literal_text_that_python_gives(db: str, command: tuple[str, ...]) -> None:
+    with Ledger.open(db) as ledger:
+        ledger.remember("The user likes <b>tea</b> [red].", kind="preference")
+        ledger.remember("The machine has tea in it.", kind="env")
+        calls = {
+            "context": lambda: ledger.context("What about tea?"),
+            "recall": lambda: ledger.recall("tea"),
+            "profile": ledger.profile,
+            "projects": ledger.projects.context,
+        }
+        text = calls[command[0]]().as_text()
+    assert "```memory" in text
+    assert run(*command, "--prompt", db=db).stdout.rstrip("\n") == text
+    assert answer(*command, "--prompt", db=db) == text

@@ -277,6 +277,30 @@ def test_a_fact_is_found_by_its_text_where_no_number_is_given(believing: Ledger,
     assert found.status == "superseded"
 
 
+def test_a_supersede_finds_the_older_fact_by_match_alone(believing: Ledger) -> None:
+    target = believing.remember(COFFEE, kind="preference")
+    believing.remember("The user is called Ana.", kind="identity")
+    session = say(believing, "I drink green tea now.")
+    answer: dict[str, Any] = replaces(TEA)
+    del answer["supersede"][0]["fact"]
+    answer["supersede"][0]["match"] = "black coffee"
+    session.extract(model=Scripted(answer))
+    assert believing.memories.get(target.id).superseded_by == believing.memories.list()[0].id
+
+
+def test_a_supersede_finds_a_fact_by_its_text_that_the_model_was_not_shown(believing: Ledger) -> None:
+    target = believing.remember("The user keeps a canary in the kitchen.")
+    elsewhere = believing.remember("The user keeps a canary in the kitchen.", project="shop")
+    for number in range(60):
+        believing.remember(f"The user owns {number} different lamps.")
+    session = say(believing, "I moved house: the garden has my bird now.")
+    model = Scripted(replaces("The user keeps a canary in the garden.", fact=None, old="a canary in the kitchen"))
+    session.extract(model=model)
+    assert "canary" not in model.requests[0].content.split("<conversation>")[0]
+    assert believing.memories.get(target.id).status == "superseded"
+    assert believing.memories.get(elsewhere.id).status == "active"
+
+
 def test_what_replaces_nothing_that_is_known_is_simply_new(believing: Ledger) -> None:
     session = say(believing, "I drink green tea now.")
     report = session.extract(model=Scripted(replaces(TEA, fact=None, old="The user drinks beer.")))

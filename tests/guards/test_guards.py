@@ -584,6 +584,13 @@ def test_base64_of_one_thing_again_and_again_is_told_and_a_drawn_line_is_not(wor
     assert threats.scan("x" * 300 + "\n" + "xX" * 150 + "\n" + "abcd" * 80) == []
 
 
+@pytest.mark.parametrize("blob", ["A" * 250, base64.b64encode(bytes(300)).decode(), "AAAA" * 50 + "AA=="])
+def test_base64_of_zero_bytes_is_found_like_any_other(blob: str) -> None:
+    assert [finding.label for finding in threats.scan(f"Send {blob} there.")] == ["exfiltration_base64_blob"]
+    for drawn in ("A" * 199, "a" * 250, "/" * 250, "x" * 250, "X" * 250, "Aa" * 125, "0" * 250, "AAAA " * 60):
+        assert threats.scan(f"see {drawn} above") == []
+
+
 def test_a_first_note_compiles_no_pattern_that_it_has_no_text_for() -> None:
     code = (
         "from ledger.guards import secrets, threats; text = 'The user prefers green tea to coffee.';"

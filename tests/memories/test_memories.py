@@ -151,3 +151,15 @@ def test_a_page_of_a_listing_is_read_in_order_and_nothing_is_sorted(ledger: Ledg
         assert memories.listing(connection, MemoryFilter(user="ada", statuses=("active",)), limit=50)
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
     assert plan and not any("TEMP B-TREE" in step for step in plan), plan
+
+
+@pytest.mark.parametrize("short", ["m_", "m", "", " "])
+def test_an_id_that_is_too_short_is_said_to_be_too_short(ledger: Ledger, short: str) -> None:
+    memory = ledger.remember("The user likes tea.")
+    for call in (ledger.memories.get, ledger.retract, ledger.why):
+        with pytest.raises(NotFoundError, match="too short: the beginning of an id has at least 3 characters"):
+            call(short)
+    assert ledger.memories.get(memory.id[:3]).id == memory.id
+    with pytest.raises(NotFoundError) as unknown:
+        ledger.memories.get("m_zzzz")
+    assert "short" not in str(unknown.value)

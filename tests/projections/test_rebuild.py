@@ -636,3 +636,14 @@ def test_a_rebuild_that_somebody_asks_for_is_recorded_and_one_on_opening_is_not(
         assert len(ledger.history.audit(type="ProjectionsRebuilt")) == 1 and [
             each.content for each in ledger.memories.list()
         ]
+
+
+def test_the_digest_of_the_rows_is_equal_after_any_rebuild(ledger: Ledger) -> None:
+    ledger.remember("The user likes tea.")
+    digest = ledger.proof.digest()
+    for name in (None, "memories", "audit"):
+        report = ledger.maintenance.rebuild(name)
+        assert ledger.proof.digest() == report.digest == digest
+    assert [event.type for event in ledger.history.audit(command="maintenance.rebuild")] == ["ProjectionsRebuilt"] * 3
+    ledger.remember("The user likes rye bread.")
+    assert ledger.proof.digest() != digest == report.digest

@@ -18,9 +18,11 @@ from full import full
 from reads import NOON, READS, answers, prepared, put
 
 from ledger import Ledger, LedgerError, SuspendedError
+from ledger.core.log_reading import read_event
 from ledger.types import SessionName
-from projections.core.projector import projections
+from projections.core.projector import Projector, projections
 from projections.core.rows import Table
+from projections.core.subjects import EVERYTHING
 
 NAMES = [each.name for each in projections(bytes(32))]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of the time at which it was made
@@ -225,3 +227,27 @@ def test_each_command_does_as_if_nothing_were_suspended_or_names_what_is_and_app
         elif (answer, appended) != unsuspended(write) and not is_told(name, write, answer, appended):
             wrong.append((write, answer, [type for _, type, _ in appended]))
     assert not wrong
+
+
+def test_a_projection_suspended_earlier_in_an_event_is_not_folded_with_it(tmp_path):
+    folded = []
+
+    class Spy:
+        name, version, follows, tables = "spy", 1, EVERYTHING, ()
+
+        def fold(self, event, changes, rows):
+            folded.append(event.type)
+
+    class Wrong(Spy):
+        name = "wrong"
+
+        def fold(self, event, changes, rows):
+            projector.leave_out({"spy"})
+            raise KeyError("a defect")
+
+    with Ledger.open(tmp_path / "memory.db") as ledger, probe.read(ledger) as connection:
+        event = read_event(connection, 1)
+    projector = Projector(bytes(32), log=None)
+    projector.all = (Spy(), Wrong(), Spy())
+    projector.fold(event, None)
+    assert folded == ["LedgerCreated"] and projector.suspended == {"spy", "wrong"}

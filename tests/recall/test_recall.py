@@ -740,6 +740,35 @@ def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:
     assert (pack.items[0].content or "")[:2] == "19"
 
 
+def test_the_profile_cuts_a_fact_that_alone_exceeds_the_budget(ledger: Ledger) -> None:
+    ledger.remember("The user has a cat.", kind="identity")
+    long = ledger.remember("The user " + "reads `code` and sings, " * 100, kind="user_profile")
+    ledger.remember("The user is called Ana.", kind="identity")
+    for unit, budget in (("chars", 1375), ("chars", 100), ("tokens", 40)):
+        pack = ledger.profile(budget=budget, unit=unit)  # type: ignore[arg-type]
+        newest, cut = pack.items
+        assert newest.content == "The user is called Ana." and cut.id == long.id
+        assert (cut.content or "").startswith("The user reads") and (cut.content or "").endswith("…")
+        assert cut.whole == long.content
+        assert budget - 4 <= pack.used <= budget
+        assert [(item.content, item.cut) for item in pack.cut] == [("The user has a cat.", "budget")]
+    assert ledger.profile(budget=55).cut[0].id == long.id, "no room is left for a letter of it"
+
+
+def test_the_context_without_a_project_is_what_belongs_to_no_project(ledger: Ledger) -> None:
+    ledger.projects.set_state("Home", "status", "phase", "two")
+    ledger.remember("The project has a garden.", kind="project", project="Home")
+    ledger.remember("The user likes tea.", kind="preference")
+    for number in range(12):
+        ledger.remember(f"The machine has {number} disks.", kind=("project", "env")[number % 2])
+    wanted = [f"The machine has {number} disks." for number in range(11, 1, -1)]
+    assert texts(ledger.projects.context()) == wanted
+    assert texts(ledger.at(ledger.position).projects.context(budget=80)) == wanted[:1]
+    assert ledger.bind(user="ann").projects.context().items == ()
+    with pytest.raises(RejectedError):
+        ledger.projects.context("")
+
+
 def test_the_context_of_a_project_is_its_state_and_its_ten_newest_memories(ledger: Ledger) -> None:
     ledger.projects.set_state("Home", "status", "phase", "two")
     for number in range(12):

@@ -641,3 +641,67 @@ def test_what_a_batch_has_taken_in_already_is_found_in_it(ledger: Ledger) -> Non
         more = [formed(ledger, f"Coffee comes from country {number}.", [source]) for number in range(70)]
         assert set(ids(ledger.recall("coffee", observations=50))) <= {id, *more}
         assert len(ids(ledger.recall("coffee", observations=50))) == 50
+
+
+# --- among the items -------------------------------------------------------------------------------------------------
+
+
+def test_observations_rank_among_the_items_with_astrocytes_weight(drinker: tuple[Ledger, list[str], str]) -> None:
+    ledger, sources, id = drinker
+    question = "what coffee does the user drink? dark roast"
+    beside, among = ledger.recall(question), ledger.recall(question, observations="items")
+    assert ids(beside) == [id] and {item.id for item in beside.items} == set(sources), "the default stays"
+    assert among.observations == () and {item.id for item in among.items} == {*sources, id}
+    assert [item.rank for item in among.items] == [1, 2, 3, 4]
+    scores = [item.score for item in among.items]
+    assert scores == sorted(scores, reverse=True)
+    (item,) = (item for item in among.items if item.id == id)
+    assert item.source == "observation" and item.observation is not None and item.signals["observation"] == 1.5
+    parts = item.signals["text"] * item.signals["confidence"] + item.signals["proof"]
+    assert item.score == pytest.approx(1.5 * parts, abs=1e-5)
+    assert f"- {SAID}: {COFFEE} (3 sources, " in among.as_text() and "```observations" not in among.as_text()
+    memories_then = {item.id: item.score for item in beside.items}
+    assert {item.id: item.score for item in among.items if item.id != id} == memories_then
+
+
+def test_a_better_item_stays_before_an_observation(drinker: tuple[Ledger, list[str], str]) -> None:
+    ledger, _, id = drinker
+    best = ledger.remember("Monday is the day of the French beans and of the dark roast.")
+    pack = ledger.recall("French beans on Monday, dark roast", observations="items")
+    assert pack.items[0].id == best.id and id in [item.id for item in pack.items]
+
+
+def test_with_reciprocal_ranks_an_observation_has_the_weight_too(drinker: tuple[Ledger, list[str], str]) -> None:
+    ledger, _, id = drinker
+    pack = ledger.recall("dark roast", observations="items", ranking="rubino/1")
+    assert pack.items[0].id == id and pack.items[0].score == pytest.approx(1.5 * 3 / 61, abs=1e-6)
+
+
+def test_among_the_items_the_limit_and_the_budget_count_observations(drinker: tuple[Ledger, list[str], str]) -> None:
+    ledger, _, id = drinker
+    pack = ledger.recall("dark roast coffee", observations="items", limit=1, explain=True)
+    assert [item.id for item in pack.items] == [id] and {item.cut for item in pack.cut} == {"rank"}
+    small = ledger.recall("dark roast coffee", observations="items", budget=40, unit="chars")
+    assert id in [item.id for item in small.cut] and small.used <= 40
+    assert ledger.recall("dark roast coffee", observations="items", limit=0).items == ()
+    with pytest.raises(RejectedError, match='observations must be a whole number from 0 to 50 or "items"'):
+        ledger.recall("dark roast", observations="item")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_receipt_reopens_observations_among_the_items(drinker: tuple[Ledger, list[str], str], packing: Any) -> None:
+    ledger, sources, id = drinker
+    asked: dict[str, Any] = {"observations": "items", "budget": 900, "unit": "chars", "packing": packing}
+    pack = ledger.recall("dark roast coffee", receipt=True, explain=True, **asked)
+    assert id in [item.id for item in pack.items]
+    assert ledger.reopen(pack.receipt or "") == replace(pack, searched=pack.searched)
+    ledger.retract(sources[0])
+    again = ledger.reopen(pack.receipt or "")
+    assert again.items[0].content == pack.items[0].content
+    assert f"{id}: stale, sources 3 → 2" in again.changed
+
+
+def test_an_observation_that_repeats_an_item_is_not_among_the_items(ledger: Ledger) -> None:
+    sources = said(ledger, "Dark roast on Monday.", "Dark beans.", "A dark roast, again.", COFFEE)
+    id = formed(ledger, COFFEE, sources)
+    assert id not in [item.id for item in ledger.recall("dark roast coffee", observations="items").items]

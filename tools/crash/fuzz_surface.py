@@ -14,6 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,11 @@ def names(owner: Any) -> list[str]:
 def main(calls: int, seed: int) -> int:
     chance = random.Random(seed)
     problems: dict[str, tuple[str, dict[str, Any], str]] = {}
-    with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), user="ada") as ledger:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        chdir(folder),  # a call with a name such as "tea" for a path writes a file there
+        Ledger.open(Path(folder, "memory.db"), user="ada") as ledger,
+    ):
         known = prepared(ledger)
         then = ledger.at(ledger.position)
         for owner in (ledger, then):

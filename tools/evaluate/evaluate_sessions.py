@@ -26,7 +26,7 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from ledger import Ledger, Session
-from ledger.interactions.conversations import _time
+from ledger.interactions import dates
 from ledger.sessions.answers import Summary
 from tools.evaluate.evaluate import load
 
@@ -63,7 +63,7 @@ def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
         speaker = turn["speaker"]
         role = "assistant" if speaker.lower() in ASSISTANTS or speaker != first else "user"
         message = {"role": role, "content": turn["text"]}
-        at = _time(turn.get("date_time") or "")
+        at = dates.read(turn.get("date_time"), None)
         yield message | ({"created_at": at} if at is not None else {})
 
 

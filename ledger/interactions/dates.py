@@ -1,0 +1,96 @@
+"""The dates of files from outside: in a format that the caller names, or in a form that has one meaning.
+
+A form that says day and month by numbers has two meanings ("03.04.2023"), so it is read only in a named format.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import product
+
+from ledger.domain import times
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import check_text
+
+EXAMPLE = "%d.%m.%Y, %H:%M:%S"
+_SAMPLE = datetime(2023, 12, 29, 22, 42, 4)
+_YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?=[T ]|$)", re.ASCII)
+_UNIX = re.compile(r"1\d{9}(\.\d{1,9})?|1\d{12}", re.ASCII)
+_MILLISECONDS = 10**11  # from this number on; as seconds it lies in the year 5138
+_UNIX_FROM, _UNIX_TO = 10**8, 2 * 10**12
+_WITH_NAMES = tuple(
+    " ".join(part for part in (weekday, date, clock, zone) if part)
+    for weekday, date, clock, zone in product(
+        ("", "%a", "%A"),
+        ("%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y"),
+        ("", "%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p"),
+        ("", "%z"),
+    )
+    if clock or not zone
+)
+_FORMS = (*_WITH_NAMES, "%I:%M %p on %d %B %Y", "%B-%d-%Y", "%a %b %d %H:%M:%S %Y")
+
+
+def checked(dates: object) -> str | None:
+    """Return a format of dates.
+
+    Raises:
+        RejectedError: The format cannot be read by ``datetime.strptime``, or has no day, month or year.
+    """
+    if dates is None:
+        return None
+    with suppress(ValueError, RejectedError):
+        text = check_text("dates", dates)
+        if datetime.strptime(_SAMPLE.strftime(text), text).date() == _SAMPLE.date():
+            return text
+    raise RejectedError(
+        f"dates must be a format of datetime.strptime with day, month and year, such as {EXAMPLE!r}, and {dates!r:.60} is not"
+    )
+
+
+@lru_cache(maxsize=1_000)  # the turns of a session share a time, and these forms are slow to parse
+def read(value: object, dates: str | None) -> str | None:
+    """Return a date as ISO 8601, in UTC if it names no offset, or None if it cannot be read without guessing.
+
+    Args:
+        value: A text, or a number of seconds or milliseconds since 1970.
+        dates: The only format of texts; None for ISO 8601, year first, names of months, and seconds or milliseconds.
+    """
+    if isinstance(value, int | float):
+        return _since_1970(value)
+    text = str(value).strip()
+    if dates is not None:
+        with suppress(ValueError):
+            return _in_utc(datetime.strptime(text, dates))
+        return None
+    if _UNIX.fullmatch(text):
+        return _since_1970(float(text) if "." in text else int(text))
+    plain = re.sub(r",\s*", " ", text)
+    year_first = _YEAR_FIRST.sub(lambda date: f"{date[1]}-{date[2]:0>2}-{date[3]:0>2}", plain)
+    with suppress(ValueError):
+        return times.or_utc(year_first)
+    for form in _FORMS if any(map(str.isalpha, plain)) else ():
+        with suppress(ValueError):
+            return _in_utc(datetime.strptime(plain, form))
+    return None
+
+
+def unreadable(name: str, value: object, dates: str | None) -> str:
+    """Return the sentence about a date that cannot be read."""
+    if dates is not None:
+        return f"{name} {value!r:.60} is not in the format dates={dates!r:.60}"
+    return f"{name} {value!r:.60} cannot be read without guessing; say its format, such as dates={EXAMPLE!r}"
+
+
+def _since_1970(number: int | float) -> str | None:
+    if isinstance(number, bool) or not _UNIX_FROM <= number < _UNIX_TO:
+        return None
+    seconds, rest = divmod(number, 1_000) if number >= _MILLISECONDS else (number, 0)
+    return datetime.fromtimestamp(seconds + rest / 1_000, UTC).isoformat()
+
+
+def _in_utc(moment: datetime) -> str:
+    return (moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)).isoformat()

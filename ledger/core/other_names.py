@@ -60,6 +60,7 @@ ARGUMENTS = {
     "n_results": "limit",
     "namespace": "project",
     "project_id": "project",
+    "query": "question",
     "question": "query",
     "run_id": "session",
     "session_id": "session",

@@ -178,8 +178,9 @@ class Interactions(InteractionsRead):
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is not a regular file, not of these formats, with a date that cannot be read, longer than 4 GiB after decompression, or a line
-                is bad and ``strict`` is set. A line of more than 32 MiB is bad, as is a conversation of more than 64 MiB.
+            RejectedError: The file is not a regular file, not of these formats, longer than 4 GiB after decompression, or a line
+                is bad and ``strict`` is set; or the date of a conversation cannot be read. A line of more than 32 MiB is bad, as
+                is a conversation of more than 64 MiB.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         asker = self._scope.bound({"actor": self._scope.actor or "import", "channel": channel})

@@ -420,7 +420,7 @@ class _Guard(_Authorizer):
             return None if table in bounds.through | _TABLES | bounds.own.keys() else _without_past(table)
         if not known:
             return RejectedError(
-                f"{table} cannot be read: query reads the views and tables of the ledger, and your own, whose names begin with my_"
+                f"{table} cannot be read: query reads the views and tables of the ledger, and your own (my_…)"
             )
         if (table, column) == ("events", "state") and view != bounds.log:
             return RejectedError(

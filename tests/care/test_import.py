@@ -434,7 +434,7 @@ def test_a_format_says_how_dates_are_read(ledger: Ledger, tmp_path: Path) -> Non
 
 
 def test_with_a_format_no_date_is_read_in_another(ledger: Ledger, tmp_path: Path) -> None:
-    with pytest.raises(RejectedError, match="line 1 of talk.json"):
+    with pytest.raises(RejectedError, match=r"line 1 of talk\.json"):
         ledger.interactions.import_file(chat(tmp_path / "talk.json", "2023-05-13"), dates="%Y-%d-%m")
 
 

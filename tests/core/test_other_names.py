@@ -113,6 +113,11 @@ def test_a_question_in_words_is_no_query(ledger: Ledger) -> None:
 
 
 def test_no_hint_of_an_argument_names_one_that_no_call_takes() -> None:
-    taken = {name for call in (LedgerRead.recall, Ledger.remember, Ledger.open, Ledger.capture, Ledger.add)
+    taken = {name for call in (LedgerRead.recall, LedgerRead.context, Ledger.remember, Ledger.open, Ledger.capture, Ledger.add)
              for name in inspect.signature(call).parameters}  # fmt: skip
     assert {*ARGUMENTS.values()} - taken == set()
+
+
+def test_a_query_of_context_is_called_its_question(ledger: Ledger) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'query'; here it is question="):
+        ledger.context(query="tea")  # type: ignore[call-arg]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Never, Self, TypeVar
 
@@ -94,12 +95,17 @@ class OpenedLedger(AsyncArea):
         Raises:
             RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks.
         """
-        if asyncio.iscoroutinefunction(function) or not callable(function):
-            raise RejectedError(f"in_batch takes a plain function of the ledger, and {function!r:.60} is none")
+        why = f"in_batch takes a plain function of the ledger, and {function!r:.60} is none"
+        if inspect.iscoroutinefunction(function) or not callable(function):
+            raise RejectedError(why)
 
         def whole() -> T:
             with self._sync.batch() as ledger:
-                return function(ledger)
+                answer = function(ledger)
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                    raise RejectedError(why)
+                return answer
 
         return await self._threads.decide(whole, alone=True)
 

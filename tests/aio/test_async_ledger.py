@@ -286,8 +286,9 @@ async def test_a_batch_around_awaits_is_refused_with_the_way_out(path):
         async def coroutine(plain):
             plain.remember("No.")
 
-        with pytest.raises(RejectedError, match="plain function"):
-            await ledger.in_batch(coroutine)
+        for function in (coroutine, lambda plain: coroutine(plain), 5):
+            with pytest.raises(RejectedError, match="plain function"):
+                await ledger.in_batch(function)
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.text import check_json, check_text
+from ledger.interactions import dates
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import message as messages
@@ -39,7 +40,7 @@ _OTHERS = {
     "tokens": "token_count",
 }
 _TIMES = ("timestamp", "date", "time")
-"""Other names of ``created_at``, read where they hold a text that is a time with its day."""
+"""Other names of ``created_at``, read where they hold a time with its day, or seconds or milliseconds since 1970."""
 
 _IDS = ("id", "message_id", "uuid", "timestamp", "created", "date", "time")
 _CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncated|expired)\b[^\n]{0,60}", re.I)
@@ -186,6 +187,8 @@ def _time_of(fields: Fields) -> str | None:
             with suppress(RejectedError):
                 times.parse(name, value)
                 return value
+        if isinstance(value, str | int | float) and (at := dates.read(value, None)) is not None:
+            return at
     return None
 
 

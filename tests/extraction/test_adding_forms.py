@@ -152,6 +152,14 @@ def test_a_message_is_dated_by_the_usual_names_of_its_time(name: str) -> None:
     assert message.occurred_at == "2026-03-02T10:00:00.000000Z"
 
 
+@pytest.mark.parametrize("value", [1772445600, 1772445600.0, 1772445600000, "1772445600", "2 March 2026 10:00"])
+def test_a_message_is_dated_by_seconds_since_1970_and_by_names_of_months(value: object) -> None:
+    with Ledger.temporary() as ledger:
+        ledger.add([{"role": "user", "content": "I like tea.", "timestamp": value}], session="s")
+        (message,) = ledger.session("s").messages()
+    assert message.occurred_at == "2026-03-02T10:00:00.000000Z"
+
+
 def test_a_time_of_day_without_its_day_dates_nothing() -> None:
     with Ledger.temporary() as ledger:
         ledger.add([{"role": "user", "content": "I like tea.", "time": "10:03"}], session="s")

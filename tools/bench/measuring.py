@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct
 
 
-
 def import_first(*names: str) -> Any:
     """Return the first of these modules that exists: an earlier commit, which we compare with, has other folders."""
     for name in names[:-1]:
@@ -31,7 +30,11 @@ def import_first(*names: str) -> Any:
 
 
 _files = import_first("ledger.log.sqlite_files", "ledger.store.sqlite_files")
-CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS = _files.CHECKPOINT_BYTES, _files.CHECKPOINT_STEP_BYTES, _files.SETTINGS
+CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES, SETTINGS = (
+    _files.CHECKPOINT_BYTES,
+    _files.CHECKPOINT_STEP_BYTES,
+    _files.SETTINGS,
+)
 
 WORDS, PROJECTS = 5_000, 20
 CHUNK = 10_000  # rows read and written at a time by the limits

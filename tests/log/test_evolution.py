@@ -141,6 +141,7 @@ def test_every_type_of_event_occurs_in_a_released_log() -> None:
         "ProjectDescribed",
         "ProjectJoined",
         "LedgerBranched",
+        "SessionDescribed",
         "ValuePut",
         "ValueMoved",
         "ValueRemoved",

@@ -41,7 +41,7 @@ from projections.core.sqlite import SQLiteRows
 
 _LONG = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
-    *("session.set_abstract", "session.compact"),
+    *("session.set_abstract", "session.compact", "values.put"),
 )
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 

@@ -47,10 +47,11 @@ _LABELS = (  # fields with short texts, too common to be quotes of each other
     "metadata",
     "warnings",
     "model",
+    "namespace",
 )
 
 _FREE = ("data.metadata", "data.context", "data.extra")  # free JSON, in which a caller may use any key
-_STATES = ("ProjectStateSet", "ProjectStateInvalidated")
+_STATES = ("ProjectStateSet", "ProjectStateInvalidated", "ValuePut", "ValueMoved")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder()
@@ -103,10 +104,12 @@ def parts(type_: str, state: str) -> list[Part]:
     values = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
     fields_with_text = [_part(name, value) for name, value in values if value not in (None, "", [], {})]
     fields_with_text += _foreign(type_, fields)
-    if type_ in _STATES:  # the name of an entry is a label, unlike the name of a project or a session
+    if type_ in _STATES:  # the name of an entry or a value is a label, unlike the name of a project or a session
         fields_with_text = [
             replace(part, quotable=()) if part.field == "data.name" else part for part in fields_with_text
         ]
+    if type_ == "ValuePut" and _any.decode(fields.get("type", b'"json"')) == "json":
+        fields_with_text = [_of_json(part) if part.field == "data.content" else part for part in fields_with_text]
     fields_with_text = [
         _of_message(part, _any.decode(fields["parts"])) if part.field == "data.parts" else part
         for part in fields_with_text
@@ -146,6 +149,16 @@ def _of_message(part: Part, parts: list[object]) -> Part:
     quotable = [text for item in own_parts for name in ("text", "uri") if (text := item.get(name))]
     quotable += [text for item in own_parts for text in _values(item.get("arguments")) if len(text) >= BOUNDED_CHARS]
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
+
+
+def _of_json(part: Part) -> Part:
+    """Return the content of a value that is JSON; others can quote the longer texts in it."""
+    try:
+        decoded = [_any.decode(text) for text in part.texts]
+    except msgspec.DecodeError:  # a part of it was erased before
+        return part
+    texts = tuple(text for value in decoded for text in strings(value) if len(text) >= BOUNDED_CHARS)
+    return replace(part, quotable=texts) if part.blob is None else part
 
 
 def _of_extra(part: Part, extra: object) -> Part:

@@ -24,9 +24,10 @@ from ledger.undo import answers
 from ledger.undo.conversations import senseless
 from ledger.undo.in_effect import INERT, Reader
 from ledger.undo.undo_plan import UndoPlan
+from ledger.values.rules import ACTIVE
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
-from projections.views import documents, projects
+from projections.views import documents, projects, values
 
 
 class Cascaded(Struct, frozen=True):
@@ -61,7 +62,7 @@ def _cannot(event: AnyEvent, why: str, first: str) -> ConflictError:
     return ConflictError(f"{answers.dependent(event, why)} ({first})")
 
 
-def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
+def check(reader: Reader, streams: Collection[str], again: set[int], but: Collection[int]) -> None:
     """Raise ``ConflictError`` if the events ``again`` do not fit their subjects, or their keys or names are taken."""
     _check_projects(reader, again, but)
     for stream in streams:
@@ -70,6 +71,7 @@ def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collecti
     _check_causes(reader, again, but)
     _check_keys(reader, again)
     _check_names(reader, again)
+    check_values(reader, streams, but, again)
 
 
 def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
@@ -148,6 +150,25 @@ def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> No
         if event.envelope.project in gone:
             why = f"is in {event.envelope.project}, which is not there any more"
             raise _cannot(event, why, "put its registration back first")
+
+
+def check_values(
+    reader: Reader, streams: Iterable[str], but: Collection[int], also: Collection[int] = ()
+) -> None:
+    """Raise ``ConflictError`` if an active value would come back under a key that another active value has."""
+    states = {stream: reader.state(stream, but, also) for stream in streams if stream[0] == "v"}
+    taken: dict[tuple[str | None, str | None, str | None], str] = {}
+    for stream, state in states.items():
+        if state is None or state.status != ACTIVE:
+            continue
+        key = (state.user, state.place, state.name)
+        other = values.active_under(reader.connection, *key, besides=states) or taken.get(key)
+        if other is not None:
+            raise ConflictError(
+                f"the value {stream} would be under the key {state.name!r:.60} again, which has the value {other} since: "
+                "move or remove that one first"
+            )
+        taken[key] = stream
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:

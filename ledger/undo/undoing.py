@@ -33,7 +33,7 @@ from ledger.events import (
 from ledger.memories.answers import Belief
 from ledger.memories.queries import belief
 from ledger.undo import answers
-from ledger.undo.fitting import Cascaded, built_later, built_on, check, in_use
+from ledger.undo.fitting import Cascaded, built_later, built_on, check, check_values, in_use
 from ledger.undo.in_effect import LASTING, Reader, follows, is_subject
 from ledger.undo.undo_plan import UndoPlan
 from projections.core.rows import Connection
@@ -116,6 +116,7 @@ def undo(
         if plan.used and not plan.out:
             raise in_use(*plan.used[0])
         positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
+        check_values(plan.reader, streams, plan.out)
         beliefs = _beliefs(plan.reader, streams, plan.out) if dry_run else ()
         return ActPlan(
             head,
@@ -378,7 +379,7 @@ def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool =
     cascaded = built_on(connection, positions, but, cascade)
     but |= set(cascaded.positions)
     streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
-    check(reader, filter(is_subject, sorted(streams)), positions, but)
+    check(reader, tuple(filter(is_subject, sorted(streams))), positions, but)
     back = [reader.event(position) for position in sorted(positions)]
     commands = {event.envelope.command_id for event in back if not follows(event)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}

@@ -38,6 +38,9 @@ Triple = tuple[str, str, str]
 Metadata = Mapping[str, str | int | float | bool | None]
 """Keys of your own, each with a text, a number, True, False or None."""
 
+Json = Any
+"""A text, a number, True, False, None, or a dictionary or list of these."""
+
 Cancel = threading.Event | Callable[[], bool]
 """A way to call off a long call: an event that somebody sets, or a function that returns True."""
 

@@ -22,7 +22,16 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.erasure.rules import given_ids
 from ledger.guards import secrets, threats
-from ledger.guards.guarding import PLANS, Guard, ScannerHit, TakenSecret, marks_of, secret_in_a_name, secret_in_a_value, strings
+from ledger.guards.guarding import (
+    PLANS,
+    Guard,
+    ScannerHit,
+    TakenSecret,
+    marks_of,
+    secret_in_a_name,
+    secret_in_a_value,
+    strings,
+)
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
 
@@ -119,8 +128,8 @@ class _EventScan:
 
     def _clean(self, field: str, value: Any) -> Any:
         if field in EXACT.get(type(self.data), ()):
-            large = self._work.large.get(value.blob) if isinstance(value, e.Blob) else None
-            self._judge_exact(field, large.text if large is not None else value, large.taken if large is not None else ())
+            large = self._work.large[value.blob] if isinstance(value, e.Blob) else self._guard.verdict(value)
+            self._judge_exact(field, large.text if isinstance(value, e.Blob) else value, large.taken)
             return value
         if isinstance(value, str):
             return self._text(field, field, value)
@@ -139,10 +148,9 @@ class _EventScan:
 
     def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
         """Refuse a secret in a text that is kept exactly, as a whole and in the texts of its JSON, and look for threats."""
-        parts = [text]
+        parts, secrets_in_it = [text], list(taken)
         if getattr(self.data, "type", "") == "json" and not taken:
             parts += strings(msgspec.json.decode(text))
-        secrets_in_it = list(taken)
         for verdict in map(self._guard.verdict, parts):
             self._flag(field, verdict.found)
             secrets_in_it += verdict.taken

@@ -152,9 +152,7 @@ def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> No
             raise _cannot(event, why, "put its registration back first")
 
 
-def check_values(
-    reader: Reader, streams: Iterable[str], but: Collection[int], also: Collection[int] = ()
-) -> None:
+def check_values(reader: Reader, streams: Iterable[str], but: Collection[int], also: Collection[int] = ()) -> None:
     """Raise ``ConflictError`` if an active value would come back under a key that another active value has."""
     states = {stream: reader.state(stream, but, also) for stream in streams if stream[0] == "v"}
     taken: dict[tuple[str | None, str | None, str | None], str] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledger.core.answer import Answer, answer_of
+from ledger.types import Json
 from ledger.values import rules
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Value(Answer, frozen=True, kw_only=True):
     id: str
     namespace: tuple[str, ...] | None
     key: str | None
-    value: Any
+    value: Json
     type: str
     status: str
     user: str | None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, of_all, page
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text, plural
-from ledger.types import Page, Time, ValueStatus, WriteOptions
+from ledger.types import Json, Page, Time, ValueStatus, WriteOptions
 from ledger.values import commands, queries
 from ledger.values.answers import Value
 from ledger.values.rules import checked_filter, checked_key, checked_namespace, place_of
@@ -40,7 +40,7 @@ class ValuesRead(Area):
         self,
         prefix: Iterable[str] = (),
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, Json] | None = None,
         query: str | None = None,
         statuses: Iterable[ValueStatus] = ("active",),
         limit: int = LIMIT,
@@ -108,7 +108,7 @@ class ValuesRead(Area):
         filters: dict[str, object] = {"user": self._scope.user, "prefix": labels, "max_depth": max_depth}
         return page("namespaces", filters, limit, after, fetch, place_of)
 
-    def _matching(self, query: str, prefix: tuple[str, ...], where: Mapping[str, Any]) -> Sequence[Value]:
+    def _matching(self, query: str, prefix: tuple[str, ...], where: Mapping[str, Json]) -> Sequence[Value]:
         """Return the values that a search finds below a namespace and that pass the filter, best first."""
         from ledger.recall import recalling
 
@@ -124,7 +124,7 @@ class Values(ValuesRead):
         self,
         namespace: Iterable[str],
         key: str,
-        value: Any,
+        value: Json,
         *,
         index: bool = True,
         expires_at: Time | None = None,
@@ -187,9 +187,7 @@ class Values(ValuesRead):
             reason,
         )
 
-    def remove(
-        self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions]
-    ) -> Value:
+    def remove(self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Value:
         """Take a value out of use; ``restore`` brings it back, and so does a put under its key.
 
         Args:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from ledger.core import expecting
@@ -14,7 +12,7 @@ from ledger.core.work import Outcome, Work
 from ledger.domain import times
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, SuspendedError
 from ledger.domain.text import check_reason, flags
-from ledger.types import Time
+from ledger.types import Json, Time
 from ledger.values import answers, queries, rules
 from ledger.values.rules import ValueState
 from projections.views import values
@@ -28,7 +26,7 @@ def put(
     asker: Who,
     namespace: Namespace,
     key: str,
-    value: Any,
+    value: Json,
     *,
     indexed: bool = True,
     expires_at: Time | None = None,
@@ -68,9 +66,7 @@ def put(
     return _answered(engine, engine.writer.run("values.put", replace(asker, expected=None), body, arguments))
 
 
-def _check_expected(
-    work: Work, expected: Expected, state: ValueState | None, namespace: Namespace, key: str
-) -> None:
+def _check_expected(work: Work, expected: Expected, state: ValueState | None, namespace: Namespace, key: str) -> None:
     """Raise ``ConflictError`` if the key was changed after the expected position.
 
     The rule of all commands asks for changes of the subject. A key may have lost its subject, and 0 means that there must be no

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import islice
-from typing import Any
 
 from ledger.core.snapshot import Snapshot, event_data, text_of
+from ledger.types import Json
 from ledger.values import answers, rules
 from ledger.values.rules import ValueState
 from projections.core.rows import Connection
@@ -40,7 +40,7 @@ def listing(
     user: str,
     *,
     prefix: Namespace,
-    where: Mapping[str, Any],
+    where: Mapping[str, Json],
     statuses: Collection[str],
     limit: int,
     after: tuple[str, str, str] | None,
@@ -64,13 +64,11 @@ def listing(
     return passing
 
 
-def _passes(value: answers.Value, where: Mapping[str, Any]) -> bool:
+def _passes(value: answers.Value, where: Mapping[str, Json]) -> bool:
     return not where or rules.matches(value.value, where)
 
 
-def of_rows(
-    snapshot: Snapshot, ids: list[tuple[int, str]], where: Mapping[str, Any]
-) -> list[answers.Value]:
+def of_rows(snapshot: Snapshot, ids: list[tuple[int, str]], where: Mapping[str, Json]) -> list[answers.Value]:
     """Return the values of these rows that pass the filter, in the same order."""
     now, states = snapshot.now(), values.by_row(snapshot.connection, [row for row, _ in ids])
     ordered = [states[row] for row, _ in ids if row in states]

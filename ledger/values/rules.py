@@ -12,7 +12,7 @@ position ``content_at``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import NAME_BYTES, check_json, check_text, plural
 from ledger.events import AnyEvent, Blob, EventData, ValueMoved, ValuePut, ValueRemoved, ValueRestored
+from ledger.types import Json
 
 VALUE_BYTES = 10 * 1024 * 1024  # of a text, or of JSON as UTF-8: as much as a message
 LABELS = 32  # of a namespace
@@ -122,7 +123,7 @@ def encoded(value: object) -> tuple[str, str]:
     return content.decode(), JSON
 
 
-def decoded(content: str, type: str) -> Any:
+def decoded(content: str, type: str) -> Json:
     """Return the value of a stored content; JSON that an erasure of a part broke is returned as text."""
     if type == TEXT:
         return content
@@ -162,7 +163,7 @@ def _word(value: object) -> str:
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def checked_filter(where: object) -> Mapping[str, Any]:
+def checked_filter(where: object) -> Mapping[str, Json]:
     """Return a filter of fields.
 
     Raises:
@@ -200,7 +201,7 @@ def _check_operators(part: Mapping[str, object]) -> None:
             raise RejectedError(f"{name} compares with a number or a text, not with {part[name]!r:.40}")
 
 
-def matches(value: object, where: Mapping[str, Any]) -> bool:
+def matches(value: object, where: Mapping[str, Json]) -> bool:
     """Return True if the value is an object whose fields are as the filter wants them; a missing field is None."""
     return isinstance(value, dict) and all(_matches(value.get(name), wanted) for name, wanted in where.items())
 
@@ -215,7 +216,7 @@ def _matches(value: object, wanted: object) -> bool:
     return is_equal(value, wanted)
 
 
-def _compares(value: Any, operator: str, bound: Any) -> bool:
+def _compares(value: Json, operator: str, bound: Json) -> bool:
     if operator == "$eq":
         return is_equal(value, bound)
     if operator == "$ne":

@@ -103,7 +103,6 @@ def family(
     names: tuple[str, str],
     *,
     indexes: tuple[tuple[str, str], ...],
-    closed_indexes: tuple[tuple[str, str], ...] = (),
     among: tuple[tuple[str, tuple[str, ...]], ...] = (),
     always: Sequence[str] = (),
     without: Callable[[S | None, AnyEvent], S | None] = _unchanged,
@@ -117,7 +116,6 @@ def family(
         admits: Returns True if the state allows an event.
         names: The names of the two tables.
         indexes: The indexes of the table of current rows, as (columns, condition).
-        closed_indexes: The indexes of the table of earlier rows, besides that of the rows.
         among: (column, all values that it may hold).
         always: Passed on to ``codec.columns``.
         without: Returns the state after an event that is void.
@@ -127,7 +125,7 @@ def family(
     then, was = AsOf("from_position", closed=names[1]), AsOf("to_position")
     live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
     ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
-    key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""), *closed_indexes)
+    key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)
     closed = Table(names[1], ended, key, by_row, appended=True, late=True, then=was, among=among)
     return Family(kind, evolve, without, admits, live, closed, *codec(state, live))
 

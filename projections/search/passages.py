@@ -3,9 +3,9 @@
 A passage is the unit that a search scores; the best passage stands for its turn. A passage holds only its own text, so that
 an erased turn leaves nothing in its neighbors: in a search the neighbors lend only their scores.
 
-A message keeps its passages while it is hidden, and a value while it is removed: a search leaves them out. A message whose text is stored with a captured
-turn has no passages of its own. A passage's time is the time with which the message was appended; only ``messages`` knows
-the time that a repair brings.
+A message keeps its passages while it is hidden, and a value while it is removed: a search leaves them out. A message whose
+text is stored with a captured turn has no passages of its own. A passage's time is the time with which the message was
+appended; only ``messages`` knows the time that a repair brings.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ledger.events import AnyEvent
 from ledger.values import rules
 from ledger.values.rules import ACTIVE, ERASED, EXPIRED, REMOVED, ValueState, after_all_below, labels_of
@@ -17,16 +19,16 @@ from projections.core.rows import ProjectionRows, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 
 _KEY = "user, place, name"
-FAMILY = family(
+_FAMILY = family(
     "v",
     ValueState,
     rules.evolve,
     rules.admits,
     ("keyed_values", "keyed_value_versions"),
     indexes=((_KEY, ""), ("expires_at", "expires_at IS NOT NULL")),
-    closed_indexes=((_KEY, ""),),
     among=(("status", rules.STATUSES),),
 )
+FAMILY = replace(_FAMILY, closed=replace(_FAMILY.closed, indexes=(*_FAMILY.closed.indexes, (_KEY, ""))))
 from_row, get = FAMILY.from_row, FAMILY.get
 
 
@@ -123,7 +125,13 @@ def listing(
 
 
 def places(
-    connection: sqlite3.Connection, user: str, now: str, *, place: str = "", depth: int | None = None, after: str | None = None
+    connection: sqlite3.Connection,
+    user: str,
+    now: str,
+    *,
+    place: str = "",
+    depth: int | None = None,
+    after: str | None = None,
 ) -> Iterator[str]:
     """Yield the places of a user's active values at a place or below it, in order behind ``after``, cut to ``depth`` labels.
 

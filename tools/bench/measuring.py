@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct
 
 
-
 def import_first(*names: str) -> Any:
     """Return the first of these modules that exists: an earlier commit, which we compare with, has other folders."""
     for name in names[:-1]:

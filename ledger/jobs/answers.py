@@ -12,7 +12,8 @@ class JobReport(Answer, frozen=True, kw_only=True):
     ``sessions`` counts those with messages that were read for memories; ``skipped`` of these ``messages`` held nothing.
     ``waiting`` sessions and turns are left for the next run. ``given_up`` are sessions whose extraction failed three times in a
     row: they wait for new messages, or for ``session.extract()``. ``conflicts`` were recorded, ``merges`` proposed. ``expiring``
-    are the memories that a dry run would end. ``values`` counts the keyed values that had expired and were removed. ``stopped`` is "timeout" or "cancelled" if work is left: it stays pending.
+    are the memories that a dry run would end. ``values`` counts the keyed values that had expired and were removed. ``stopped``
+    is "timeout" or "cancelled" if work is left: it stays pending.
     """
 
     reinforced_interactions: int = 0

@@ -18,11 +18,11 @@ MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 class Passage(Answer, frozen=True, kw_only=True):
     """A piece of a captured, said or ingested text, or of a value, in its own words: characters ``start`` to ``end``.
 
-    ``id`` is that of the interaction, chunk or value; of a message it is the session's, and ``position`` is the message's. ``field``
-    is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was erased.
-    ``speaker`` is the role of the speaker, for example "user" or "assistant", with the name if the message has one; "" of a
-    chunk and of a value. ``heading_path`` has the headings above a chunk, or the labels and the key of a value. The content of
-    a value that is JSON is a line for each field.
+    ``id`` is that of the interaction, chunk or value; of a message it is the session's, and ``position`` is the message's.
+    ``field`` is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was
+    erased; of a value that is JSON it is a line for each field. ``speaker`` is the role of the speaker, for example "user" or
+    "assistant", with the name if the message has one; "" of a chunk and of a value. ``heading_path`` has the headings above a
+    chunk, or the labels and the key of a value.
     """
 
     id: str

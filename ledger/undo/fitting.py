@@ -163,8 +163,7 @@ def check_values(reader: Reader, streams: Iterable[str], but: Collection[int], a
         other = values.active_under(reader.connection, *key, besides=states) or taken.get(key)
         if other is not None:
             raise ConflictError(
-                f"the value {stream} would be under the key {state.name!r:.60} again, which has the value {other} since: "
-                "move or remove that one first"
+                f"{stream} cannot be at {state.name!r:.60} again, for {other} is there since: move or remove that value first"
             )
         taken[key] = stream
 

@@ -76,8 +76,8 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
     if not expected.position:
         if state is not None and state.is_alive(work.recorded_at):
             raise ConflictError(
-                f"expected=0 is for a key without a value, and {key!r:.60} has one since position {state.position}; "
-                "nothing was written"
+                f"{key!r:.60} has a value since position {state.position}, and expected 0 stands for no value; nothing was "
+                "written"
             )
         return
     changed_at = values.last_change(work.connection(), work.who.user, rules.place_of(namespace), key)
@@ -119,7 +119,7 @@ def move(
         there = _under(work, to_namespace, to_key)
         if there is not None and there.id != state.id and there.is_alive(work.recorded_at):
             raise RejectedError(
-                f"the key {to_key!r:.60} has a value already, {there.id}: remove it first, or move to another key",
+                f"{to_key!r:.60} is taken by {there.id}: remove that value first, or move this one to another place",
                 rule="key",
                 subject=there.id,
             )

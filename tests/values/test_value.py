@@ -29,7 +29,7 @@ MOVE = MoveValue(("ada", "old"), "todo.md", "done")
         (PUT, EXPIRED, [STORED]),
         (PUT, REMOVED, [STORED]),
         (PutValue("tea", "text", ("ada", "notes"), "todo.md", is_known=True), ACTIVE, []),
-        (PutValue("tea", "json", ("ada", "notes"), "todo.md", is_known=True), ACTIVE, [ValuePut("tea", "json", ("ada", "notes"), "todo.md")]),
+        (PutValue("1", "json", ("a",), "b", is_known=True), ACTIVE, [ValuePut("1", "json", ("a",), "b")]),
         (MOVE, ACTIVE, [ValueMoved(("ada", "old"), "todo.md", "done")]),
         (MoveValue(("ada", "notes"), "todo.md"), ACTIVE, []),
         (RemoveValue("old"), ACTIVE, [ValueRemoved("old")]),

@@ -143,7 +143,7 @@ _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
-    **dict.fromkeys(keyed.NAMESPACES, Annotated[tuple[str, ...], Parameter(converter=keyed.labels, n_tokens=1)]),
+    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
     "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "proof": Path,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python

@@ -23,7 +23,7 @@ from projections.core import projector
 from projections.core.projector import Projector, resumed
 from projections.core.rebuild import Rebuild, RebuildStopped
 from projections.search import vectors
-from projections.views import documents, interactions, memories, observations, projects, sessions
+from projections.views import documents, interactions, memories, observations, projects, sessions, values
 
 Progress = Callable[[int, int], None]
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)
         known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
-        made = vectors.counts(connection)
+        made, kept = vectors.counts(connection), values.counts(connection, user)
         in_sessions, noticed = sessions.counts(connection, user), observations.counts(connection, user)
         position, head = read_tip(connection.cursor())
     return answers.Stats(
@@ -73,6 +73,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         wal_bytes=_size(engine.store.path + "-wal"),
         sqlite_version=sqlite3.sqlite_version,
         vectors=made,
+        values=kept,
     )
 
 

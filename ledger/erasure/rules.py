@@ -21,6 +21,7 @@ from ledger.domain.quotes import BOUNDED_CHARS
 from ledger.domain.spans import merged
 from ledger.events import TEXT_FIELDS, TYPES, Envelope, id_fields, string_fields
 from ledger.sessions.rules import provider_forms
+from ledger.values.rules import texts_in
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
@@ -152,13 +153,11 @@ def _of_message(part: Part, parts: list[object]) -> Part:
 
 
 def _of_json(part: Part) -> Part:
-    """Return the content of a value that is JSON; others can quote the longer texts in it."""
-    try:
-        decoded = [_any.decode(text) for text in part.texts]
-    except msgspec.DecodeError:  # a part of it was erased before
+    """Return the content of a value that is JSON, and the texts in it, of which others can quote the longer ones."""
+    if part.blob is not None:
         return part
-    texts = tuple(text for value in decoded for text in strings(value) if len(text) >= BOUNDED_CHARS)
-    return replace(part, quotable=texts) if part.blob is None else part
+    texts = [text for content in part.texts for text in texts_in(content, "json")]
+    return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts[1:] if len(text) >= BOUNDED_CHARS))
 
 
 def _of_extra(part: Part, extra: object) -> Part:

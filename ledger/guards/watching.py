@@ -34,6 +34,7 @@ from ledger.guards.guarding import (
 )
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
+from ledger.values.rules import texts_in
 
 _BETWEEN = "\ue000\ue001\ue000"  # marks the place of a mark while it is searched for in encoded JSON
 
@@ -148,10 +149,8 @@ class _EventScan:
 
     def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
         """Refuse a secret in a text that is kept exactly, as a whole and in the texts of its JSON, and look for threats."""
-        parts, secrets_in_it = [text], list(taken)
-        if getattr(self.data, "type", "") == "json" and not taken:
-            parts += strings(msgspec.json.decode(text))
-        for verdict in map(self._guard.verdict, parts):
+        secrets_in_it = list(taken)
+        for verdict in map(self._guard.verdict, texts_in(text, self.data.type)):
             self._flag(field, verdict.found)
             secrets_in_it += verdict.taken
         if secrets_in_it and self._work.policy().secrets != "off":

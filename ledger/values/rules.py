@@ -133,6 +133,20 @@ def decoded(content: str, type: str) -> Json:
         return content
 
 
+def texts_in(content: str, type: str) -> Iterator[str]:
+    """Yield the content as it is stored, and every text and name of a field in it, as the value has them."""
+    yield content
+    pending: list[object] = [] if type == TEXT else [decoded(content, type)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            pending += (*part.keys(), *part.values())
+        elif isinstance(part, list):
+            pending += part
+
+
 def readable(content: str, type: str) -> str:
     """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark"."""
     if type == TEXT:

@@ -15,7 +15,7 @@ from ledger.events import AnyEvent
 from ledger.values import rules
 from ledger.values.rules import ACTIVE, ERASED, EXPIRED, REMOVED, ValueState, after_all_below, labels_of
 from projections.core.conditions import Conditions
-from projections.core.rows import ProjectionRows, rows_among
+from projections.core.rows import ProjectionRows, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 
 _KEY = "user, place, name"
@@ -153,6 +153,12 @@ def _behind(place: str, depth: int | None) -> str:
     """Return the beginning of the places behind a place: those below it, or behind these at the greatest depth."""
     is_deepest = depth is not None and len(labels_of(place)) >= depth
     return after_all_below(place) if is_deepest else place + " "  # a space comes before every quotation mark
+
+
+def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
+    """Return the number of values of a user by status."""
+    sql = "SELECT status, count(*) FROM keyed_values WHERE user = ? GROUP BY status ORDER BY status"
+    return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
 def by_row(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, ValueState]:

@@ -431,6 +431,16 @@ def test_a_label_that_others_use_is_no_quote_of_an_erased_value(ledger: Ledger) 
     assert [each.subject for each in report.quotes] == [quote.id]
 
 
+def test_a_quote_in_the_json_of_a_value_is_listed_and_erased(ledger: Ledger) -> None:
+    fact = ledger.remember('Walnuts are\nin "season" now.')
+    put = ledger.values.put(NOTES, "a", {"said": ['Walnuts are\nin "season" now.', 1]})
+    report = ledger.erase(fact.id, dry_run=True)
+    assert [each.subject for each in report.quotes] == [put.id]
+    ledger.erase(fact.id, derived="erase", quotes="erase")
+    with pytest.raises(NotFoundError):
+        ledger.values.get(NOTES, "a")
+
+
 def test_an_erased_put_leaves_the_puts_after_it(ledger: Ledger) -> None:
     from ledger.types import Event
 
@@ -507,11 +517,13 @@ def test_a_secret_in_a_namespace_or_key_is_refused(ledger: Ledger) -> None:
 
 def test_a_threat_in_quarantine_is_read_by_its_key_and_not_found(ledger: Ledger) -> None:
     ledger.policy.set(threats="quarantine")
-    put = ledger.values.put(NOTES, "a", {"note": ORDER})
-    assert ledger.values.get(NOTES, "a").value == {"note": ORDER}
+    order = ORDER.replace(" all", "\nall")  # which the JSON in the log has as two characters
+    put = ledger.values.put(NOTES, "a", {"note": order})
+    assert ledger.values.get(NOTES, "a").value == {"note": order}
     assert not ledger.recall("instructions", among=["values"]).items and ledger.values.list(query="instructions") == []
     (held,) = ledger.guards.quarantined()
     assert (held.kind, held.id, held.position) == ("value", put.id, put.position)
+    assert ledger.guards.scan().released == 0
     ledger.guards.release(put.position)
     assert ledger.recall("instructions", among=["values"]).items
 

@@ -186,8 +186,8 @@ def _keys(connection: Connection, rows: Sequence[PassageRow]) -> dict[int, tuple
     }
 
 
-def values_about(engine: Engine, user: str, query: str, namespace: tuple[str, ...]) -> list[tuple[int, str]]:
-    """Return (row, id) of the values below a namespace that answer a question, best first, at most 500."""
+def values_about(engine: Engine, user: str, query: str, namespace: tuple[str, ...]) -> dict[int, float]:
+    """Return the ``match`` of the values below a namespace that answer a question, by row, best first, at most 500."""
     request = checked(
         RecallRequest(
             query=query,
@@ -204,8 +204,8 @@ def values_about(engine: Engine, user: str, query: str, namespace: tuple[str, ..
     with searchable(engine) as snapshot:
         finder = Finder(engine, snapshot, request, None, asked_question, sought)
         ranked, _ = ordering.ordered(finder, request, asked_question)
-    rows = (hit.passage for hit in ranked[:LIST_CAP] if hit.passage is not None)
-    return list({row.subject: (row.subject, row.id) for row in rows}.values())
+    hits = ranked[:LIST_CAP]
+    return {hit.passage.subject: round(hit.candidate.match, 6) for hit in hits if hit.passage is not None}
 
 
 def _trusted_state(connection: Connection, owner: str, project: str | None) -> list[Item]:

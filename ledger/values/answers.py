@@ -17,7 +17,8 @@ class Value(Answer, frozen=True, kw_only=True):
 
     ``value`` is what was put, equal in every character; None of an erased value. ``type`` is "text", or "json" for anything but
     a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time when it was last
-    put, ``position`` that of its last change. ``absorbed`` marks the answer of a command that had nothing to change.
+    put, ``position`` that of its last change. ``match`` says how well it fits a query, from 0 to 1. ``absorbed`` marks the
+    answer of a command that had nothing to change.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Value(Answer, frozen=True, kw_only=True):
     recorded_at: str
     updated_at: str
     position: int
+    match: float | None = None
     replayed: bool = False
     absorbed: bool = False
 
@@ -41,7 +43,7 @@ class Value(Answer, frozen=True, kw_only=True):
         return hash((self.id, self.position))
 
 
-def value(state: ValueState, content: str | None, now: str) -> Value:
+def value(state: ValueState, content: str | None, now: str, match: float | None = None) -> Value:
     """Return a value with its content; ``now`` is the time at which its expiry is judged."""
     is_over = state.status == rules.ACTIVE and state.has_expired(now)
     return answer_of(
@@ -51,4 +53,5 @@ def value(state: ValueState, content: str | None, now: str) -> Value:
         key=state.name,
         value=None if content is None else rules.decoded(content, state.type),
         status=rules.EXPIRED if is_over else state.status,
+        match=match,
     )

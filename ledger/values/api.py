@@ -112,9 +112,9 @@ class ValuesRead(Area):
         """Return the values that a search finds below a namespace and that pass the filter, best first."""
         from ledger.recall import recalling
 
-        rows = recalling.values_about(self._engine, self._scope.user, query, prefix)
+        matches = recalling.values_about(self._engine, self._scope.user, query, prefix)
         with self._engine.snapshot() as snapshot:
-            return queries.of_rows(snapshot, rows, where)
+            return queries.matching(snapshot, matches, where)
 
 
 class Values(ValuesRead):

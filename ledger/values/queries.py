@@ -68,11 +68,15 @@ def _passes(value: answers.Value, where: Mapping[str, Json]) -> bool:
     return not where or rules.matches(value.value, where)
 
 
-def of_rows(snapshot: Snapshot, ids: list[tuple[int, str]], where: Mapping[str, Json]) -> list[answers.Value]:
-    """Return the values of these rows that pass the filter, in the same order."""
-    now, states = snapshot.now(), values.by_row(snapshot.connection, [row for row, _ in ids])
-    ordered = [states[row] for row, _ in ids if row in states]
-    return [value for state in ordered if _passes(value := shown(snapshot.connection, state, now), where)]
+def matching(snapshot: Snapshot, matches: Mapping[int, float], where: Mapping[str, Json]) -> list[answers.Value]:
+    """Return the values of these rows that pass the filter, in the same order, each with its match."""
+    connection, now, passing = snapshot.connection, snapshot.now(), list[answers.Value]()
+    states = values.by_row(connection, matches)
+    for row, match in matches.items():
+        if (state := states.get(row)) is not None:
+            value = answers.value(state, content(connection, state), now, match)
+            passing += [value] if _passes(value, where) else []
+    return passing
 
 
 def namespaces(

@@ -156,6 +156,7 @@ def test_a_query_finds_values_by_their_words_and_their_keys(ledger: Ledger) -> N
     ledger.values.put(("ben",), "tea", "Ben drinks green tea too.")
     assert keys(ledger.values.list(query="tomatoes")) == ["ada/notes/garden"]
     assert keys(ledger.values.list(query="garden")) == ["ada/notes/garden"]
+    assert ledger.values.list(query="garden")[0].match == 1.0 and ledger.values.get(NOTES, "garden").match is None
     assert sorted(keys(ledger.values.list(query="green tea"))) == ["ada/prefs/tea", "ben/tea"]
     assert keys(ledger.values.list(("ben",), query="green tea")) == ["ben/tea"]
     assert keys(ledger.values.list(query="green tea", where={"cups": {"$gt": 1}})) == ["ada/prefs/tea"]

@@ -279,7 +279,7 @@ def a_value(ledger: Ledger, word: str) -> Erasing:
     ledger.values.put(("notes", word), word, f"{word} has moved.")
     ledger.values.move(("notes", word), word, ("old", word), f"{word}.md", reason=f"{word} asked")
     ledger.values.remove(("old", word), f"{word}.md", reason=f"{word} asked")
-    ledger.recall(f"Where is {word}?", among=["values"], receipt=True)
+    ledger.recall("Who has moved?", among=["values"], receipt=True)
     return Erasing(put.id)
 
 

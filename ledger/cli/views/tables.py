@@ -106,7 +106,7 @@ def plain_value(name: str, value: object) -> str:
     """Return a value on one line, without its name."""
     if value is None or value == "":
         return ""
-    if name == "value" and not isinstance(value, str):
+    if name == "value" and isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -211,7 +211,7 @@ def _wide(answer: object, name: str) -> Text:
         return Text("everything of this user")
     if name == "about" and isinstance(value, str):
         return whole(value)
-    if name == "value" and not isinstance(value, str):
+    if isinstance(answer, answers.Value) and not isinstance(value, str):
         return short(json.dumps(value, ensure_ascii=False))
     if name == "content":
         parts = getattr(answer, "text", None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Unpack, get_args
+
+import msgspec
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, of_all, page
@@ -13,7 +14,7 @@ from ledger.domain.text import check_text, plural
 from ledger.types import Json, Page, Time, ValueStatus, WriteOptions
 from ledger.values import commands, queries
 from ledger.values.answers import Value
-from ledger.values.rules import checked_filter, checked_key, checked_namespace, place_of
+from ledger.values.rules import checked_filter, checked_key, checked_namespace, is_place, place_of
 
 
 class ValuesRead(Area):
@@ -76,7 +77,7 @@ class ValuesRead(Area):
                     where=wanted,
                     statuses=chosen,
                     limit=count,
-                    after=None if start is None else tuple(json.loads(start)),
+                    after=None if start is None else _read_place(start),
                 )
 
         return page("values", filters, limit, after, fetch, _place)
@@ -100,6 +101,8 @@ class ValuesRead(Area):
             raise RejectedError(f"max_depth is a whole number from 1, and {max_depth!r:.40} is not", rule="limit")
 
         def fetch(count: int, start: str | None) -> list[tuple[str, ...]]:
+            if start is not None and not is_place(start):
+                raise RejectedError("this cursor names no namespace: pass the value of page.next")
             with self._engine.snapshot() as snapshot:
                 return queries.namespaces(
                     snapshot, self._scope.user, prefix=labels, max_depth=max_depth, limit=count, after=start
@@ -223,4 +226,11 @@ def _id(value: Value) -> str:
 
 
 def _place(value: Value) -> str:
-    return json.dumps([place_of(value.namespace or ()), value.key, value.id])
+    return msgspec.json.encode((place_of(value.namespace or ()), value.key, value.id)).decode()
+
+
+def _read_place(start: str) -> tuple[str, str, str]:
+    try:
+        return msgspec.json.decode(start, type=tuple[str, str, str])
+    except (msgspec.DecodeError, TypeError):
+        raise RejectedError("this cursor names no value: pass the value of page.next") from None

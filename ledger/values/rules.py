@@ -103,6 +103,14 @@ def labels_of(place: str) -> tuple[str, ...]:
     return _decode(f"[{place[:-1]}]", type=tuple[str, ...])
 
 
+def is_place(text: object) -> bool:
+    """Return True if a text has the form of ``place_of``."""
+    try:
+        return isinstance(text, str) and place_of(labels_of(text)) == text
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+
+
 def after_all_below(place: str) -> str:
     """Return a text that comes after the place and every place below it, and before all others."""
     return f"{place[:-1]}-" if place else "#"  # the character after a comma; after a quotation mark

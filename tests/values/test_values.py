@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -148,6 +150,20 @@ def test_a_filter_reads_on_until_a_page_is_full(ledger: Ledger) -> None:
     page = ledger.values.list(where={"even": True, "n": {"$gte": 100}}, limit=20)
     assert keys(page)[:2] == ["n/100", "n/102"] and len(page) == 20
     assert len(list(page.all())) == 50 and keys(page.all()) == [f"n/{number}" for number in range(100, 200, 2)]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "x", "[]", "[1,2,3]", '["a"]', '"a"', "{}", 5, '"a"', "\ud800", '["\\ud800","a","b"]']
+)
+def test_a_cursor_that_names_nothing_is_refused(ledger: Ledger, key: Any) -> None:
+    ledger.values.put(("a",), "1", 1)
+    ledger.values.put(("b",), "2", 2)
+    for listing in (ledger.values.list, ledger.values.namespaces):
+        page = listing(limit=1)
+        mark = json.loads(base64.urlsafe_b64decode(str(page.next) + "=="))[0]
+        if key != "" or listing == ledger.values.list:  # "" is the root
+            with pytest.raises(RejectedError):
+                listing(limit=1, after=base64.urlsafe_b64encode(json.dumps([mark, key]).encode()).decode())
 
 
 def test_a_query_finds_values_by_their_words_and_their_keys(ledger: Ledger) -> None:

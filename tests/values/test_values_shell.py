@@ -10,7 +10,6 @@ import pytest
 from command_line import answer, run
 
 from ledger import Ledger
-from ledger.log import mapper
 from projections.views import values
 
 
@@ -57,28 +56,22 @@ def test_a_shell_shows_a_value_as_a_line_and_says_what_is_wrong(db: str) -> None
 def test_a_page_of_values_or_namespaces_reads_no_more_than_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: dict[str, int] = {"rows": 0, "events": 0}
-    from_row, decode = values.from_row, mapper.decode
+    read, from_row = list[object](), values.from_row
 
-    def row(values_: Any) -> Any:
-        read["rows"] += 1
-        return from_row(values_)
-
-    def event(*given: Any) -> Any:
-        read["events"] += 1
-        return decode(*given)
+    def row(found: Any) -> Any:
+        read.append(found)
+        return from_row(found)
 
     with Ledger.open(tmp_path / "memory.db") as ledger:
         with ledger.batch():
             for number in range(300):
                 ledger.values.put((f"n{number % 3}", f"{number:03}"), "key", number)
         monkeypatch.setattr(values, "from_row", row)
-        monkeypatch.setattr(mapper, "decode", event)
         page = ledger.values.list(limit=1)
-        assert len(page) == 1 and page.next is not None and read == {"rows": 2, "events": 2}
-        assert len(ledger.values.list(("n2",), limit=1, after=None)) == 1 and read == {"rows": 4, "events": 4}
+        assert len(page) == 1 and page.next is not None and len(read) == 2
+        assert len(ledger.values.list(("n2",), limit=1, after=None)) == 1 and len(read) == 4
         assert list(ledger.values.namespaces(max_depth=1)) == [("n0",), ("n1",), ("n2",)]
-        assert len(ledger.values.namespaces(limit=1)) == 1 and read == {"rows": 4, "events": 4}
+        assert len(ledger.values.namespaces(limit=1)) == 1 and len(read) == 4
 
 
 def test_no_read_of_values_goes_through_the_whole_table(tmp_path: Path) -> None:

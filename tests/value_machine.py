@@ -31,7 +31,7 @@ acts = st.fixed_dictionaries(
         ),
         "user": st.sampled_from((USERS[0], *USERS)),
         "place": places,
-        "other": places,
+        "target": places,
         "value": st.sampled_from(VALUES),
         "hours": st.sampled_from((None, 1, 30)),
         "number": st.integers(0, 10_000),
@@ -66,14 +66,14 @@ class Values(RuleBasedStateMachine):
 
     def at(self, user: str, place: Any) -> list[dict[str, Any]]:
         """The values under a place: what is returned now, then what was put last."""
-        here = [each for each in self.entries if (each["user"], each["place"]) == (user, place)]
-        return sorted(here, key=lambda each: (not self.alive(each), -each["put"]))
+        here = [item for item in self.entries if (item["user"], item["place"]) == (user, place)]
+        return sorted(here, key=lambda item: (not self.alive(item), -item["put"]))
 
     def alive(self, entry: dict[str, Any]) -> bool:
         return not entry["removed"] and (entry["until"] is None or entry["until"] > self.time)
 
     def believed(self, user: str) -> dict[Any, Any]:
-        return {each["place"]: each for each in self.entries if each["user"] == user and self.alive(each)}
+        return {item["place"]: item for item in self.entries if item["user"] == user and self.alive(item)}
 
     def command(self, user: str, call: Any, change: Any) -> None:
         """Give a command to the ledger, and its change to the oracle if the ledger recorded something."""
@@ -87,7 +87,7 @@ class Values(RuleBasedStateMachine):
 
     def keep(self) -> None:
         if not self.past or self.past[-1][0] != self.ledger.position:
-            then = {user: {place: each["value"] for place, each in self.believed(user).items()} for user in USERS}
+            then = {user: {place: item["value"] for place, item in self.believed(user).items()} for user in USERS}
             self.past.append((self.ledger.position, then))
 
     # --- commands ------------------------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class Values(RuleBasedStateMachine):
         except ConflictError:
             assert expects == "before"
 
-    def move(self, *, user: str, place: Any, other: Any, **_: Any) -> None:
-        known, there = (next(iter(self.at(user, each)), None) for each in (place, other))
-        call = lambda: self.of(user).move(*place, *other)  # noqa: E731
+    def move(self, *, user: str, place: Any, target: Any, **_: Any) -> None:
+        known, there = (next(iter(self.at(user, item)), None) for item in (place, target))
+        call = lambda: self.of(user).move(*place, *target)  # noqa: E731
         if known is None or not self.alive(known):
             with pytest.raises(NotFoundError):
                 call()
@@ -135,7 +135,7 @@ class Values(RuleBasedStateMachine):
             with pytest.raises(RejectedError):
                 call()
         else:
-            self.command(user, call, lambda answer: known.update(place=other))
+            self.command(user, call, lambda answer: known.update(place=target))
 
     def remove(self, *, user: str, place: Any, back: bool = False, **_: Any) -> None:
         known = next(iter(self.at(user, place)), None)
@@ -169,7 +169,7 @@ class Values(RuleBasedStateMachine):
         self.time += timedelta(hours=(0, 1, 2, 40)[number % 4])
 
     def sweep(self, **_: Any) -> None:
-        over = [each for each in self.entries if not each["removed"] and not self.alive(each)]
+        over = [item for item in self.entries if not item["removed"] and not self.alive(item)]
         assert self.ledger.jobs.run(jobs=["expiry"]).values == len(over)
         for entry in over:
             entry["removed"] = True
@@ -202,12 +202,12 @@ class Values(RuleBasedStateMachine):
         for user in USERS:
             expected, values = self.believed(user), self.of(user)
             listed = values.list(limit=1_000)
-            found = {(each.namespace, each.key): each for each in listed}
-            assert len(found) == len(listed) and found.keys() == expected.keys()
+            shown = {(item.namespace, item.key): item for item in listed}
+            assert len(shown) == len(listed) and shown.keys() == expected.keys()
             for place, entry in expected.items():
-                assert found[place].id == entry["id"] and same(found[place].value, entry["value"])
+                assert shown[place].id == entry["id"] and same(shown[place].value, entry["value"])
             assert set(values.namespaces()) == {place[0] for place in expected}
-            assert {each[0] for each in values.namespaces(max_depth=1) if each} == {
+            assert {item[0] for item in values.namespaces(max_depth=1) if item} == {
                 place[0][0] for place in expected if place[0]
             }
 
@@ -219,28 +219,28 @@ class Values(RuleBasedStateMachine):
         else:
             with pytest.raises(NotFoundError):
                 values.get(*place)
-        below = {each for each in expected if each[0][: len(place[0])] == place[0]}
-        assert {(each.namespace, each.key) for each in values.list(place[0])} == below
-        gone = [each for each in self.entries if each["user"] == user and not self.alive(each)]
-        assert sorted(each.id for each in values.list(statuses=("removed", "expired"))) == sorted(
-            each["id"] for each in gone
+        below = {item for item in expected if item[0][: len(place[0])] == place[0]}
+        assert {(item.namespace, item.key) for item in values.list(place[0])} == below
+        gone = [item for item in self.entries if item["user"] == user and not self.alive(item)]
+        assert sorted(item.id for item in values.list(statuses=("removed", "expired"))) == sorted(
+            item["id"] for item in gone
         )
         two = {
-            each
-            for each in expected
-            if isinstance(expected[each]["value"], dict) and expected[each]["value"].get("n") == 2
+            item
+            for item in expected
+            if isinstance(expected[item]["value"], dict) and expected[item]["value"].get("n") == 2
         }
-        assert {(each.namespace, each.key) for each in values.list(where={"n": {"$gte": 2}})} == two
-        about = {each for each in expected if "tea" in str(expected[each]["value"]) and expected[each]["index"]}
-        assert {(each.namespace, each.key) for each in values.list(query="tea")} == about
+        assert {(item.namespace, item.key) for item in values.list(where={"n": {"$gte": 2}})} == two
+        about = {item for item in expected if "tea" in str(expected[item]["value"]) and expected[item]["index"]}
+        assert {(item.namespace, item.key) for item in values.list(query="tea")} == about
 
     @precondition(lambda self: self.past)
     @rule(number=st.integers(0, 10_000))
     def look_back(self, number: int) -> None:
         position, then = self.past[number % len(self.past)]
         for user, expected in then.items():
-            found = self.ledger.bind(user=user).at(position).values.list(limit=1_000)
-            assert {(each.namespace, each.key): repr(each.value) for each in found} == {
+            shown = self.ledger.bind(user=user).at(position).values.list(limit=1_000)
+            assert {(item.namespace, item.key): repr(item.value) for item in shown} == {
                 place: repr(value) for place, value in expected.items()
             }
 

@@ -160,10 +160,10 @@ def check_values(reader: Reader, streams: Iterable[str], but: Collection[int], a
         if state is None or state.status != ACTIVE:
             continue
         key = (state.user, state.place, state.name)
-        other = values.active_under(reader.connection, *key, besides=states) or taken.get(key)
-        if other is not None:
+        holder = values.active_under(reader.connection, *key, besides=states) or taken.get(key)
+        if holder is not None:
             raise ConflictError(
-                f"{stream} cannot be at {state.name!r:.60} again, for {other} is there since: move or remove that value first"
+                f"{stream} cannot be at {state.name!r:.60} again, for {holder} is there since: move or remove that value first"
             )
         taken[key] = stream
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, of_all, page
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, plural
 from ledger.types import Json, Page, Time, ValueStatus, WriteOptions
 from ledger.values import commands, queries
@@ -34,7 +34,7 @@ class ValuesRead(Area):
         with self._engine.snapshot() as snapshot:
             answer = queries.get(snapshot, self._scope.user, labels, name)
         if answer is None:
-            raise NotFoundError(f"no value of this user has the key {name!r:.60} in the namespace {labels!r:.200}")
+            raise queries.absent(labels, name)
         return answer
 
     def list(

@@ -10,7 +10,7 @@ from ledger.core.snapshot import event_data, text_of
 from ledger.core.who import Expected, Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import times
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, SuspendedError
+from ledger.domain.errors import ConflictError, RejectedError, SuspendedError
 from ledger.domain.text import check_reason, flags
 from ledger.types import Json, Time
 from ledger.values import answers, queries, rules
@@ -115,7 +115,7 @@ def move(
     def body(work: Work) -> str:
         state = _known(work, namespace, key)
         if not state.is_alive(work.recorded_at):
-            raise _absent(namespace, key)
+            raise queries.absent(namespace, key)
         there = _under(work, to_namespace, to_key)
         if there is not None and there.id != state.id and there.is_alive(work.recorded_at):
             raise RejectedError(
@@ -181,12 +181,8 @@ def _under(work: Work, namespace: Namespace, key: str) -> ValueState | None:
 def _known(work: Work, namespace: Namespace, key: str) -> ValueState:
     state = _under(work, namespace, key)
     if state is None:
-        raise _absent(namespace, key)
+        raise queries.absent(namespace, key)
     return state
-
-
-def _absent(namespace: Namespace, key: str) -> NotFoundError:
-    return NotFoundError(f"no value of this user has the key {key!r:.60} in the namespace {namespace!r:.200}")
 
 
 def _emit(work: Work, command: rules.Command, state: ValueState | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from itertools import islice
 
 from ledger.core.snapshot import Snapshot, event_data, text_of
+from ledger.domain.errors import NotFoundError
 from ledger.types import Json
 from ledger.values import answers, rules
 from ledger.values.rules import ValueState
@@ -22,6 +23,10 @@ def get(snapshot: Snapshot, user: str, namespace: Namespace, key: str) -> answer
     now = snapshot.now()
     state = values.under(snapshot.connection, user, rules.place_of(namespace), key, now)
     return shown(snapshot.connection, state, now) if state is not None and state.is_alive(now) else None
+
+
+def absent(namespace: Namespace, key: str) -> NotFoundError:
+    return NotFoundError(f"no value of this user has the key {key!r:.60} in the namespace {namespace!r:.200}")
 
 
 def shown(connection: Connection, state: ValueState, now: str) -> answers.Value:

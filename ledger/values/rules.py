@@ -193,13 +193,14 @@ def checked_filter(where: object) -> Mapping[str, Json]:
     """
     if where is None:
         return {}
-    if not isinstance(where, dict):
+    if not isinstance(where, Mapping):
         raise RejectedError(
             f"where is a dictionary of fields, as in {{'score': {{'$gte': 5}}}}, and {where!r:.40} is not"
         )
     if commands := [name for name in where if isinstance(name, str) and name.startswith("$")]:
         raise RejectedError(f"where begins with the names of fields, and {commands[0]!r:.40} is an operator")
-    pending: list[object] = [check_json("where", where)]
+    checked = check_json("where", dict(where))
+    pending: list[object] = [checked]
     while pending:
         part = pending.pop()
         if isinstance(part, dict):
@@ -207,7 +208,7 @@ def checked_filter(where: object) -> Mapping[str, Json]:
             pending += part.values()
         elif isinstance(part, list):
             pending += part
-    return where
+    return checked
 
 
 def _check_operators(part: Mapping[str, object]) -> None:

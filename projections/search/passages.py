@@ -343,9 +343,9 @@ _METADATA = (  # of the passage's subject: a chunk has that of its document, a t
 )
 
 
-_IN_USE = (  # of a value: binds the time, and the first place and the end of the places
+_IN_USE = (  # of a value: binds the time twice, and the first place and the end of the places
     f"(m.corpus <> '{VALUE}' OR EXISTS (SELECT 1 FROM keyed_values k WHERE k.row = m.subject AND {keyed_values.alive('k')}"
-    " AND k.place >= ? AND k.place < ?))"
+    f" AND NOT {keyed_values.HIDDEN} AND k.place >= ? AND k.place < ?))"
 )
 
 
@@ -371,7 +371,7 @@ class PassageScope(Struct, frozen=True):
             where.add(_VISIBLE)
         if VALUE in self.corpora:
             place = place_of(self.namespace)
-            where.add(_IN_USE, self.now, place, after_all_below(place))
+            where.add(_IN_USE, self.now, self.now, place, after_all_below(place))
         where.has_pairs(self.metadata, _METADATA)
         where.add(_FREE)
         return str(where), where.values

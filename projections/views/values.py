@@ -49,7 +49,7 @@ def alive(alias: str) -> str:
     return f"{alias}.status = '{ACTIVE}' AND ({alias}.expires_at IS NULL OR {alias}.expires_at > ?)"
 
 
-_HIDDEN = (  # by a value that was put later under the same key; binds the time
+HIDDEN = (  # by a value that was put later under the same key; binds the time
     "EXISTS (SELECT 1 FROM keyed_values o WHERE o.user = k.user AND o.place = k.place AND o.name = k.name"
     f" AND o.row <> k.row AND o.content_at > k.content_at AND {alive('o')})"
 )
@@ -112,7 +112,7 @@ def listing(
         where.add("k.place >= ?", after[0])  # by which SQLite finds the beginning in the index
     some, values = list[str](), list[object]()
     for status, sql, bound in (
-        (ACTIVE, f"{alive('k')} AND NOT {_HIDDEN}", (now, now)),
+        (ACTIVE, f"{alive('k')} AND NOT {HIDDEN}", (now, now)),
         (EXPIRED, f"k.status = '{ACTIVE}' AND k.expires_at <= ?", (now,)),
         (REMOVED, f"k.status = '{REMOVED}'", ()),
     ):

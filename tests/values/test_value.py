@@ -148,9 +148,9 @@ def test_the_form_of_a_namespace_begins_those_of_all_namespaces_below_it() -> No
     for name in names:
         place = rules.place_of(name)
         assert rules.labels_of(place) == name
-        for other in names:
-            below = place <= rules.place_of(other) < rules.after_all_below(place)
-            assert below is (other[: len(name)] == name)
+        for target in names:
+            below = place <= rules.place_of(target) < rules.after_all_below(place)
+            assert below is (target[: len(name)] == name)
 
 
 def test_json_is_found_by_a_line_for_each_field() -> None:

@@ -19,7 +19,7 @@ KEEP: dict[str, Any] = {"derived": "erase", "sources": "keep", "quotes": "keep"}
 
 
 def keys(values: Any) -> list[str]:
-    return ["/".join((*each.namespace, each.key)) for each in values]
+    return ["/".join((*item.namespace, item.key)) for item in values]
 
 
 # --- put and get -----------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def test_a_key_keeps_one_id_and_the_history_of_all_its_values(ledger: Ledger) ->
     assert first.id == second.id == third.id
     steps = ledger.history.events(first.id)
     assert [step.type for step in steps] == ["ValuePut", "ValuePut", "ValueRemoved", "ValuePut"]
-    assert [each.type for each in ledger.history.audit(subject=first.id)] == [step.type for step in steps][::-1]
+    assert [item.type for item in ledger.history.audit(subject=first.id)] == [step.type for step in steps][::-1]
     assert ledger.at(second.position).values.get(NOTES, "todo").value == {"buy": ["milk", "tea"]}
 
 
@@ -128,9 +128,9 @@ def test_namespaces_are_cut_at_a_depth_and_have_values(ledger: Ledger) -> None:
     ledger.values.put(("gone",), "a", 1)
     ledger.values.remove(("gone",), "a")
     listed = ["", "ada", "ada/notes", "ada/notes/old", "ada/prefs/x/y", "ben/x"]
-    assert ["/".join(each) for each in ledger.values.namespaces()] == listed
-    assert ["/".join(each) for each in ledger.values.namespaces(max_depth=1)] == ["", "ada", "ben"]
-    assert ["/".join(each) for each in ledger.values.namespaces(("ada",), max_depth=2)] == [
+    assert ["/".join(item) for item in ledger.values.namespaces()] == listed
+    assert ["/".join(item) for item in ledger.values.namespaces(max_depth=1)] == ["", "ada", "ben"]
+    assert ["/".join(item) for item in ledger.values.namespaces(("ada",), max_depth=2)] == [
         "ada",
         "ada/notes",
         "ada/prefs",
@@ -272,7 +272,7 @@ def test_expected_is_the_position_after_which_nobody_changed_the_key(ledger: Led
     second = ledger.values.put(NOTES, "a", 2, expected=first.position)
     with pytest.raises(ConflictError, match=f"position {second.position}"):
         ledger.values.put(NOTES, "a", 3, expected=first.position)
-    ledger.values.put(NOTES, "other", 1)
+    ledger.values.put(NOTES, "target", 1)
     assert ledger.values.put(NOTES, "a", 3, expected=ledger.position).value == 3
     with pytest.raises(RejectedError):
         ledger.values.put(NOTES, "a", 4, expected=ledger.position + 1)
@@ -295,10 +295,10 @@ def test_a_key_whose_value_was_moved_away_or_undone_was_changed(ledger: Ledger) 
     ledger.values.move(NOTES, "a", NOTES, "b")
     with pytest.raises(ConflictError):
         ledger.values.put(NOTES, "a", 2, expected=put.position)
-    other = ledger.values.put(NOTES, "c", 1)
-    ledger.undo(other.position)
+    target = ledger.values.put(NOTES, "c", 1)
+    ledger.undo(target.position)
     with pytest.raises(ConflictError):
-        ledger.values.put(NOTES, "c", 2, expected=other.position)
+        ledger.values.put(NOTES, "c", 2, expected=target.position)
     assert ledger.values.put(NOTES, "c", 2, expected=0).value == 2
 
 
@@ -400,6 +400,7 @@ def test_a_distrust_leaves_the_value_that_was_put_last_under_a_key(ledger: Ledge
     second = ledger.values.put(NOTES, "a", "The tea is black.")
     ledger.history.distrust("eve", kind="actor")
     assert ledger.values.get(NOTES, "a").id == second.id and keys(ledger.values.list()) == ["ada/notes/a"]
+    assert [item.id for item in ledger.recall("tea", among=["values"]).items] == [second.id]
     ledger.values.move(NOTES, "a", NOTES, "c")
     assert ledger.values.get(NOTES, "a").id == first.id
     with pytest.raises(RejectedError):
@@ -435,7 +436,7 @@ def test_an_erased_value_is_gone_from_the_file_with_its_key(tmp_path: Path, valu
         assert ledger.values.list(statuses=()) == [] and ledger.proof.verify(full=True).ok
         assert not ledger.recall("walnut", among=["values"]).items
         assert all("walnut" not in str(step.data) for step in ledger.history.events(put.id))
-        assert ledger.values.put(("vaultspace",), "other", 1).id != put.id
+        assert ledger.values.put(("vaultspace",), "target", 1).id != put.id
     raw = path.read_bytes()
     assert b"walnut" not in raw and b"www" not in raw
 
@@ -445,14 +446,14 @@ def test_a_label_that_others_use_is_no_quote_of_an_erased_value(ledger: Ledger) 
     put = ledger.values.put(NOTES, "notes", "Walnuts are in season.")
     quote = ledger.remember("Ada said: Walnuts are in season.")
     report = ledger.erase(put.id, dry_run=True)
-    assert [each.subject for each in report.quotes] == [quote.id]
+    assert [item.subject for item in report.quotes] == [quote.id]
 
 
 def test_a_quote_in_the_json_of_a_value_is_listed_and_erased(ledger: Ledger) -> None:
     fact = ledger.remember('Walnuts are\nin "season" now.')
     put = ledger.values.put(NOTES, "a", {"said": ['Walnuts are\nin "season" now.', 1]})
     report = ledger.erase(fact.id, dry_run=True)
-    assert [each.subject for each in report.quotes] == [put.id]
+    assert [item.subject for item in report.quotes] == [put.id]
     ledger.erase(fact.id, derived="erase", quotes="erase")
     with pytest.raises(NotFoundError):
         ledger.values.get(NOTES, "a")

@@ -43,7 +43,7 @@ def test_any_json_under_any_key_is_read_back_equal_from_the_file(
     put = unguarded.values.put(labels, key, value)
     got = unguarded.values.get(labels, key)
     assert repr(got.value) == repr(put.value) == repr(value) and (got.namespace, got.key) == (tuple(labels), key)
-    assert got.id in [each.id for each in unguarded.values.list(labels, limit=1_000)]
+    assert got.id in [item.id for item in unguarded.values.list(labels, limit=1_000)]
     assert tuple(labels) in unguarded.values.namespaces(limit=1_000)
 
 
@@ -53,8 +53,8 @@ def test_places_are_ordered_so_that_all_below_one_follow_it(names: list[tuple[st
     for name in names:
         place = rules.place_of(name)
         assert rules.labels_of(place) == name
-        for other in names:
-            assert (place <= rules.place_of(other) < rules.after_all_below(place)) is (other[: len(name)] == name)
+        for target in names:
+            assert (place <= rules.place_of(target) < rules.after_all_below(place)) is (target[: len(name)] == name)
 
 
 class TestValues(Values.TestCase):  # type: ignore[name-defined,misc]

@@ -27,9 +27,9 @@ def test_a_shell_puts_reads_lists_moves_removes_and_restores(db: str) -> None:
     assert answer("values", "get", "ada", "theme", db=db)["value"] == {"color": "dark", "n": 3}
     assert answer("values", "get", '["a/b"]', "k", db=db)["value"] == "from a pipe"
     assert answer("values", "namespaces", db=db) == [[], ["a/b"], ["ada"], ["ada", "notes"]]
-    assert [each["key"] for each in answer("values", "list", "ada", db=db)] == ["theme", "todo"]
-    assert [each["key"] for each in answer("values", "list", "--where", '{"n": {"$gt": 2}}', db=db)] == ["theme"]
-    assert [each["key"] for each in answer("values", "list", "--query", "milk", db=db)] == ["todo"]
+    assert [item["key"] for item in answer("values", "list", "ada", db=db)] == ["theme", "todo"]
+    assert [item["key"] for item in answer("values", "list", "--where", '{"n": {"$gt": 2}}', db=db)] == ["theme"]
+    assert [item["key"] for item in answer("values", "list", "--query", "milk", db=db)] == ["todo"]
     assert answer("values", "move", "ada/notes", "todo", "ada/old", "todo-1", db=db)["id"] == put["id"]
     assert answer("values", "remove", "ada/old", "todo-1", "--reason", "done", db=db)["status"] == "removed"
     assert answer("values", "restore", "ada/old", "todo-1", db=db)["status"] == "active"
@@ -58,9 +58,9 @@ def test_a_page_of_values_or_namespaces_reads_no_more_than_it_shows(
 ) -> None:
     read, from_row = list[object](), values.from_row
 
-    def row(found: Any) -> Any:
-        read.append(found)
-        return from_row(found)
+    def row(shown: Any) -> Any:
+        read.append(shown)
+        return from_row(shown)
 
     with Ledger.open(tmp_path / "memory.db") as ledger:
         with ledger.batch():

@@ -572,6 +572,30 @@ def test_a_moved_value_is_found_by_its_new_key(ledger: Ledger) -> None:
     assert ledger.values.list(query="tomatoes") == []
 
 
+class Meanings:
+    """A model for which drinks are alike, whatever their names."""
+
+    name = "meanings"
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        return [
+            [1.0, 0.1] if {"tea", "drink", "espresso"} & set(text.lower().split()) else [0.1, 1.0] for text in texts
+        ]
+
+
+def test_a_value_is_found_by_its_vector_until_it_is_removed(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", embedder=Meanings()) as ledger:
+        ledger.values.put(NOTES, "cup", "An espresso at nine.")
+        ledger.values.put(NOTES, "ride", "A red bicycle.")
+        assert ledger.values.list(query="drink")[0].key == "cup"
+        assert ledger.recall("drink", among=["values"]).items[0].content == "An espresso at nine."
+        ledger.values.put(NOTES, "cup", "A blue bicycle.")
+        assert all(item.match < 0.5 for item in ledger.values.list(query="drink") if item.match is not None)
+        ledger.values.put(NOTES, "cup", "An espresso at ten.")
+        ledger.values.remove(NOTES, "cup")
+        assert "ada/notes/cup" not in keys(ledger.values.list(query="drink"))
+
+
 def test_values_survive_an_export_and_an_import(ledger: Ledger, tmp_path: Path) -> None:
     ledger.values.put(NOTES, "a", {"n": [1, None, "x" * 300_000]})
     ledger.values.put(NOTES, "b", "b")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ledger.answers import Step as Step
     from ledger.answers import Summary as Summary
     from ledger.answers import UndoReport as UndoReport
+    from ledger.answers import Value as Value
     from ledger.answers import WhatIf as WhatIf
     from ledger.answers import Why as Why
     from ledger.answers import Window as Window
@@ -74,6 +75,7 @@ _ANSWERS = (  # the answers of everyday calls; ledger.answers has all others too
     "Step",
     "Summary",
     "UndoReport",
+    "Value",
     "WhatIf",
     "Why",
     "Window",
@@ -129,6 +131,7 @@ __all__ = [
     "SuspendedError",
     "UndoReport",
     "UnknownEventError",
+    "Value",
     "WhatIf",
     "Why",
     "Window",

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from ledger.undo.answers import Distrusted as Distrusted
     from ledger.undo.answers import DistrustReport as DistrustReport
     from ledger.undo.answers import UndoReport as UndoReport
+    from ledger.values.answers import Value as Value
     from ledger.vectors.answers import VectorModel as VectorModel
     from ledger.vectors.answers import VectorReport as VectorReport
 
@@ -168,6 +169,7 @@ _HOMES = {
     "Summary": "ledger.sessions.answers",
     "SummaryGraph": "ledger.sessions.diagram",
     "UndoReport": "ledger.undo.answers",
+    "Value": "ledger.values.answers",
     "VectorModel": "ledger.vectors.answers",
     "VectorReport": "ledger.vectors.answers",
     "VerifyReport": "ledger.proof.answers",

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
+    from ledger.values.api import Values, ValuesRead
     from ledger.vectors.api import Vectors
     from projections.core.own import Projection
 
@@ -118,7 +119,7 @@ class LedgerRead(Area):
             project: Search texts of this project and of no project; None or "" for all texts.
             kinds: Search only memories of these kinds.
             statuses: Search memories with these statuses, () for all; candidates are never found.
-            among: The texts to search: "memories", "chunks" of documents, "turns" (interactions and messages).
+            among: The texts to search: "memories", "chunks" of documents, "turns" (interactions and messages), "values".
             limit: The most items, up to 500; 0 for observations alone.
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
@@ -176,7 +177,7 @@ class LedgerRead(Area):
             unit: "tokens" or "chars".
             session: Leave out the messages that the window of this session shows.
             project: Use texts of this project and of no project; None or "" for all texts.
-            among: The texts to use: "memories", "chunks" of documents, "turns" (interactions and messages).
+            among: The texts to use: "memories", "chunks" of documents, "turns" (interactions and messages), "values".
             explain: Also list the items that were left out, each with the reason.
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
@@ -349,6 +350,13 @@ class LedgerRead(Area):
         from ledger.interactions.api import InteractionsRead
 
         return InteractionsRead(self._engine, self._scope)
+
+    @property
+    def values(self) -> ValuesRead:
+        """Put, read, list, move, remove and restore values under namespaces and keys."""
+        from ledger.values.api import ValuesRead
+
+        return ValuesRead(self._engine, self._scope)
 
     @property
     def documents(self) -> DocumentsRead:
@@ -1323,6 +1331,13 @@ class Ledger(LedgerRead):
         from ledger.interactions.api import Interactions
 
         return Interactions(self._engine, self._scope)
+
+    @property
+    def values(self) -> Values:
+        """Put, read, list, move, remove and restore values under namespaces and keys."""
+        from ledger.values.api import Values
+
+        return Values(self._engine, self._scope)
 
     @property
     def documents(self) -> Documents:

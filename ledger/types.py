@@ -38,6 +38,9 @@ Triple = tuple[str, str, str]
 Metadata = Mapping[str, str | int | float | bool | None]
 """Keys of your own, each with a text, a number, True, False or None."""
 
+Json = Any
+"""A text, a number, True, False, None, or a dictionary or list of these."""
+
 Cancel = threading.Event | Callable[[], bool]
 """A way to call off a long call: an event that somebody sets, or a function that returns True."""
 
@@ -45,13 +48,14 @@ Channel = Literal["user", "tool", "web", "agent", "file"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
 DocumentStatus = Literal["active", "removed", "erased"]
 DocumentType = Literal["markdown", "text"]
+ValueStatus = Literal["active", "expired", "removed"]
 ObservationStatus = Literal["active", "unsupported", "retracted", "erased"]
 Freshness = Literal["fresh", "stale"]
 Trend = Literal["new", "strengthening", "stable", "weakening", "dormant"]
 ConflictStatus = Literal["open", "resolved", "lapsed"]
 MergeStatus = Literal["proposed", "merged", "rejected", "obsolete"]
 SummaryStatus = Literal["window", "under", "replaced", "invalid", "erased"]
-Corpus = Literal["memories", "chunks", "turns"]
+Corpus = Literal["memories", "chunks", "turns", "values"]
 Unit = Literal["tokens", "chars"]
 Packing = Literal["greedy", "prefix", "shares"]
 Role = Literal["user", "assistant", "system", "developer", "tool"]

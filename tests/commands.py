@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ledger import LedgerError
 
@@ -14,6 +14,7 @@ RESPONSES = ("", "You prefer dark roast coffee, so the user prefers dark roast c
              "You no longer prefer dark roast coffee.",
              "Decision: The office moved to Porto in May.\n\nConstraint: tea must be green.")  # fmt: skip
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KEYS = (("home",), ("home", "notes"))
 PROJECTS = (None, "Home", "casa", "Work")
 PAPERS = tuple("".join(f"# {each}\n\nAbout {each}.\n\n" for each in told) for told in ("ABC", "BCA", "AXBC", "A"))
 
@@ -61,6 +62,11 @@ def act(ledger, clock, action, text, number, user):
         "policy": lambda: asked.policy.set(gain=(number % 10) / 100),
         "distrust": lambda: asked.history.distrust("ann", kind="actor", since=1 + number % ledger.position),
         "trust": lambda: asked.history.trust("ann", kind="actor"),
+        "put": lambda: by.values.put(KEYS[number % 2], "ab"[number // 2 % 2], text if number % 3 else {"n": number}),
+        "put_index": lambda: by.values.put(KEYS[0], "a", text, index=False, expires_at=clock() + timedelta(hours=30)),
+        "move": lambda: by.values.move(KEYS[0], "a", KEYS[number % 2], "abc"[number % 3]),
+        "remove_value": lambda: by.values.remove(KEYS[number % 2], "ab"[number // 2 % 2]),
+        "restore_value": lambda: by.values.restore(KEYS[number % 2], "ab"[number // 2 % 2]),
         "ingest": lambda: by.documents.add(PAPERS[number % 4], path=("a.md", "b.md", None)[number % 3], tags=("x",)),
         "remove_document": lambda: by.documents.remove(paper),
         "restore_document": lambda: by.documents.restore(paper),

@@ -12,9 +12,10 @@ from ledger.interactions.rules import Denial, InteractionState
 from ledger.memories.rules import Edge, MemoryState
 from ledger.projects.rules import JoinedProject, ProjectState, TrustedEntry
 from ledger.sessions.rules.session import SessionState
+from ledger.values.rules import ValueState
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
-DOCUMENT, CHUNK = "d_0123456789abcdef", "c_0123456789abcdef"
+DOCUMENT, CHUNK, VALUE = "d_0123456789abcdef", "c_0123456789abcdef", "v_0123456789abcdef"
 INTERACTION, PROJECT, SESSION = "i_0123456789abcdef", "p_0123456789abcdef", "s_0123456789abcdef"
 OTHER_SESSION = "s_fedcba9876543210"
 OBSERVATION, OTHER_OBSERVATION = "o_0123456789abcdef", "o_fedcba9876543210"
@@ -158,10 +159,17 @@ EVENTS: dict[str, e.EventData] = {
             reason="to try something",
         ),
         e.ProjectJoined(project="p_fedcba9876543210", reason="one project under two names"),
-        e.ValuePut(content=BLOB, type="text", namespace=("ada", "notes"), name="todo.md", expires_at=LATER),
+        e.ValuePut(
+            content=BLOB,
+            type="text",
+            namespace=("ada", "notes"),
+            name="todo.md",
+            expires_at=LATER,
+            indexed=False,
+        ),
         e.ValueMoved(namespace=("ada", "archive"), name="todo.md", reason="done"),
-        e.ValueRemoved(reason="out of date"),
-        e.ValueRestored(reason="right after all"),
+        e.ValueRemoved(reason="out of date", rule="expiry/1"),
+        e.ValueRestored(reason="right after all", expires_at=LATER),
         e.ProjectRegistered(name="Übersee", description="the overseas project"),
         e.ProjectDescribed(description="the overseas project"),
         e.ProjectAliasAdded(alias="overseas"),
@@ -540,3 +548,27 @@ def document(**changed: Any) -> DocumentState:
         "position": 10,
     }
     return DocumentState(**(fields | changed))
+
+
+def value(**changed: Any) -> ValueState:
+    """As the example of a ValuePut leaves it."""
+    fields: dict[str, Any] = {
+        "row": 7,
+        "id": VALUE,
+        "user": "ada",
+        "agent": "helper",
+        "place": '"ada","notes",',
+        "name": "todo.md",
+        "type": "text",
+        "content_at": 7,
+        "size": 300_000,
+        "indexed": False,
+        "expires_at": LATER,
+        "status": "active",
+        "underlying": None,
+        "recorded_at": NOW,
+        "updated_at": NOW,
+        "version": 1,
+        "position": 7,
+    }
+    return ValueState(**(fields | changed))

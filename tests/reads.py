@@ -18,6 +18,7 @@ from ledger.answers import Stats
 from ledger.cli.methods import AREAS, of_area, of_ledger
 from ledger.types import Event
 
+BERTH = ("berths",)
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
@@ -91,6 +92,11 @@ def _fill_rarer(ledger):
     )
     dory = ledger.remember("The dory is painted green.", valid_from="2026-01-01", valid_to="2027-01-01", **pairs)
     ledger.documents.add("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
+    ledger.values.put(BERTH, "north", {"boat": "ketch", "metres": 12}, expires_at="2027-01-01")
+    ledger.values.put(BERTH, "south", "The ketch went to the south pier.")
+    ledger.values.move(BERTH, "south", ("berths", "old"), "south")
+    ledger.values.put((), "flag", "red", index=False)
+    ledger.values.remove((), "flag")
     when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "idempotency_key": "asked"}
     ledger.capture(
         "Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when
@@ -150,6 +156,9 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "memories.confidence": (asked("memory"),),
     "interactions.list": (asked(),),
     "interactions.get": (asked("turn"),),
+    "values.list": (asked(statuses=()),),
+    "values.get": (asked(BERTH, "north", shell=None),),
+    "values.namespaces": (asked(),),
     "documents.list": (asked(statuses=()),),
     "documents.get": (asked("document", text=True),),
     "documents.get_chunk": (asked("chunk"),),

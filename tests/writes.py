@@ -31,6 +31,9 @@ def fill(ledger: Ledger) -> dict[str, Any]:
     undone = ledger.remember("The user owns a boat.")
     ledger.undo(undone.position)
     the["undone"], the["to undo"] = undone.position, ledger.remember("The user owns a kite.").position
+    ledger.values.put(("notes",), "todo", "Buy milk.")
+    ledger.values.put(("notes",), "old", "Buy tea.")
+    ledger.values.remove(("notes",), "old")
     the["paper"] = ledger.documents.add("# Porto\n\nThe bridge is high.\n", title="Porto").id
     the["removed"] = ledger.documents.add("# Oslo\n\nThe fjord is deep.\n", title="Oslo").id
     ledger.documents.remove(the["removed"])
@@ -104,6 +107,10 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "graph.relate": lambda g, the, by: g.graph.relate(the["fact"], "Ada", "likes", "tea", **by),
     "graph.unrelate": lambda g, the, by: g.graph.unrelate(the["fact"], "Ada", "drinks", "coffee", **by),
     "observations.add": lambda g, the, by: g.observations.add("The user drinks.", [the["fact"]], **by),
+    "values.put": lambda g, the, by: g.values.put(("notes",), "todo", {"milk": 2}, **by),
+    "values.move": lambda g, the, by: g.values.move(("notes",), "todo", ("archive",), "todo", **by),
+    "values.remove": lambda g, the, by: g.values.remove(("notes",), "todo", **by),
+    "values.restore": lambda g, the, by: g.values.restore(("notes",), "old", **by),
     "documents.add": lambda g, the, by: g.documents.add("# Rome\n\nThe hills are seven.\n", title="Rome", **by),
     "documents.remove": lambda g, the, by: g.documents.remove(the["paper"], **by),
     "documents.restore": lambda g, the, by: g.documents.restore(the["removed"], **by),

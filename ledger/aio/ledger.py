@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ModelLike, Moment, Packing, Subject, SummarizerLike, Time, Triple, Unit, WriteOptions,
     )
     from ledger.undo.answers import UndoReport
+    from ledger.values.api import Values, ValuesRead
     from projections.core.own import Projection
 
 
@@ -157,6 +158,10 @@ class AsyncLedgerRead(AsyncArea):
     def interactions(self) -> AsyncInteractionsRead:
         """List and read captured turns, add responses, and import files of turns."""
         return AsyncInteractionsRead(self._sync.interactions, self._threads)
+
+    async def values(self) -> ValuesRead:
+        """Put, read, list, move, remove and restore values under namespaces and keys."""
+        return await self._read(lambda: self._sync.values)
 
     @property
     def documents(self) -> AsyncDocumentsRead:
@@ -475,6 +480,10 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
     def interactions(self) -> AsyncInteractions:
         """List and read captured turns, add responses, and import files of turns."""
         return AsyncInteractions(self._sync.interactions, self._threads)
+
+    async def values(self) -> Values:
+        """Put, read, list, move, remove and restore values under namespaces and keys."""
+        return await self._read(lambda: self._sync.values)
 
     @property
     def documents(self) -> AsyncDocuments:

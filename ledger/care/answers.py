@@ -52,6 +52,7 @@ class Stats(Answer, frozen=True, kw_only=True):
     sessions: int = 0
     messages: int = 0
     summaries: int = 0  # the summaries in a window
+    values: dict[str, int] = field(default_factory=dict)
 
 
 class ExportReport(Answer, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from projections.core import projector
 from projections.core.projector import Projector, resumed
 from projections.core.rebuild import Rebuild, RebuildStopped
 from projections.search import vectors
-from projections.views import documents, interactions, memories, observations, projects, sessions
+from projections.views import documents, interactions, memories, observations, projects, sessions, values
 
 Progress = Callable[[int, int], None]
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def stats(engine: ReadingEngine, user: str) -> answers.Stats:
         statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)
         known_projects, document_counts = len(projects.listing(connection, user)), documents.counts(connection, user)
-        vector_counts = vectors.counts(connection)
+        vector_counts, value_counts = vectors.counts(connection), values.counts(connection, user)
         session_counts, observation_counts = sessions.counts(connection, user), observations.counts(connection, user)
         position, head = read_tip(connection.cursor())
     return answers.Stats(
@@ -74,6 +74,7 @@ def stats(engine: ReadingEngine, user: str) -> answers.Stats:
         wal_bytes=_size(engine.path + "-wal"),
         sqlite_version=sqlite3.sqlite_version,
         vectors=vector_counts,
+        values=value_counts,
     )
 
 

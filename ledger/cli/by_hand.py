@@ -1,7 +1,6 @@
 """The commands that need more than a signature says: several files, a question to a person, a signal, a picture.
 
-Each function takes the call, and the parameters that it adds to those of its method. Its docstring is the help of these
-parameters.
+Each function takes the call and the parameters that it adds to its method's; their help is in its docstring.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from ledger.cli.calling import (
     stdin_text,
     stopped_by_signals,
 )
+from ledger.cli.keyed import put_value
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
 from ledger.cli.searching import bisect
@@ -492,6 +492,7 @@ CHANGED = {
     ("", "erase"): CommandChange(erase, drop=("subject",)),
     ("holds", "add"): CommandChange(hold, drop=("subject",)),
     ("documents", "add"): CommandChange(add_documents, drop=("source",)),
+    ("values", "put"): CommandChange(put_value, drop=("value",)),
     ("interactions", "import_file"): CommandChange(import_file),
     ("maintenance", "export_log"): CommandChange(export),
     ("erasures", "certificates"): CommandChange(certificates),

@@ -207,7 +207,7 @@ def hint_at_others(call: ShellCall, ledger: Ledger, answer: object) -> None:
 
 
 def _has_contents(stats: Stats) -> bool:
-    return bool(stats.memories or stats.interactions or stats.documents or stats.messages)
+    return bool(stats.memories or stats.interactions or stats.documents or stats.messages or stats.values)
 
 
 # --- texts from elsewhere --------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, UnknownCommand
 from cyclopts.exceptions import UnknownOptionError
 
 from ledger import __version__, types
-from ledger.cli import completing
+from ledger.cli import completing, keyed
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
 from ledger.cli.calling import MARK, STDIN, ShellCall
 from ledger.cli.docstrings import Field, fields_of, first_lines
@@ -142,11 +142,11 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
-    "metadata": Shell.Metadata,
-    "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points,
-    "over": list[str], "target": Shell.Point, "proof": Path,
+    "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
+    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
+    "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "proof": Path,
 }  # fmt: skip
-_ON_A_COMMAND_LINE = {  # the form on a command line of values that are objects in Python
+_ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
     "relations": ' Here each is JSON: \'["Ana", "works_at", "Acme"]\'; may be given again.',
     "parts": " Each is a JSON object; may be given again.",

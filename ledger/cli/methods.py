@@ -14,6 +14,7 @@ AREAS = {  # the namespaces of a ledger, and the class of each
     "memories": "ledger.memories.api:Memories",
     "interactions": "ledger.interactions.api:Interactions",
     "documents": "ledger.documents.api:Documents",
+    "values": "ledger.values.api:Values",
     "observations": "ledger.observations.api:Observations",
     "sessions": "ledger.sessions.api:Sessions",
     "session": "ledger.sessions.api:Session",
@@ -69,7 +70,7 @@ WRITE_WITHOUT_OPTIONS = {
 CREATE = {  # commands that make the ledger if there is none
     ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
     ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
-    ("session", "append"), ("session", "reconcile"), ("session", "replace"),
+    ("session", "append"), ("session", "reconcile"), ("session", "replace"), ("values", "put"),
 }  # fmt: skip
 
 

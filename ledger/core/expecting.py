@@ -31,13 +31,7 @@ def check(work: Work, expected: Expected) -> None:
     ledger's own stream, which all users share, it is a later event of the same type for this user, or such an act on one.
     An act changes every subject whose events it names.
     """
-    last = work.transaction.position
-    if expected.position > last:
-        raise RejectedError(
-            f"expected is a position of the log, which ends at {last}, but {expected.position} is beyond the end",
-            limit=last,
-            requested=expected.position,
-        )
+    check_end(work, expected)
     for (stream, type_), first in _changed(work).items():
         if stream == LEDGER_STREAM:
             change = f"another {type_}"
@@ -48,6 +42,17 @@ def check(work: Work, expected: Expected) -> None:
             raise ConflictError(
                 f"{change} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
             )
+
+
+def check_end(work: Work, expected: Expected) -> None:
+    """Raise ``RejectedError`` if the expected position is beyond the end of the log."""
+    last = work.transaction.position
+    if expected.position > last:
+        raise RejectedError(
+            f"expected is a position of the log, which ends at {last}, but {expected.position} is beyond the end",
+            limit=last,
+            requested=expected.position,
+        )
 
 
 def _changed(work: Work) -> dict[tuple[str, str], int]:

@@ -176,7 +176,10 @@ def find_row(connection: Connection, reference: object, kind: str, user: str) ->
 
 
 def _ambiguous(connection: Connection, reference: str, kind: str, rows: list[int]) -> AmbiguousIdError:
-    table, words = FAMILIES[kind].live, {"m": "content", "o": "text", "d": "title", "p": "name"}.get(kind, "''")
+    table, words = (
+        FAMILIES[kind].live,
+        {"m": "content", "o": "text", "d": "title", "p": "name", "v": "name"}.get(kind, "''"),
+    )
     sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
     candidates = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
     listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in candidates)

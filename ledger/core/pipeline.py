@@ -45,7 +45,7 @@ from projections.core.sqlite import SQLiteRows
 
 _LONG = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
-    *("session.set_abstract", "session.compact"),
+    *("session.set_abstract", "session.compact", "values.put"),
 )
 _ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
 _whole = nullcontext()  # of one command: its transaction is taken back whole

@@ -14,6 +14,7 @@ KINDS = {
     "y": "summary",
     "g": "merge",
     "k": "conflict",
+    "v": "value",
 }
 RANDOM_BYTES = 10
 LENGTH = 2 + 16

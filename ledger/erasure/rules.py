@@ -21,6 +21,7 @@ from ledger.domain.quotes import BOUNDED_CHARS
 from ledger.domain.spans import merged
 from ledger.events import TEXT_FIELDS, TYPES, Envelope, id_fields, string_fields
 from ledger.sessions.rules import provider_forms
+from ledger.values.rules import texts_in
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
@@ -47,10 +48,11 @@ _LABELS = (  # fields with short texts, too common to be quotes of each other
     "metadata",
     "warnings",
     "model",
+    "namespace",
 )
 
 _FREE = ("data.metadata", "data.context", "data.extra")  # free JSON, in which a caller may use any key
-_STATES = ("ProjectStateSet", "ProjectStateInvalidated")
+_STATES = ("ProjectStateSet", "ProjectStateInvalidated", "ValuePut", "ValueMoved")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder()
@@ -103,10 +105,12 @@ def parts(type_: str, state: str) -> list[Part]:
     values = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
     fields_with_text = [_part(name, value) for name, value in values if value not in (None, "", [], {})]
     fields_with_text += _foreign(type_, fields)
-    if type_ in _STATES:  # the name of an entry is a label, unlike the name of a project or a session
+    if type_ in _STATES:  # the name of an entry or a value is a label, unlike the name of a project or a session
         fields_with_text = [
             replace(part, quotable=()) if part.field == "data.name" else part for part in fields_with_text
         ]
+    if type_ == "ValuePut" and _any.decode(fields.get("type", b'"json"')) == "json":
+        fields_with_text = [_of_json(part) if part.field == "data.content" else part for part in fields_with_text]
     fields_with_text = [
         _of_message(part, _any.decode(fields["parts"])) if part.field == "data.parts" else part
         for part in fields_with_text
@@ -146,6 +150,14 @@ def _of_message(part: Part, parts: list[object]) -> Part:
     quotable = [text for item in own_parts for name in ("text", "uri") if (text := item.get(name))]
     quotable += [text for item in own_parts for text in _values(item.get("arguments")) if len(text) >= BOUNDED_CHARS]
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
+
+
+def _of_json(part: Part) -> Part:
+    """Return the content of a value that is JSON, and the texts in it, of which others can quote the longer ones."""
+    if part.blob is not None:
+        return part
+    texts = [text for content in part.texts for text in texts_in(content, "json")]
+    return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts[1:] if len(text) >= BOUNDED_CHARS))
 
 
 def _of_extra(part: Part, extra: object) -> Part:

@@ -277,6 +277,16 @@ def secret_in_a_name(kind: str) -> RejectedError:
     )
 
 
+def secret_in_a_value(kind: str) -> RejectedError:
+    return RejectedError(
+        f"the value has a secret in it ({kind}, by {secrets.NAME}), and a value is never rewritten: leave the secret out, or "
+        'call policy.set(secrets="off") to have values stored as they are',
+        rule="secret",
+        finding=kind,
+        scanner=secrets.NAME,
+    )
+
+
 def _label(finding: object) -> str:
     label = finding if isinstance(finding, str) else getattr(finding, "label", None)
     name = label if isinstance(label, str) and label else "found"

@@ -27,6 +27,7 @@ from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
+from ledger.values.rules import texts_in
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 
@@ -296,6 +297,8 @@ class _Rescan:
             if isinstance(value, msgspec.Raw):
                 value = msgspec.json.decode(value)
             value = text_of(connection, value) if isinstance(value, e.Blob) else value
+            if isinstance(data, e.ValuePut) and isinstance(value, str):
+                value = tuple(texts_in(value, data.type))
             yield from _flat(threats.text_to_judge(data, field, value) if isinstance(value, str) else value)
 
     def _found(self, texts: Iterable[str | None]) -> ScannerHit | None:

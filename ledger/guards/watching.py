@@ -2,7 +2,8 @@
 
 The writer calls ``watch`` for every command on the only path to the log, and ``watch`` reads all text fields of every event. So
 no command can bypass the scan. A secret is replaced by a mark, and the envelope of the event records the place. A memory with a
-threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused.
+threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused. A keyed
+value is kept exactly as it was given, so a secret in it is refused.
 """
 
 from __future__ import annotations
@@ -21,9 +22,19 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.erasure.rules import given_ids
 from ledger.guards import secrets, threats
-from ledger.guards.guarding import PLANS, Guard, ScannerHit, TakenSecret, marks_of, secret_in_a_name, strings
+from ledger.guards.guarding import (
+    PLANS,
+    Guard,
+    ScannerHit,
+    TakenSecret,
+    marks_of,
+    secret_in_a_name,
+    secret_in_a_value,
+    strings,
+)
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
+from ledger.values.rules import texts_in
 
 _BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 
@@ -32,6 +43,7 @@ REPEATED = e.used_as("repeats")  # such a field repeats a text of the log, which
 # The fields that are searched for threats. Material is never refused.
 BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 CODED = e.used_as("coined")
+EXACT = e.used_as("exact")  # nothing in these fields is redacted
 
 
 def watch(guard: Guard, work: Work) -> int:
@@ -56,6 +68,8 @@ def watch(guard: Guard, work: Work) -> int:
 def _is_plain(guard: Guard, data: e.EventData) -> bool:
     """Return True if no text of an event needs an action."""
     kind = type(data)
+    if kind in EXACT:
+        return False
     for field in _scanned_fields(kind):
         value = getattr(data, field)
         if value and value is not NOTHING and not (type(value) is str and guard.verdict(value).plain):
@@ -102,7 +116,8 @@ class _EventScan:
                 continue
             clean = self._clean(field, value)
             if clean is not value:
-                if field in NAMES.get(kind, ()) and self.redactions and self.redactions[-1].field == field:
+                redacted = self.redactions[-1].field.partition("[")[0] if self.redactions else ""
+                if field in NAMES.get(kind, ()) and redacted == field:
                     raise secret_in_a_name(self.redactions[-1].kind)
                 self._changes[field] = clean
         for field in CODED.get(kind, ()):
@@ -113,6 +128,10 @@ class _EventScan:
             self.data = replace(data, **self._changes)
 
     def _clean(self, field: str, value: Any) -> Any:
+        if field in EXACT.get(type(self.data), ()):
+            large = self._work.large[value.blob] if isinstance(value, e.Blob) else self._guard.verdict(value)
+            self._judge_exact(field, large.text if isinstance(value, e.Blob) else value, large.taken)
+            return value
         if isinstance(value, str):
             return self._text(field, field, value)
         if isinstance(value, tuple):
@@ -127,6 +146,15 @@ class _EventScan:
                     self._note(field, verdict.taken)
             return value
         return self._json(field, value) if isinstance(value, Raw) else value
+
+    def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
+        """Refuse a secret in a text that is kept exactly, as a whole and in the texts of its JSON, and look for threats."""
+        secrets_in_it = list(taken)
+        for verdict in map(self._guard.verdict, texts_in(text, self.data.type)):
+            self._flag(field, verdict.found)
+            secrets_in_it += verdict.taken
+        if secrets_in_it and self._work.policy().secrets != "off":
+            raise secret_in_a_value(secrets_in_it[0].kind)
 
     def _text(self, field: str, name: str, text: str) -> str:
         if not text or (verdict := self._guard.verdict(text)).plain:

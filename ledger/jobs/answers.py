@@ -13,8 +13,8 @@ class JobReport(Answer, frozen=True, kw_only=True):
     messages that held nothing to remember. ``waiting`` counts the sessions and turns that are left for the next run.
     ``given_up`` counts the sessions whose extraction failed three times in a row: these wait for new messages, or for
     ``session.extract()``. ``conflicts`` counts the recorded conflicts, ``merges`` the proposed merges. ``expiring`` are the
-    memories that a dry run would end. ``stopped`` is "timeout" or "cancelled" if the run ended early; the work that is left
-    stays pending.
+    memories that a dry run would end. ``values`` counts the removed keyed values that had expired. ``stopped`` is "timeout" or
+    "cancelled" if the run ended early; the work that is left stays pending.
     """
 
     reinforced_interactions: int = 0
@@ -28,6 +28,7 @@ class JobReport(Answer, frozen=True, kw_only=True):
     candidates: int = 0
     calls: int = 0
     expired: int = 0
+    values: int = 0
     conflicts: int = 0
     merges: int = 0
     failures: int = 0

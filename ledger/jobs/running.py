@@ -46,7 +46,8 @@ from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
 from ledger.review.commands import CONFLICTS, MERGES, look_for
 from ledger.sessions.conversation import Conversation
-from projections.views import control, interactions, sessions
+from ledger.values import commands as value_commands
+from projections.views import control, interactions, sessions, values
 
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log whose interactions are one piece of work
@@ -261,6 +262,13 @@ def _expire(engine: Engine, run: JobsRun) -> None:
             run.add(
                 expired=_expire_one(engine, memory, Who(user=memory.user, actor=actor), partial(end, as_of=run.as_of))
             )
+    with engine.reading() as connection:
+        over_values = values.expired(connection, run.as_of)
+    for value in over_values:
+        if run.stop():
+            return
+        if value.user is not None:
+            run.add(values=int(value_commands.sweep(engine, value, run.as_of)))
 
 
 def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobReport:
@@ -269,8 +277,9 @@ def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobRepor
         raise RejectedError("a dry run needs jobs=['expiry']: no other job has a dry run")
     with engine.reading() as connection:
         ending = [*expiry.faded(connection, now), *expiry.undecided(connection, now)]
+        over_values = values.expired(connection, now)
         expiring = tuple(memories_shown(connection, [memory for memory in ending if memory.user is not None]))
-    return answers.JobReport(expired=len(expiring), expiring=expiring, dry_run=True)
+    return answers.JobReport(expired=len(expiring), expiring=expiring, values=len(over_values), dry_run=True)
 
 
 def _expire_one(engine: Engine, memory: MemoryState, asker: Who, end: Callable[..., str]) -> bool:

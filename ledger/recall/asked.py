@@ -19,8 +19,12 @@ from ledger.types import Packing
 from projections.search.ranking import RANKINGS, SCORE
 
 QUERY_BYTES = 1024 * 1024
-AMONG = ("memories", "chunks", "turns")
-CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was captured, a message appended to a session
+AMONG = ("memories", "chunks", "turns", "values")
+CORPORA = {  # a turn was captured, a message appended to a session
+    "chunks": ("chunk",),
+    "turns": ("turn", "message"),
+    "values": ("value",),
+}
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = get_args(Packing)
 CONTEXT = "context"  # the packing of ledger.context(), which callers cannot name
@@ -39,7 +43,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
         project: Search texts of this project and of no project; None or "" for all texts.
         kinds: Search only memories of these kinds.
         statuses: Search memories with these statuses, () for all; candidates are never found.
-        among: The texts to search: "memories", "chunks", "turns".
+        among: The texts to search: "memories", "chunks", "turns", "values".
         limit: The most items, 0 to 500.
         budget: The largest size of the pack, counted in ``unit``; None for no bound.
         unit: "tokens" or "chars".
@@ -49,6 +53,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
         min_match: The least ``match`` of an item or observation, 0 to 1; None for the ranking's own floor.
         observations: The most observations beside the items, 0 to 50; "items" to rank them among the items.
         explain: True to list the ranked candidates with their signals.
+        namespace: Search only values of this namespace and of those below it.
     """
 
     query: str
@@ -67,6 +72,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
     min_match: float | None = None
     observations: int | str = OBSERVATIONS
     explain: bool = False
+    namespace: tuple[str, ...] = ()
 
     @property
     def scored(self) -> bool:

@@ -69,7 +69,9 @@ class Finder:
         at = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, request.statuses)
         self.memories = search.MemoryScope(request.user, at, scope, request.kinds, statuses, request.metadata)
-        self.passages = passages.PassageScope(request.user, request.corpora, scope, request.metadata)
+        self.passages = passages.PassageScope(
+            request.user, request.corpora, scope, request.metadata, request.now, request.namespace
+        )
         self.warnings: tuple[str, ...] = ()
         self._seen: dict[TextIndex, Words] = {}
         self._terms: dict[TextIndex, ranking.Terms] = {}

@@ -17,12 +17,13 @@ MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 
 
 class Passage(Answer, frozen=True, kw_only=True):
-    """A piece of a captured, said or ingested text in its own words: characters ``start`` to ``end``.
+    """A piece of a captured, said or ingested text, or of a value, in its own words: characters ``start`` to ``end``.
 
-    ``id`` is the id of the interaction, chunk or, for a message, of the session; ``position`` then names the message. ``field``
-    is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was erased.
-    ``speaker`` is the role of the speaker, for example "user" or "assistant", with the name of the speaker if the message has a
-    name; "" for a chunk.
+    ``id`` is the id of the interaction, chunk, value or, for a message, of the session; ``position`` then names the message.
+    ``field`` is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was
+    erased; the content of a JSON value has a line for each field. ``speaker`` is the role of the speaker, for example "user" or
+    "assistant", with the name of the speaker if the message has a name; "" for a chunk or a value. ``heading_path`` has the
+    headings above a chunk, or the labels and the key of a value.
     """
 
     id: str
@@ -41,7 +42,7 @@ class Passage(Answer, frozen=True, kw_only=True):
 
 
 class Item(Answer, frozen=True, kw_only=True):
-    """An entry of a pack: a memory, turn, message, chunk of a document, trusted state or observation.
+    """An entry of a pack: a memory, turn, message, chunk of a document, value, trusted state or observation.
 
     ``score`` ranks the items of one pack; it is 0 or more, and ``signals`` are its parts. ``match`` is absolute, from 0 to 1, so
     that a weak match shows: the share of the question's words that the item has, weighted by rarity, or with an embedder the
@@ -162,7 +163,8 @@ def dated(item: Item) -> str:
     if item.memory is not None:
         return day(item.memory.valid_from)
     if item.passage is not None:
-        return f"{day(item.passage.occurred_at)} {item.passage.speaker or 'document'}".strip()
+        named = "/".join(item.passage.heading_path) if item.source == "value" else item.passage.speaker
+        return f"{day(item.passage.occurred_at)} {named or 'document'}".strip()
     if item.state is not None:
         return day(item.state.recorded_at)
     if item.observation is not None:

@@ -27,13 +27,14 @@ from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
 from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
 from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
+from ledger.values.rules import labels_of
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
 from projections.search import passages
-from projections.search.passages import MESSAGE
+from projections.search.passages import MESSAGE, VALUE
 from projections.search.passages import PassageRow as PassageRow
-from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
+from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions, values
 from projections.views.memories import MemoryFilter
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
     disputed = conflicts.open_among(connection, options)
     rows = [hit.passage for hit in hits if hit.passage is not None]
     names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
-    above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+    above: dict[int, tuple[str | None, tuple[str, ...]]] = {}
+    above |= documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+    above |= _keys(connection, [row for row in rows if row.corpus == VALUE])
     roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
     items = []
     for rank, hit in enumerate(hits, 1):
@@ -189,6 +192,38 @@ def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
             )
         )
     return items
+
+
+def _keys(connection: Connection, rows: Sequence[PassageRow]) -> dict[int, tuple[None, tuple[str, ...]]]:
+    """Return the labels and the key of the value of each passage, by the position of the passage."""
+    states = values.by_row(connection, {row.subject for row in rows})
+    return {
+        row.position: (None, (*labels_of(state.place), state.name))
+        for row in rows
+        if (state := states.get(row.subject)) is not None and state.place is not None and state.name is not None
+    }
+
+
+def values_about(engine: ReadingEngine, user: str, query: str, namespace: tuple[str, ...]) -> dict[int, float]:
+    """Return the ``match`` of the values below a namespace that answer a question, by row, best first, at most 500."""
+    request = checked(
+        RecallRequest(
+            query=query,
+            user=user,
+            now=engine.now(),
+            among=("values",),
+            limit=LIST_CAP,
+            observations=0,
+            namespace=namespace,
+        )
+    )
+    asked_question = question.read(request.query, numeric=request.scored)
+    sought = sought_of(engine, request, asked_question)
+    with searchable(engine) as snapshot:
+        finder = Finder(engine, snapshot, request, None, asked_question, sought)
+        ranked, _ = ordering.ordered(finder, request, asked_question)
+    hits = ranked[:LIST_CAP]
+    return {hit.passage.subject: round(hit.candidate.match, 6) for hit in hits if hit.passage is not None}
 
 
 def _trusted_state(connection: Connection, owner: str, project: str | None) -> list[Item]:
@@ -248,7 +283,9 @@ def searched_among(
     if "m" in request.letters:
         number += engine.counts.memories(connection, filters, seen)
     if "p" in request.letters:
-        number += engine.counts.passages(connection, finder.passages, seen)
+        with_values = VALUE in request.corpora  # which expire, so that a number counts at one time only
+        scope = finder.passages if with_values else replace(finder.passages, now="")
+        number += engine.counts.passages(connection, scope, seen)
     return number
 
 
@@ -311,7 +348,10 @@ def _belief(state: MemoryState) -> tuple[int, int]:
 
 
 def _passage(
-    row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]], roles: dict[int, str]
+    row: PassageRow,
+    names: dict[str, str],
+    above: dict[int, tuple[str | None, tuple[str, ...]]],
+    roles: dict[int, str],
 ) -> Passage:
     document, heading_path = above.get(row.position, (None, ()))
     return Passage(

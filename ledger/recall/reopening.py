@@ -28,6 +28,7 @@ from ledger.events import (
     ProjectStateSet,
     RecallDelivered,
     ResponseAttached,
+    ValuePut,
 )
 from ledger.memories.answers import Memory
 from ledger.memories.queries import memories_shown
@@ -38,9 +39,10 @@ from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from ledger.sessions.rules.message import part_texts
+from ledger.values.rules import ACTIVE, readable
 from projections.core.rows import Connection
 from projections.search import passages
-from projections.views import audit, conflicts, memories, projects, sessions
+from projections.views import audit, conflicts, memories, projects, sessions, values
 
 if TYPE_CHECKING:
     from ledger.core.work import Work
@@ -182,7 +184,7 @@ def _item_then(connection: Connection, delivered: Delivered, rank: int, seen: in
         state = memories.get_at(connection, first, seen)
         memory = memories_shown(connection, [state])[0] if state is not None else None
         text = memory.content if memory is not None else None
-    elif kind in "ics":
+    elif kind in "icsv":
         passage = _passage_then(connection, delivered)
         text = passage.content
     elif kind == "p" and (event := read_event(connection, delivered.position)) is not None:
@@ -219,6 +221,10 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
     elif isinstance(data, MessageAppended):
         whole = part_texts(data.parts) if delivered.field == "parts" else text_of(connection, data.content)
         role, name = data.role, folded(data.speaker or "")
+    elif event is not None and isinstance(data, ValuePut):
+        content = text_of(connection, data.content)
+        whole = readable(content, data.type) if content is not None else None
+        heading = (*(data.namespace or ()), data.name or "")
     envelope = begun.envelope if begun is not None else None
     names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
     text = whole[delivered.start : delivered.end] if whole is not None else None
@@ -252,6 +258,10 @@ def _changed(connection: Connection, item: Item, seen: int) -> str | None:
         return _memory_changed(item.memory, after) or _partly_erased(connection, item, seen)
     if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
         return f"{item.id}: void, or removed"
+    if item.source == "value" and (row := first_position(connection, item.id)) is not None:
+        value = values.get(connection, row)
+        if value is None or value.status != ACTIVE:
+            return f"{item.id}: removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
         return f"{item.id}: hidden since ({why})"
     if item.state is not None and (change := _state_changed(connection, item.id, item.state)) is not None:

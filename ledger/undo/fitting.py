@@ -28,9 +28,10 @@ from ledger.undo import answers
 from ledger.undo.conversations import orphaned_events
 from ledger.undo.in_effect import INERT, Reader
 from ledger.undo.undo_plan import UndoPlan
+from ledger.values.rules import ACTIVE
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
-from projections.views import documents, projects
+from projections.views import documents, projects, values
 
 
 class Cascaded(Struct, frozen=True):
@@ -64,7 +65,7 @@ def _not_restorable_error(event: AnyEvent, why: str, remedy: str) -> ConflictErr
     return ConflictError(f"{answers.dependent(event, why)} ({remedy})")
 
 
-def check_restorable(reader: Reader, streams: Iterable[str], restored: set[int], without: Collection[int]) -> None:
+def check_restorable(reader: Reader, streams: Collection[str], restored: set[int], without: Collection[int]) -> None:
     """Raise ``ConflictError`` if the events ``restored`` do not fit their subjects, or their keys or names are taken."""
     _check_projects(reader, restored, without)
     for stream in streams:
@@ -73,6 +74,7 @@ def check_restorable(reader: Reader, streams: Iterable[str], restored: set[int],
     _check_causes(reader, restored, without)
     _check_keys(reader, restored)
     _check_names(reader, restored)
+    check_values(reader, streams, without, restored)
 
 
 def _check_subject(reader: Reader, stream: str, restored: set[int], without: Collection[int]) -> None:
@@ -165,6 +167,24 @@ def _check_projects(reader: Reader, restored: set[int], without: Collection[int]
         if event.envelope.project in gone:
             why = f"is in {event.envelope.project}, which is not there any more"
             raise _not_restorable_error(event, why, "put its registration back first")
+
+
+def check_values(
+    reader: Reader, streams: Iterable[str], without: Collection[int], restored: Collection[int] = ()
+) -> None:
+    """Raise ``ConflictError`` if an active value would come back under a key that another active value has."""
+    states = {stream: reader.state(stream, without, restored) for stream in streams if stream[0] == "v"}
+    taken: dict[tuple[str | None, str | None, str | None], str] = {}
+    for stream, state in states.items():
+        if state is None or state.status != ACTIVE:
+            continue
+        key = (state.user, state.place, state.name)
+        holder = values.active_under(reader.connection, *key, besides=states) or taken.get(key)
+        if holder is not None:
+            raise ConflictError(
+                f"{stream} cannot be at {state.name!r:.60} again, for {holder} is there since: move or remove that value first"
+            )
+        taken[key] = stream
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:

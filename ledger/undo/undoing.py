@@ -35,6 +35,7 @@ from ledger.undo import answers
 from ledger.undo.fitting import (
     Cascaded,
     check_restorable,
+    check_values,
     commands_to_cascade,
     dependents_error,
     project_in_use_error,
@@ -136,6 +137,7 @@ def undo(
         if plan.projects_in_use and not plan.fallen:
             raise project_in_use_error(*plan.projects_in_use[0])
         positions, streams = tuple(sorted(plan.fallen)), tuple(sorted(plan.streams))
+        check_values(plan.reader, streams, plan.fallen)
         beliefs = _beliefs(plan.reader, streams, plan.fallen) if dry_run else ()
         return ActPlan(
             head,
@@ -364,7 +366,7 @@ def restoring_plan(connection: Connection, head: int, acts: Iterable[str], casca
     cascaded = commands_to_cascade(connection, restored, fallen, cascade)
     fallen |= set(cascaded.positions)
     streams = {reader.event(position).stream for position in restored} - {LEDGER_STREAM}
-    check_restorable(reader, filter(is_subject, sorted(streams)), restored, fallen)
+    check_restorable(reader, tuple(filter(is_subject, sorted(streams))), restored, fallen)
     returning = [reader.event(position) for position in sorted(restored)]
     commands = {event.envelope.command_id for event in returning if not is_consequence(event)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}

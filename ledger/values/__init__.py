@@ -1,1 +1,1 @@
-"""Keyed values: events of the log so far; no command records them yet."""
+"""Keyed values: JSON and texts under a namespace and a key, read back exactly as they were put."""

@@ -1,22 +1,25 @@
-"""The events of a keyed value: registered, so that a log with them can be read; no command appends them yet."""
+"""The events of a keyed value: put, moved, removed and restored."""
 
-from ledger.log.event_base import Body, Code, EventData, Text, Time, Traits
+from typing import Annotated
+
+from ledger.log.event_base import Body, Code, EventData, Text, Time, Traits, Use
 
 
 class ValuePut(EventData, frozen=True):
     """A value under a name, from here and whole.
 
     The first event of a value has its ``namespace`` and ``name``; later events may leave them out. ``type`` is "json" or "text".
-    From ``expires_at`` on the value is no longer returned.
+    From ``expires_at`` on the value is no longer returned. A search finds it if it is ``indexed``.
     """
 
-    traits = Traits("reversible", begins="value")
+    traits = Traits("reversible", begins="value", quarantined_as="value")
 
-    content: Body | None
+    content: Annotated[Body | None, Use("belief"), Use("exact")]
     type: Code = "json"
-    namespace: tuple[Text, ...] | None = ()
-    name: Text | None = ""
+    namespace: Annotated[tuple[Text, ...] | None, Use("name")] = ()
+    name: Annotated[Text | None, Use("name")] = ""
     expires_at: Time | None = None
+    indexed: bool = True
 
 
 class ValueMoved(EventData, frozen=True):
@@ -24,22 +27,24 @@ class ValueMoved(EventData, frozen=True):
 
     traits = Traits("reversible")
 
-    namespace: tuple[Text, ...] | None
-    name: Text | None
+    namespace: Annotated[tuple[Text, ...] | None, Use("name")]
+    name: Annotated[Text | None, Use("name")]
     reason: Text | None = ""
 
 
 class ValueRemoved(EventData, frozen=True):
-    """The value is no longer returned."""
+    """The value is no longer returned. ``rule`` is that of a removal by the job that sweeps expired values."""
 
     traits = Traits("reversible")
 
     reason: Text | None = ""
+    rule: Code = ""
 
 
 class ValueRestored(EventData, frozen=True):
-    """A removed value is returned again, under the name that it had."""
+    """A removed or expired value is returned again, under the name that it had, until ``expires_at``."""
 
     traits = Traits("reversible")
 
     reason: Text | None = ""
+    expires_at: Time | None = None

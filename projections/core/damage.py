@@ -33,6 +33,7 @@ _NAMED = {  # columns that hold the position of an event, and the event's possib
         ),
     ),
     **dict.fromkeys(("sessions", "session_versions"), (("summary_at", "AbstractSet"),)),
+    **dict.fromkeys(("keyed_values", "keyed_value_versions"), (("content_at", "ValuePut"),)),
 }
 
 

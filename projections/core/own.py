@@ -30,7 +30,7 @@ from projections.core.sqlite import SQLiteRows
 
 PREFIX = "my_"  # the beginning of the names of all tables of users, also those made by hand; no name of the product begins so
 KINDS = {"memory": "m", "interaction": "i", "project": "p", "session": "s", "document": "d"}
-KINDS |= {"merge": "g", "conflict": "k", "observation": "o"}
+KINDS |= {"merge": "g", "conflict": "k", "observation": "o", "value": "v"}
 _NAME, _COLUMN = r"[a-z][a-z0-9_]{0,39}", r"[A-Za-z][A-Za-z0-9_]{0,62}"
 _PLAIN: dict[object, str] = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
 _LARGE = 2**63

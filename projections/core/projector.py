@@ -41,17 +41,18 @@ from projections.views import (
     quarantine,
     sessions,
     summaries,
+    values,
 )
 
 FAMILIES: dict[str, Family[Any]] = {
     family.kind: family
     for family in (
         *(memories.FAMILY, interactions.FAMILY, projects.FAMILY, sessions.FAMILY, documents.FAMILY),
-        *(merges.FAMILY, conflicts.FAMILY, observations.FAMILY),
+        *(merges.FAMILY, conflicts.FAMILY, observations.FAMILY, values.FAMILY),
     )
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
-OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
+OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations", "v": "values"}
 _SHORT = frozenset("migko")  # kinds whose streams are short, so that many are read at once
 _BESIDES = {"documents": ("passages",)}  # projections that read rows of another projection, and not only its states
 ESSENTIAL = ("in_effect", "keys", "memories")  # no command can be decided while one of these is suspended
@@ -70,6 +71,7 @@ def projections(secret: bytes, log: FoldLog | None = None) -> tuple[BuiltinProje
         interactions.InteractionsProjection(),
         projects.ProjectsProjection(),
         documents.DocumentsProjection(secret),
+        values.ValuesProjection(),
         sessions.SessionsProjection(),
         summaries.SummariesProjection(),
         merges.MergesProjection(),

@@ -322,6 +322,26 @@ _DOCUMENTS = View(
     },
     f"documents d {_in_project('d')}",
 )
+_VALUES = View(
+    {
+        "id": "v.id",
+        "namespace": "CASE WHEN v.place IS NOT NULL THEN '[' || rtrim(v.place, ',') || ']' END",
+        "name": "v.name",
+        "content": _text("content", "v.content_at"),
+        "type": "v.type",
+        "status": "v.status",
+        "user": "v.user",
+        "agent": "v.agent",
+        "size": "v.size",
+        "indexed": "v.indexed",
+        "expires_at": "v.expires_at",
+        "recorded_at": "v.recorded_at",
+        "updated_at": "v.updated_at",
+        "first_position": "v.row",
+        "position": "v.from_position",
+    },
+    "keyed_values v",
+)
 VIEWS = {
     "beliefs": _BELIEFS,
     "memory_history": _HISTORY,
@@ -331,6 +351,7 @@ VIEWS = {
     "observations_now": _OBSERVATIONS,
     "sessions_now": _SESSIONS,
     "documents_now": _DOCUMENTS,
+    "values_now": _VALUES,
 }
 
 

@@ -18,6 +18,10 @@ from ledger.events import (
     ProjectionSuspended,
     TextQuarantined,
     TextReleased,
+    ValueMoved,
+    ValuePut,
+    ValueRemoved,
+    ValueRestored,
 )
 from projections.core.rows import Connection
 from projections.search import memory_hits, passages
@@ -31,6 +35,7 @@ ELSEWHERE = tuple(event_type.__name__ for event_type in _ELSEWHERE)
 # Events that change or remove older passages.
 _TAKING = (DocumentReplaced, DocumentRemoved, DocumentRestored, MessagesHidden, MessageRepaired)
 TAKING = tuple(event_type.__name__ for event_type in (*_TAKING, TextQuarantined, TextReleased))
+TAKING_VALUES = tuple(kind.__name__ for kind in (ValuePut, ValueMoved, ValueRemoved, ValueRestored))
 
 W = TypeVar("W")
 Moment = tuple[int, bytes]  # a position, and the head of the log there
@@ -52,7 +57,8 @@ class Counts:
 
     def passages(self, connection: Connection, wanted: passages.PassageScope, now: Moment) -> int:
         def since(position: int) -> int | None:
-            if wanted.metadata or _has(connection, (*ELSEWHERE, *TAKING), position):
+            taking = (*TAKING, *TAKING_VALUES) if passages.VALUE in wanted.corpora else TAKING
+            if wanted.metadata or _has(connection, (*ELSEWHERE, *taking), position):
                 return None
             return passages.count(connection, wanted, after=position)
 

@@ -3,9 +3,9 @@
 A passage is the unit that a search scores; the best passage stands for its turn. A passage holds only its own text, so that
 an erased turn leaves nothing in its neighbors: in a search the neighbors lend only their scores.
 
-A message keeps its passages while it is hidden: a search leaves them out. A message whose text is stored with a captured
-turn has no passages of its own. A passage's time is the time with which the message was appended; only ``messages`` knows
-the time that a repair brings.
+A message keeps its passages while it is hidden, and a value while it is removed: a search leaves them out. A message whose
+text is stored with a captured turn has no passages of its own. A passage's time is the time with which the message was
+appended; only ``messages`` knows the time that a repair brings.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ from ledger.events import (
     MessageAppended,
     ResponseAttached,
     SummaryCreated,
+    ValueMoved,
+    ValuePut,
 )
 from ledger.interactions.rules import InteractionState
 from ledger.sessions.rules.message import part_texts
 from ledger.sessions.rules.session import SessionState
+from ledger.values.rules import ValueState, after_all_below, labels_of, place_of, readable
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values
@@ -42,12 +45,13 @@ from projections.core.subjects import SubjectChange, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import aside, best_first, of_rows, source_of
 from projections.views import quarantine
+from projections.views import values as keyed_values
 from projections.views.documents import CHUNKS
 
 # A row number is the event's position, the field in it, and the number of the passage. A text of 10 MB has fewer passages.
 FIELD_BITS, NUMBER_BITS = 1, 15
 FIELDS = ("prompt", "response")
-TURN, CHUNK, MESSAGE, SUMMARY = "turn", "chunk", "message", "summary"
+TURN, CHUNK, MESSAGE, SUMMARY, VALUE = "turn", "chunk", "message", "summary", "value"
 UNTYPED = "\ue000"  # no question contains this character: in the index it ends a word that is not text
 SEVERAL = "x" + UNTYPED  # marks a passage whose turn, message or summary has several
 
@@ -59,9 +63,9 @@ class PassageRow(Struct, frozen=True):
     """
 
     row: int
-    corpus: str  # "turn", "chunk", "message" or "summary"
+    corpus: str  # "turn", "chunk", "message", "summary" or "value"
     subject: int
-    id: str  # of the interaction or chunk; the session's id for a message or summary
+    id: str  # of the interaction, chunk or value; the session's id for a message or summary
     field: str
     start: int
     until: int
@@ -69,7 +73,7 @@ class PassageRow(Struct, frozen=True):
     whole: int
     pieces: int
     speaker: str | None  # of a turn or message that begins with a name, folded
-    above: str | None  # of a chunk: the headings above it that its text does not contain
+    above: str | None  # the headings above a chunk, or the labels and key of a value, that its text does not contain
     user: str | None
     project: str | None
     session: str | None  # of a turn or message
@@ -121,7 +125,7 @@ SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAG
 
 
 class Passages:
-    name, version, follows = "passages", 5, frozenset("ids")
+    name, version, follows = "passages", 6, frozenset("idsv")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: FoldLog | None) -> None:
@@ -131,6 +135,8 @@ class Passages:
         for change in changes:
             if change.kind == "d":
                 self._document(change, rows)
+            elif change.kind == "v":
+                self._value(change, rows)
             elif change.refold:
                 self._again(change, rows)
             elif change.new is not None:
@@ -157,11 +163,38 @@ class Passages:
                     for row in _of_chunk(active, chunk, event.position):
                         _stand(row, rows)
 
+    def _value(self, change: SubjectChange, rows: ProjectionRows) -> None:
+        """Let the passages stand of the content that the value now has, under its present key, whatever its status."""
+        event, state, due = change.event, change.new, dict[int, Values]()
+        if state is not None and state.indexed and state.name is not None:
+            if not change.refold and isinstance(event.data, ValueMoved):
+                for row in rows.find(PASSAGES, ("subject",), (change.first,)):
+                    above = _words_above(_headings(state), row[_TEXT])
+                    due[row[0]] = (*row[:_ABOVE], above, *row[_ABOVE + 1 : -1], event.position)
+            else:
+                events = change.in_effect if change.refold else (event,)
+                for put in (known for known in events if known.position == state.content_at):
+                    due = {row[0]: row for row in self._of_value(state, put, event.position)}
+        if change.refold or isinstance(event.data, ValuePut | ValueMoved):
+            self._stand_instead(change, due, rows)
+
+    def _of_value(self, state: ValueState, event: AnyEvent, since: int) -> Iterator[Values]:
+        data: ValuePut = event.data
+        content = self._text(data.content)
+        if content:
+            what, place = (VALUE, state.row, state.id, ""), (state.user, None, None, event.envelope.recorded_at, since)
+            yield from _pieces(_first(event), what, readable(content, data.type), place, headings=_headings(state))
+
     def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Let the passages stand that the events in effect bring, and end all others."""
         at = change.event.position
         events = change.in_effect if change.new is not None else ()
         due = {row[0]: row for event_in_effect in events for row in self._of_event(change.new, event_in_effect, at)}
+        self._stand_instead(change, due, rows)
+
+    def _stand_instead(self, change: SubjectChange, due: dict[int, Values], rows: ProjectionRows) -> None:
+        """Let these passages of a subject stand and no others; an unchanged passage keeps its row."""
+        at = change.event.position
         for row in rows.find(PASSAGES, ("subject",), (change.first,)):
             if row[:-1] == due.get(row[0], ())[:-1]:
                 del due[row[0]]
@@ -230,8 +263,17 @@ def _pieces(
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
         values = (start, until, piece, len(text), len(places) + more)
-        above = " ".join(heading for heading in headings if heading not in piece) or None
+        above = _words_above(headings, piece)
         yield (first + at, *what, *values, _named(what[0], piece, name), above, *place)
+
+
+def _words_above(headings: Iterable[str], text: str) -> str | None:
+    return " ".join(heading for heading in headings if heading not in text) or None
+
+
+def _headings(state: ValueState) -> tuple[str, ...]:
+    """Return the labels and the key of a value, whose words are searched too."""
+    return (*(labels_of(state.place) if state.place is not None else ()), state.name or "")
 
 
 def _places(text: str) -> list[tuple[int, int]]:
@@ -303,13 +345,24 @@ _METADATA = (  # of the passage's subject: a chunk has that of its document, a t
 )
 
 
+_IN_USE = (  # of a value: binds the time twice, and the first place and the end of the places
+    f"(m.corpus <> '{VALUE}' OR EXISTS (SELECT 1 FROM keyed_values k WHERE k.row = m.subject AND {keyed_values.alive('k')}"
+    f" AND NOT {keyed_values.HIDDEN} AND k.place >= ? AND k.place < ?))"
+)
+
+
 class PassageScope(Struct, frozen=True):
-    """A filter of searched passages: one user, some corpora and projects, without hidden messages and quarantined texts."""
+    """A filter of searched passages: one user, some corpora and projects, without hidden messages and quarantined texts.
+
+    Of the values those are searched that are in use at the time ``now`` in the ``namespace`` or below it.
+    """
 
     user: str
     corpora: Sequence[str]
     projects: Sequence[str | None] | None = None
     metadata: Pairs = NO_PAIRS
+    now: str = ""
+    namespace: tuple[str, ...] = ()
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the filter as SQL on ``m``, and its values."""
@@ -318,6 +371,9 @@ class PassageScope(Struct, frozen=True):
         where.of_projects(self.projects, "m.project")
         if MESSAGE in self.corpora:
             where.add(_VISIBLE)
+        if VALUE in self.corpora:
+            place = place_of(self.namespace)
+            where.add(_IN_USE, self.now, self.now, place, after_all_below(place))
         where.has_pairs(self.metadata, _METADATA)
         where.add(_FREE)
         return str(where), where.values

@@ -69,7 +69,8 @@ CORPORA = {
             "user IS NOT NULL AND corpus <> 'summary'",
             "SELECT p.row FROM (SELECT DISTINCT f.position AS subject FROM main.events e CROSS JOIN main.events f"
             " ON f.stream = e.stream AND f.version = 1 WHERE e.position > :after AND e.position <= :up_to"
-            " AND (e.stream >= 'i_' AND e.stream < 'i`' OR e.stream >= 'd_' AND e.stream < 'd`')) s"
+            " AND (e.stream >= 'i_' AND e.stream < 'i`' OR e.stream >= 'd_' AND e.stream < 'd`'"
+            " OR e.stream >= 'v_' AND e.stream < 'v`')) s"
             " CROSS JOIN main.passages p ON p.subject = s.subject"
             f" UNION SELECT row FROM main.passages WHERE row >= (:after + 1) << {POSITION_BITS}"
             f" AND row < (:up_to + 1) << {POSITION_BITS}",

@@ -41,7 +41,8 @@ actions = st.lists(
              "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias",
              "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
-             "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document")
+             "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document",
+             "put", "put", "put", "put_index", "move", "remove_value", "restore_value")
         ),
         st.sampled_from(TEXTS),
         st.integers(0, 10_000),
@@ -69,6 +70,10 @@ def answers_of(of, ids, users=USERS[:2]):
             "project": [perhaps(asked.projects.get, name) for name in ("Home", "casa", "Work")],
             "documents": asked.documents.list(statuses=()),
             "filtered documents": asked.documents.list(tags=("x",), limit=2),
+            "values": asked.values.list(statuses=()),
+            "values found": asked.values.list(("home",), where={"n": {"$gt": 0}}),
+            "namespaces": asked.values.namespaces(),
+            "value": perhaps(asked.values.get, ("home",), "a"),
             "policy": asked.policy.get(),
             "graph": [asked.graph.neighbors(text) for text in ("Porto or tea, Ann?", "May")],
             "audit": asked.history.audit(limit=500),

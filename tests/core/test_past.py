@@ -16,6 +16,7 @@ READS = {
     "memories": "list get confidence",
     "interactions": "list get",
     "documents": "list get get_chunk",
+    "values": "get list namespaces",
     "observations": "list get",
     "conflicts": "list get",
     "merges": "list get",

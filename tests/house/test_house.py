@@ -46,7 +46,8 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.documents",),
     ("ledger.interactions",),
     ("ledger.observations",),
-    ("ledger.recall",),  # what it finds are memories, chunks, turns and observations
+    ("ledger.recall",),  # what it finds are memories, chunks, turns, values and observations
+    ("ledger.values",),
     ("ledger.sessions",),
     ("ledger.extraction",),
     ("ledger.history", "ledger.undo", "ledger.erasure", "ledger.proof", "ledger.guards.quarantining"),

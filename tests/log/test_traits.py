@@ -190,6 +190,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ProjectAliasAdded", "SessionAliasAdded"), ("alias",)),
             "DocumentAdded": ("path",),
             "RelationAdded": EDGE,
+            **dict.fromkeys(("ValuePut", "ValueMoved"), ("namespace", "name")),
         },
     ),
     "names repeated": (
@@ -212,8 +213,10 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ProjectStateSet": ("name", "value"),
             "ObservationFormed": ("content",),
             "ObservationRevised": ("content",),
+            "ValuePut": ("content",),
         },
     ),
+    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",)}),
     "material": (
         watching.MATERIAL,
         {
@@ -246,6 +249,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ProjectStateSet": "state",
             "ObservationFormed": "observation",
             "ObservationRevised": "observation",
+            "ValuePut": "value",
         },
     ),
 }

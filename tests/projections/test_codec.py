@@ -17,6 +17,7 @@ from ledger.observations.rules import ObservationState
 from ledger.projects.rules import ProjectState
 from ledger.review.rules import ConflictState, MergeState
 from ledger.sessions.rules.session import SessionState
+from ledger.values.rules import ValueState
 from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES
 from projections.core.rows import Table
@@ -97,7 +98,7 @@ def test_a_row_that_no_fold_wrote_is_told(value: Any) -> None:
 # --- the families ----------------------------------------------------------------------------------------------------
 
 STATES: dict[str, type[Struct]] = {"m": MemoryState, "i": InteractionState, "p": ProjectState, "s": SessionState}
-STATES |= {"d": DocumentState, "g": MergeState, "k": ConflictState, "o": ObservationState}
+STATES |= {"d": DocumentState, "g": MergeState, "k": ConflictState, "o": ObservationState, "v": ValueState}
 TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER"}
 NAMES = {"position": "from_position", "values": "values_"}
 
@@ -129,7 +130,7 @@ OBSERVED = ("o", "ada", None, None, ("a",), "It rains.", 0, "p/1", "c/1", ("m_1"
 OBSERVATION = replace(ObservationState(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1")
 EXAMPLES = [
     *(("m", examples.memory()), ("i", examples.interaction()), ("p", examples.project()), ("s", examples.session())),
-    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", OBSERVATION)),
+    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", OBSERVATION), ("v", examples.value())),
 ]
 
 

@@ -91,6 +91,8 @@ NAMED = {  # what is wrong with which row, and who reads it
     "sessions: no such event": ("UPDATE sessions SET summary_at = 2 WHERE summary_at", "session.abstract now"),
     "messages: no list": ("UPDATE messages SET tools = '[' WHERE row = {message}", "session.messages now"),
     "summaries: no list": ("UPDATE summaries SET ranges = ''", "session.summaries.graph now"),
+    "keyed_values: of another type": ("UPDATE keyed_values SET name = x'05'", "values.list now"),
+    "keyed_values: an event that is none": ("UPDATE keyed_values SET content_at = 1", "values.list now"),
     "documents: of another type": ("UPDATE documents SET title = x'05'", "documents.list now"),
     "chunks: no list": ("UPDATE chunks SET heading_path = '5'", "documents.get now"),
     "merges: no list": ("UPDATE merges SET memories = 'x'", "merges.list now"),
@@ -174,6 +176,7 @@ COMMANDS = {
     "undo": lambda g, s, the: g.undo(the["given"], cascade=True),
     "remember": lambda g, s, the: g.remember("The rudder is new.", project="boat", idempotency_key="k"),
     "capture": lambda g, s, the: g.capture("The rudder?", "It is new, said Ben.", session="quay"),
+    "put": lambda g, s, the: g.values.put(("berths",), "north", "The dory."),
     "ingest": lambda g, s, the: g.documents.add("# Sails\n\nA jib is a sail.\n", title="Sails"),
     "recall": lambda g, s, the: g.recall("tide", receipt=True),
 }

@@ -375,7 +375,7 @@ def test_of_a_long_session_the_turns_around_are_found_by_an_index_now_and_then(
     turns = [each.position << passages.FIELD_BITS for each in told]
     ledger.undo(told[6].position)
     for door, there in ((ledger, [*turns[:6], *turns[7:]]), (then, turns)):
-        with probe.store(door).snapshot() as connection:
+        with probe.inside(door).connection() as connection:
             ((key,),) = connection.execute("SELECT DISTINCT session FROM passages")
             assert passages.turns_around(connection, key, turns[5:6]) == there[2:9]
             assert passages.turns_around(connection, key, turns[:1]) == there[:4]

@@ -274,6 +274,15 @@ def a_document(ledger: Ledger, word: str) -> Erasing:
     return Erasing(notes.id)
 
 
+def a_value(ledger: Ledger, word: str) -> Erasing:
+    put = ledger.values.put(("notes", word), word, {word: [f"{word} lives here.", word * (BLOB_BYTES // 8)]})
+    ledger.values.put(("notes", word), word, f"{word} has moved.")
+    ledger.values.move(("notes", word), word, ("old", word), f"{word}.md", reason=f"{word} asked")
+    ledger.values.remove(("old", word), f"{word}.md", reason=f"{word} asked")
+    ledger.recall("Who has moved?", among=["values"], receipt=True)
+    return Erasing(put.id)
+
+
 def a_user(ledger: Ledger, word: str) -> Erasing:
     theirs = ledger.bind(user=word, actor=word, client=word, agent=word)
     fact = theirs.remember(f"{word} likes tea.", project=word, session=word, idempotency_key=word)
@@ -282,6 +291,7 @@ def a_user(ledger: Ledger, word: str) -> Erasing:
     theirs.retract(fact.id, reason=f"{word} asked")
     theirs.undo(theirs.remember(f"{word} may go.").position, reason=f"{word} again")
     theirs.documents.add(f"{word} wrote this.", title=word)
+    theirs.values.put((word,), word, {word: word})
     theirs.graph.relate(theirs.remember("Somebody works.").id, word, "works at", f"{word} & Co")
     theirs.recall(f"Where is {word}?", among=get_args(Corpus), receipt=True)
     ledger.vectors.update(model=letters)
@@ -309,6 +319,7 @@ SCENES = (
     Scene("a session", a_session),
     Scene("a project", a_project),
     Scene("a document", a_document),
+    Scene("a value", a_value),
     Scene("a user", a_user),
     Scene("a field of one event", a_field),
     Scene("the actor of one event", an_actor),

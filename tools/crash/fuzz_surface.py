@@ -122,6 +122,7 @@ def prepared(ledger: Ledger) -> list[Any]:
     turn = ledger.capture("Is the lamp on?", "The lamp is on.", session="talk", append=True)
     paper = ledger.documents.add("# Porto\n\nThe bridge is high.\n", title="Porto")
     ledger.projects.set_state("atlas", "status", "phase", "one")
+    ledger.values.put(("notes",), "a text", {"lamp": "on"})
     pack = ledger.recall("lamp", receipt=True)
     return [
         fact.id,
@@ -133,6 +134,7 @@ def prepared(ledger: Ledger) -> list[Any]:
         fact.position,
         pack.receipt,
         "a text",
+        ("notes",),
         ["a"],
         0.5,
         3,

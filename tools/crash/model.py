@@ -2,7 +2,8 @@
 
 The oracle is ``tests/oracle.py``, which shares no code with the product. The state machine is ``tests/machine.py``, run here
 until it has made a number of steps. A long run also plays sessions (``tests/session_machine.py``), whose windows are judged by
-laws. The machines run in processes of their own, because the modules of the tests have plain names.
+laws, and keyed values (``tests/value_machine.py``). The machines run in processes of their own, because the modules of the
+tests have plain names.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Change = Callable[[Any, Any], None]
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 1_000, 500_000, 1_500
 EXAMPLES = 10  # examples of a run, after which the steps are counted
-SESSIONS = 3  # every third run plays sessions; a short test has two runs, and leaves sessions to the tests
+SESSIONS, VALUES = 3, 6  # every third run plays sessions, every sixth values; a short test has two runs and neither
 PROCESSES = 2
 TOLD_CHARS = 6_000
 ASKED = (
@@ -83,10 +84,11 @@ def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> No
     sys.path.insert(0, str(ROOT / "tests"))
     if wrong:
         mislead(WRONG[wrong])
-    played, failure = (machine(), sessions()), ""
+    played, failure = (machine(), sessions(), values()), ""
     goes = 0
     while sum(counted_machine.steps for counted_machine in played) < int(steps) and not failure:
-        counted = played[(goes + 1) % SESSIONS == 0 and not wrong]
+        turn = goes + 1 if not wrong else 1
+        counted = played[2 if turn % VALUES == 0 else int(turn % SESSIONS == 0)]
         failure = one_go(counted, int(seed) * 1_000_003 + goes, int(length), shrink=shrink == "shrink")
         goes += 1
     totals = (
@@ -178,6 +180,27 @@ def sessions() -> Any:
         def remember(self) -> None:
             Counted.steps += 1
             super().remember()
+
+    return Counted
+
+
+def values() -> Any:
+    """Return the machine that plays keyed values, with its steps and examples counted."""
+    from hypothesis.stateful import invariant
+
+    tests: Any = importlib.import_module("value_machine")
+
+    class Counted(tests.Values):  # type: ignore[misc]
+        steps = examples = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Counted.examples += 1
+
+        @invariant()
+        def compare(self) -> None:
+            Counted.steps += 1
+            super().compare()
 
     return Counted
 

@@ -44,6 +44,7 @@ LIVES: tuple[tuple[str, ...], ...] = (
     ("blob", "reopen", "remember", "checkpoint"),
     ("capture", "remember", "rebuild", "supersede"),
     ("append", "summarise", "append", "truncate"),
+    ("put", "put", "move", "put", "remove", "restore"),
     ("ingest", "remember", "ingest"),
     ("remember", "erase", "promote", "erase"),
     ("remember", "backup", "adjust"),
@@ -225,6 +226,33 @@ class Player:
         text = f"# One\n\n{self._text()}\n\n# Two\n\n{self._text()}\n\n# Three\n\n{THE_END}"
         made = self._open_ledger().documents.add(text, path="notes.md")
         return [Done(made.position, made.id)]
+
+    def _put(self) -> Sequence[Done]:
+        """Put a text, and every third time one that lies in the blobs table, under one of two keys."""
+        text = self._text() + (" " + "x" * BLOB_CHARS if self._count % 3 == 0 else "")
+        made = self._open_ledger().values.put(("notes",), f"key {self._count % 2}", text)
+        return [Done(made.position, made.id, "", "" if len(text) > BLOB_CHARS else text)]
+
+    def _some_key(self) -> str:
+        listed = self._open_ledger().values.list(("notes",), limit=1)
+        return listed[0].key or "" if listed else self._put_under("key 0")
+
+    def _put_under(self, key: str) -> str:
+        self._open_ledger().values.put(("notes",), key, self._text())
+        return key
+
+    def _move(self) -> Sequence[Done]:
+        moved = self._open_ledger().values.move(("notes",), self._some_key(), ("old",), f"key {self._choose.random()}")
+        return [Done(moved.position, moved.id)]
+
+    def _remove(self) -> Sequence[Done]:
+        done = self._open_ledger().values.remove(("notes",), self._some_key(), reason=self._text())
+        return [Done(done.position, done.id)]
+
+    def _restore(self) -> Sequence[Done]:
+        removed = self._open_ledger().values.list(("notes",), statuses=("removed",), limit=1)
+        done = [self._open_ledger().values.restore(value.namespace or (), value.key or "") for value in removed]
+        return [Done(restored.position, restored.id) for restored in done]
 
     def _erase(self) -> Sequence[Done]:
         report = self._open_ledger().erase(self._some("active"), **KEEP)

@@ -173,6 +173,7 @@ PAGES = {
         "memories, interactions and documents",
         ("memories", "interactions", "documents"),
     ),
+    "api-values": ("Keyed values", "values under namespaces and keys", ("values",)),
     "api-knowledge": (
         "Knowledge",
         "observations, conflicts, merges and the graph",

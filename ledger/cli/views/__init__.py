@@ -56,7 +56,7 @@ MANY = {  # the views of lists of answers, by type
 }
 SUBJECTS = {  # the types that take a line after a write, and a card after a read
     "Chunk", "Conflict", "Document", "Hold", "Interaction", "Memory", "Merge", "Message", "Observation", "Project",
-    "Quarantined", "SessionInfo", "Summary",
+    "Quarantined", "SessionInfo", "Summary", "Value",
 }  # fmt: skip
 IDS = {  # the fields with the ids that ``--quiet`` prints, by type of the answer
     "CompactionReport": "created", "DistrustReport": "command_id", "ErasureReport": "command_id", "UndoReport": "command_id",
@@ -78,6 +78,8 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
             return "".join(f"{one_line(text) or repr(text)}\n" for text in answer)
+        if isinstance(answer[0], tuple) and not hasattr(answer[0], "_fields"):  # namespaces
+            return "".join(f"{one_line('/'.join(labels)) or '/'}\n" for labels in answer)
         if isinstance(answer[0], dict):
             return _view("tables.SqlRows")(answer)
         many = MANY.get(type(answer[0]).__name__)

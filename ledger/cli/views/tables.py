@@ -52,6 +52,7 @@ COLUMNS = {  # by type: the columns, and after the bar the fields in small print
     "StateEntry": "category name value | recorded_at actor source to_position",
     "Step": "position recorded_at confidence delta type | command actor in_effect because",
     "Summary": "id status content | kind depth level messages source_tokens tokens model",
+    "Value": "id namespace key value | status expires_at absorbed",
     "WindowItem": "position tokens kind | role summary_kind id time messages",
     "Wording": "position recorded_at content | why consolidator actor reason in_effect",
 }
@@ -105,6 +106,8 @@ def plain_value(name: str, value: object) -> str:
     """Return a value on one line, without its name."""
     if value is None or value == "":
         return ""
+    if name == "value" and isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -134,6 +137,8 @@ def cell(name: str, value: object) -> Text:
     if name == "heading_path":
         above = " › ".join(one_line(heading) for heading in value or ()) if isinstance(value, Sequence) else ""
         return Text(above or "(no heading)", style="cyan" if above else "dim")
+    if name == "namespace" and isinstance(value, tuple):
+        return Text(one_line("/".join(value)) or "/")
     if name == "delta" and isinstance(value, float):
         return Text(decimal(value, "+") if value else "", style="green" if value > 0 else "red")
     if name == "live":
@@ -206,6 +211,8 @@ def _wide(answer: object, name: str) -> Text:
         return Text("everything of this user")
     if name == "about" and isinstance(value, str):
         return whole(value)
+    if isinstance(answer, answers.Value) and not isinstance(value, str):
+        return short(json.dumps(value, ensure_ascii=False))
     if name == "content":
         parts = getattr(answer, "text", None)
         return short(value if value is None or not parts else parts)
@@ -273,7 +280,7 @@ def _columns(answer: object) -> str:
 
 # --- cards -----------------------------------------------------------------------------------------------------------
 
-_TEXTS = ("content", "prompt", "response", "summary", "text")
+_TEXTS = ("content", "prompt", "response", "summary", "text", "value")
 _MARKS = ("replayed", "absorbed", "skipped")  # printed on stderr
 
 

@@ -1,0 +1,48 @@
+"""The parts of the commands ``values …`` that no signature says: namespaces as paths, and values of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from ledger.cli.calling import ShellCall, opened, read_texts
+from ledger.cli.output import Usage
+from ledger.types import Json
+
+if TYPE_CHECKING:
+    from cyclopts import Token
+
+NAMESPACES = ("namespace", "to_namespace", "prefix")
+HELPS = {
+    **dict.fromkeys(NAMESPACES, " Here a path, ada/notes, or a JSON list; / for the root."),
+    "where": ' As a JSON object: \'{"score": {"$gte": 5}}\'.',
+}
+
+
+def labels(kind: object, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return the labels of a namespace: of a path such as ``ada/notes``, or of a list of JSON."""
+    text = tokens[0].value
+    if not text.startswith("["):
+        return tuple(label for label in text.split("/") if label)
+    try:
+        return tuple(json.loads(text))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{text!r:.60} is not JSON") from None
+
+
+def put_value(call: ShellCall, value: str, *, type: Literal["text", "json"] = "text") -> object:
+    """Put.
+
+    Args:
+        value: A text, or JSON with --type json; "-" for standard input.
+        type: "json" if the value is JSON.
+    """
+    content: Json = read_texts({"value": value})["value"]
+    if type == "json":
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            raise Usage("the value is not JSON; without --type json it is a text") from None
+    with opened(call) as ledger:
+        return ledger.values.put(**{**call.arguments, "value": content})

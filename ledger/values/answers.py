@@ -1,0 +1,57 @@
+"""The answer about a keyed value: a frozen object with the same names in Python and in ``--json``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.core.answer import Answer, answer_of
+from ledger.types import Json
+from ledger.values import rules
+
+if TYPE_CHECKING:
+    from ledger.values.rules import ValueState as ValueState
+
+
+class Value(Answer, frozen=True, kw_only=True):
+    """A value under its key.
+
+    ``value`` is what was put, equal in every character; None of an erased value. ``type`` is "text", or "json" for anything but
+    a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time when it was last
+    put, ``position`` that of its last change. ``match`` says how well it fits a query, from 0 to 1. ``absorbed`` marks the
+    answer of a command that had nothing to change.
+    """
+
+    id: str
+    namespace: tuple[str, ...] | None
+    key: str | None
+    value: Json
+    type: str
+    status: str
+    user: str | None
+    agent: str | None
+    size: int | None
+    indexed: bool
+    expires_at: str | None
+    recorded_at: str
+    updated_at: str
+    position: int
+    match: float | None = None
+    replayed: bool = False
+    absorbed: bool = False
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.position))
+
+
+def value(state: ValueState, content: str | None, now: str, match: float | None = None) -> Value:
+    """Return a value with its content; ``now`` is the time at which its expiry is judged."""
+    is_over = state.status == rules.ACTIVE and state.has_expired(now)
+    return answer_of(
+        Value,
+        state,
+        namespace=None if state.place is None else rules.labels_of(state.place),
+        key=state.name,
+        value=None if content is None else rules.decoded(content, state.type),
+        status=rules.EXPIRED if is_over else state.status,
+        match=match,
+    )

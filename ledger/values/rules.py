@@ -1,0 +1,457 @@
+"""A keyed value: put under a namespace and a key, put again, moved, removed and restored.
+
+none ──put──► active ──remove──► removed       restore, or a put under its key: active
+              │    ▲
+              └────┘ put again, or moved to another key
+
+From ``expires_at`` on an active value counts as removed; nothing has to be recorded for that. An erasure ends every status: a
+value without its name or its content is erased, and no command is accepted for it. The content stays in the log, at the
+position ``content_at``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import NAME_BYTES, check_json, check_text, plural
+from ledger.events import AnyEvent, Blob, EventData, ValueMoved, ValuePut, ValueRemoved, ValueRestored
+from ledger.types import Json
+
+VALUE_BYTES = 10 * 1024 * 1024  # of a text, or of JSON as UTF-8: as much as a message
+LABELS = 32  # of a namespace
+JSON, TEXT = "json", "text"
+ACTIVE, REMOVED, EXPIRED, ERASED = "active", "removed", "expired", "erased"
+STATUSES = (ACTIVE, REMOVED, ERASED)  # of a row; a value expires without an event
+EXPIRY = "expiry/1"  # the rule of a removal by the job
+OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+
+_encode, _decode = msgspec.json.encode, msgspec.json.decode
+
+
+class ValueState(Struct, frozen=True):
+    """The state that folds out of one value's events; the fields are the columns of its row, in order.
+
+    ``place`` is the namespace as a list of JSON without its brackets, each label with a comma behind it. ``size`` is in bytes
+    of UTF-8.
+    """
+
+    row: int
+    id: str
+    user: str | None
+    agent: str | None
+    place: str | None
+    name: str | None
+    type: str
+    content_at: int
+    size: int | None
+    indexed: bool
+    expires_at: str | None
+    status: str
+    underlying: str | None  # the status that the value would have if it had not been erased
+    recorded_at: str
+    updated_at: str  # when the value was last put
+    version: int
+    position: int
+
+    def is_alive(self, now: str) -> bool:
+        """Return True if the value is returned at a time."""
+        return self.status == ACTIVE and not self.has_expired(now)
+
+    def has_expired(self, now: str) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+# --- namespaces, keys and values -------------------------------------------------------------------------------------
+
+
+def checked_namespace(labels: Iterable[str], name: str = "namespace") -> tuple[str, ...]:
+    """Return the labels of a namespace, () for the root.
+
+    Raises:
+        RejectedError: A bare string, too many labels, or a label that is blank or too long.
+    """
+    namespace = plural(name, labels)
+    for label in namespace:
+        check_text(f"a label of the {name}", label)
+    if len(namespace) > LABELS:
+        raise RejectedError(
+            f"the {name} has {len(namespace)} labels; at most {LABELS} are allowed",
+            rule="size",
+            limit=LABELS,
+            requested=len(namespace),
+        )
+    return namespace
+
+
+def checked_key(key: str, name: str = "key") -> str:
+    return check_text(f"the {name}", key, max_bytes=NAME_BYTES)
+
+
+def place_of(namespace: Iterable[str]) -> str:
+    """Return the form of a namespace in which the forms of all namespaces below it begin with it."""
+    return "".join(f"{_encode(label).decode()}," for label in namespace)
+
+
+def labels_of(place: str) -> tuple[str, ...]:
+    """Return the labels of a namespace in the form of ``place_of``."""
+    return _decode(f"[{place[:-1]}]", type=tuple[str, ...])
+
+
+def is_place(text: object) -> bool:
+    """Return True if a text has the form of ``place_of``."""
+    try:
+        return isinstance(text, str) and place_of(labels_of(text)) == text
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+
+
+def after_all_below(place: str) -> str:
+    """Return a text that comes after the place and every place below it, and before all others."""
+    return f"{place[:-1]}-" if place else "#"  # the character after a comma; after a quotation mark
+
+
+def encoded(value: object) -> tuple[str, str]:
+    """Return the content that an event stores for a value, and its type.
+
+    Raises:
+        RejectedError: The value is neither text nor JSON that is read back equal, or takes more than 10 MiB.
+    """
+    if isinstance(value, str):
+        return check_text("value", value, max_bytes=VALUE_BYTES, blank_allowed=True), TEXT
+    content = _encode(check_json("value", value))
+    if len(content) > VALUE_BYTES:
+        message = f"value takes {len(content):,} bytes as JSON; at most {VALUE_BYTES:,} are allowed"
+        raise RejectedError(message, rule="size", limit=VALUE_BYTES, requested=len(content))
+    return content.decode(), JSON
+
+
+def decoded(content: str, type: str) -> Json:
+    """Return the value of a stored content; JSON that an erasure of a part broke is returned as text."""
+    if type == TEXT:
+        return content
+    try:
+        return _decode(content)
+    except msgspec.DecodeError:
+        return content
+
+
+def texts_in(content: str, type: str) -> Iterator[str]:
+    """Yield the content as it is stored, and every text and name of a field in it, as the value has them."""
+    yield content
+    pending: list[object] = [] if type == TEXT else [decoded(content, type)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict):
+            pending += (*part.keys(), *part.values())
+        elif isinstance(part, list):
+            pending += part
+
+
+def readable(content: str, type: str) -> str:
+    """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark"."""
+    if type == TEXT:
+        return content
+    value = decoded(content, type)
+    return value if isinstance(value, str) else "\n".join(_lines("", value))
+
+
+def _lines(path: str, value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _lines(f"{path}.{key}" if path else key, item)
+    elif isinstance(value, list):
+        plain = [_word(item) for item in value if not isinstance(item, dict | list)]
+        if plain:
+            yield f"{path}: {', '.join(plain)}" if path else ", ".join(plain)
+        for item in value:
+            if isinstance(item, dict | list):
+                yield from _lines(path, item)
+    else:
+        yield f"{path}: {_word(value)}" if path else _word(value)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+# --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def checked_filter(where: object) -> Mapping[str, Json]:
+    """Return a filter of fields.
+
+    Raises:
+        RejectedError: The filter is no object, or has an unknown operator or a bound that cannot be compared.
+    """
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise RejectedError(
+            f"where is a dictionary of fields, as in {{'score': {{'$gte': 5}}}}, and {where!r:.40} is not"
+        )
+    if commands := [name for name in where if isinstance(name, str) and name.startswith("$")]:
+        raise RejectedError(f"where begins with the names of fields, and {commands[0]!r:.40} is an operator")
+    checked = check_json("where", dict(where))
+    pending: list[object] = [checked]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            _check_operators(part)
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return checked
+
+
+def _check_operators(part: Mapping[str, object]) -> None:
+    named = [name for name in part if name.startswith("$")]
+    if unknown := [name for name in (part if named else ()) if name not in OPERATORS]:
+        raise RejectedError(
+            f"where compares with {', '.join(OPERATORS)} alone or with fields alone, and {unknown[0]!r:.40} is neither"
+        )
+    for name in named:
+        if name not in ("$eq", "$ne") and (
+            isinstance(part[name], bool) or not isinstance(part[name], str | int | float)
+        ):
+            raise RejectedError(f"{name} compares with a number or a text, not with {part[name]!r:.40}")
+
+
+def matches(value: object, where: Mapping[str, Json]) -> bool:
+    """Return True if the value is an object whose fields are as the filter wants them; a missing field is None."""
+    return isinstance(value, dict) and all(_matches(value.get(name), wanted) for name, wanted in where.items())
+
+
+def _matches(value: object, wanted: object) -> bool:
+    if isinstance(wanted, dict):
+        if any(name in OPERATORS for name in wanted):
+            return all(_compares(value, operator, bound) for operator, bound in wanted.items())
+        return isinstance(value, dict) and all(_matches(value.get(name), part) for name, part in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(value, list) and len(value) == len(wanted) and all(map(_matches, value, wanted))
+    return is_equal(value, wanted)
+
+
+def _compares(value: Json, operator: str, bound: Json) -> bool:
+    if operator == "$eq":
+        return is_equal(value, bound)
+    if operator == "$ne":
+        return not is_equal(value, bound)
+    if not _have_order(value, bound):
+        return False
+    match operator:
+        case "$gt":
+            return bool(value > bound)
+        case "$gte":
+            return bool(value >= bound)
+        case "$lt":
+            return bool(value < bound)
+        case _:
+            return bool(value <= bound)
+
+
+def _have_order(left: object, right: object) -> bool:
+    """Return True for two numbers or two texts; True and False are no numbers."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    return numbers or (isinstance(left, str) and isinstance(right, str))
+
+
+def is_equal(left: object, right: object) -> bool:
+    """Return True for equal JSON: 1 equals 1.0, and True equals only True."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(is_equal(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_equal, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+class PutValue(Struct, frozen=True):
+    """A command that puts a value under a key. ``is_known`` is True if the value has this content already."""
+
+    content: str | Blob
+    type: str
+    namespace: tuple[str, ...]
+    name: str
+    indexed: bool = True
+    expires_at: str | None = None
+    is_known: bool = False
+
+
+class MoveValue(Struct, frozen=True):
+    namespace: tuple[str, ...]
+    name: str
+    reason: str = ""
+
+
+class RemoveValue(Struct, frozen=True):
+    reason: str = ""
+
+
+class SweepValue(Struct, frozen=True):
+    """A command that removes a value that has expired."""
+
+
+class RestoreValue(Struct, frozen=True):
+    reason: str = ""
+
+
+Command = PutValue | MoveValue | RemoveValue | SweepValue | RestoreValue
+
+
+def decide(command: Command, value: ValueState | None, now: str) -> list[EventData]:
+    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+
+    Raises:
+        RejectedError: The value was erased, or is not there to be moved.
+    """
+    status = "none" if value is None else EXPIRED if _is_expired(value, now) else value.status
+    match command, status:
+        case PutValue(), "none" | "removed" | "expired":
+            return [_put(command)]
+        case PutValue(), "active" if value is not None:
+            return [] if _is_so(command, value) else [_put(command)]
+        case MoveValue(namespace, name, reason), "active" if value is not None:
+            here = (place_of(namespace), name) == (value.place, value.name)
+            return [] if here else [ValueMoved(namespace, name, reason)]
+        case RemoveValue(reason), "active" | "expired":
+            return [ValueRemoved(reason)]
+        case SweepValue(), "expired":
+            return [ValueRemoved(rule=EXPIRY)]
+        case RestoreValue(reason), "removed" | "expired" if value is not None:
+            return [ValueRestored(reason, None if value.has_expired(now) else value.expires_at)]
+        case (RemoveValue(), "removed") | (RestoreValue(), "active") | (SweepValue(), _):
+            return []
+        case _:
+            verb = type(command).__name__.removesuffix("Value").lower()
+            subject = value.id if value is not None else None
+            raise RejectedError(
+                f"cannot {verb} {subject}: it is {status}, and only an active value can be moved; an erased one takes no "
+                "command any more",
+                rule="transition",
+                subject=subject,
+            )
+
+
+def _is_expired(value: ValueState, now: str) -> bool:
+    return value.status == ACTIVE and value.has_expired(now)
+
+
+def _is_so(command: PutValue, value: ValueState) -> bool:
+    same = (command.type, command.indexed, command.expires_at) == (value.type, value.indexed, value.expires_at)
+    return command.is_known and same
+
+
+def _put(command: PutValue) -> ValuePut:
+    return ValuePut(
+        content=command.content,
+        type=command.type,
+        namespace=command.namespace,
+        name=command.name,
+        expires_at=command.expires_at,
+        indexed=command.indexed,
+    )
+
+
+# --- evolve: only assignments ----------------------------------------------------------------------------------------
+
+ValueEvent = ValuePut | ValueMoved | ValueRemoved | ValueRestored
+
+
+def evolve(value: ValueState | None, event: AnyEvent) -> ValueState | None:
+    """Return the value after an event in effect; None while no ValuePut with a name is in effect."""
+    data: ValueEvent = event.data
+    if value is None:
+        return _gone(_begun(event, data)) if isinstance(data, ValuePut) and data.name != "" else None
+    if value.status == ERASED:  # a later content or name may not have been erased, so the underlying status goes on
+        value = replace(value, status=value.underlying or ACTIVE, underlying=None)
+    return _gone(replace(value, version=event.version, position=event.position, **_changes(value, event, data)))
+
+
+def _gone(value: ValueState) -> ValueState:
+    if value.name is not None and value.place is not None and value.size is not None:
+        return value
+    return replace(value, status=ERASED, underlying=value.status)
+
+
+def _begun(event: AnyEvent, data: ValuePut) -> ValueState:
+    envelope = event.envelope
+    return ValueState(
+        row=event.first,
+        id=event.stream,
+        user=envelope.user,
+        agent=envelope.agent,
+        place=None if data.namespace is None else place_of(data.namespace),
+        name=data.name,
+        type=data.type,
+        content_at=event.position,
+        size=_size(data.content),
+        indexed=data.indexed,
+        expires_at=data.expires_at,
+        status=ACTIVE,
+        underlying=None,
+        recorded_at=envelope.recorded_at,
+        updated_at=envelope.recorded_at,
+        version=event.version,
+        position=event.position,
+    )
+
+
+def _changes(value: ValueState, event: AnyEvent, data: ValueEvent) -> dict[str, object]:
+    match data:
+        case ValuePut():
+            named: dict[str, object] = {} if data.name == "" else _named(data.namespace, data.name)
+            return {
+                **named,
+                "type": data.type,
+                "content_at": event.position,
+                "size": _size(data.content),
+                "indexed": data.indexed,
+                "expires_at": data.expires_at,
+                "status": ACTIVE,
+                "updated_at": event.envelope.recorded_at,
+            }
+        case ValueMoved():
+            return _named(data.namespace, data.name)
+        case ValueRemoved():
+            return {"status": REMOVED}
+        case ValueRestored():
+            return {"status": ACTIVE, "expires_at": data.expires_at}
+        case _:
+            assert_never(data)
+
+
+def _named(namespace: tuple[str, ...] | None, name: str | None) -> dict[str, object]:
+    return {"place": None if namespace is None else place_of(namespace), "name": name}
+
+
+def _size(content: str | Blob | None) -> int | None:
+    """Return the size of a content in bytes, or None if it was erased."""
+    if isinstance(content, Blob):
+        return content.size_bytes
+    return None if content is None else len(content.encode())
+
+
+def admits(value: ValueState | None, data: EventData) -> bool:
+    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
+    if value is None:
+        return isinstance(data, ValuePut) and data.name != ""
+    status = value.underlying or value.status
+    match data:
+        case ValueMoved() | ValueRemoved():
+            return status == ACTIVE
+        case ValueRestored():
+            return status == REMOVED or value.expires_at is not None
+        case _:
+            return True

@@ -54,11 +54,13 @@ if TYPE_CHECKING:
     from ledger.review.answers import Conflict, ConflictReport, Merge, MergeReport
     from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.types import (
-        Cancel, Channel, ConflictStatus, DocumentStatus, DocumentType, Freshness, GroupOptions, Job, MemoryStatus,
-        MergeStatus, Metadata, Moment, ObservationStatus, OriginKind, PolicyChanges, Purpose, Since, StateCategory,
-        Subject, Time, Trend, Unit, WriteOptions,
+        Cancel, Channel, ConflictStatus, DocumentStatus, DocumentType, Freshness, GroupOptions, Job, Json,
+        MemoryStatus, MergeStatus, Metadata, Moment, ObservationStatus, OriginKind, PolicyChanges, Purpose, Since,
+        StateCategory, Subject, Time, Trend, Unit, ValueStatus, WriteOptions,
     )
     from ledger.undo.answers import DistrustReport, Distrusted, UndoReport
+    from ledger.values.answers import Value
+    from ledger.values.api import Values, ValuesRead
     from ledger.vectors.answers import VectorModel, VectorReport
     from ledger.vectors.api import Vectors
     from ledger.vectors.embedders import EmbedderLike
@@ -234,6 +236,71 @@ class AsyncDocuments(AsyncDocumentsRead):
     async def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
         """Bring a removed document back."""
         return await self._work(lambda: self._sync.restore(id, reason=reason, **options))
+
+
+class AsyncValuesRead(AsyncArea):
+    """The keyed values of a user, now or as they were at a moment."""
+
+    __slots__ = ()
+
+    _sync: ValuesRead
+
+    async def get(self, namespace: Iterable[str], key: str) -> Value:
+        """Return the value under a key."""
+        return await self._read(lambda: self._sync.get(namespace, key))
+
+    async def list(
+        self, prefix: Iterable[str] = (), *, where: Mapping[str, Json] | None = None, query: str | None = None,
+        statuses: Iterable[ValueStatus] = ("active",), limit: int = 50, after: str | None = None,
+    ) -> AsyncPage[Value]:
+        """List the values of a namespace and of those below it, in the order of their keys."""
+        return self._page(await self._read(lambda: self._sync.list(
+            prefix, where=where, query=query, statuses=statuses, limit=limit, after=after,
+        )))
+
+    async def namespaces(
+        self, prefix: Iterable[str] = (), *, max_depth: int | None = None, limit: int = 50, after: str | None = None,
+    ) -> AsyncPage[tuple[str, ...]]:
+        """List the namespaces that have values now, in order."""
+        return self._page(await self._read(lambda: self._sync.namespaces(
+            prefix, max_depth=max_depth, limit=limit, after=after,
+        )))
+
+
+class AsyncValues(AsyncValuesRead):
+    """The keyed values of a user."""
+
+    __slots__ = ()
+
+    _sync: Values
+
+    async def put(
+        self, namespace: Iterable[str], key: str, value: Json, *, index: bool = True, expires_at: Time | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Value:
+        """Put a value under a key, whatever was there before; ``get`` returns it equal."""
+        return await self._work(lambda: self._sync.put(
+            namespace, key, value, index=index, expires_at=expires_at, **options,
+        ))
+
+    async def move(
+        self, namespace: Iterable[str], key: str, to_namespace: Iterable[str], to_key: str, *, reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Value:
+        """Give a value another key; its id and its history stay."""
+        return await self._work(lambda: self._sync.move(namespace, key, to_namespace, to_key, reason=reason, **options))
+
+    async def remove(
+        self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions],
+    ) -> Value:
+        """Take a value out of use; ``restore`` brings it back, and so does a put under its key."""
+        return await self._work(lambda: self._sync.remove(namespace, key, reason=reason, **options))
+
+    async def restore(
+        self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions],
+    ) -> Value:
+        """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts."""
+        return await self._work(lambda: self._sync.restore(namespace, key, reason=reason, **options))
 
 
 class AsyncProjectsRead(AsyncArea):

@@ -15,7 +15,8 @@ from ledger.aio.areas import (
     AsyncGuardsRead, AsyncHistory, AsyncHistoryRead, AsyncHolds, AsyncInteractions, AsyncInteractionsRead, AsyncJobs,
     AsyncMaintenance, AsyncMaintenanceRead, AsyncMemories, AsyncMemoriesRead, AsyncMerges, AsyncMergesRead,
     AsyncObservations, AsyncObservationsRead, AsyncProjectionsRead, AsyncProjects, AsyncProjectsRead, AsyncProofs,
-    AsyncProofsRead, AsyncRelations, AsyncRelationsRead, AsyncUserPolicy, AsyncUserPolicyRead, AsyncVectors,
+    AsyncProofsRead, AsyncRelations, AsyncRelationsRead, AsyncUserPolicy, AsyncUserPolicyRead, AsyncValues,
+    AsyncValuesRead, AsyncVectors,
 )
 from ledger.aio.sessions import AsyncSession, AsyncSessionRead, AsyncSessions, AsyncSessionsRead
 from ledger.types import SessionPatterns
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         ModelLike, Moment, Packing, Subject, SummarizerLike, Time, Triple, Unit, WriteOptions,
     )
     from ledger.undo.answers import UndoReport
-    from ledger.values.api import Values, ValuesRead
     from projections.core.own import Projection
 
 
@@ -159,9 +159,10 @@ class AsyncLedgerRead(AsyncArea):
         """List and read captured turns, add responses, and import files of turns."""
         return AsyncInteractionsRead(self._sync.interactions, self._threads)
 
-    async def values(self) -> ValuesRead:
+    @property
+    def values(self) -> AsyncValuesRead:
         """Put, read, list, move, remove and restore values under namespaces and keys."""
-        return await self._read(lambda: self._sync.values)
+        return AsyncValuesRead(self._sync.values, self._threads)
 
     @property
     def documents(self) -> AsyncDocumentsRead:
@@ -481,9 +482,10 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         """List and read captured turns, add responses, and import files of turns."""
         return AsyncInteractions(self._sync.interactions, self._threads)
 
-    async def values(self) -> Values:
+    @property
+    def values(self) -> AsyncValues:
         """Put, read, list, move, remove and restore values under namespaces and keys."""
-        return await self._read(lambda: self._sync.values)
+        return AsyncValues(self._sync.values, self._threads)
 
     @property
     def documents(self) -> AsyncDocuments:

@@ -6,6 +6,7 @@ the next open for writing and each erasure remove the file. A lock next to the f
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -17,7 +18,7 @@ from ledger.log import lease
 from ledger.log.event_store import EventStore
 from ledger.log.file_lock import FileLock, lock_of
 from ledger.log.paths import PART, StrPath, check_finished, checked_path
-from ledger.log.sqlite_files import put_in_place, typed
+from ledger.log.sqlite_files import sync_directory, typed
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 COPY = "copy "  # begins the name of such a lease; the path follows
@@ -189,3 +190,23 @@ def _forget(store: EventStore | None, part: str) -> None:
         if store is not None and not store.readonly:
             with store.transact() as transaction:
                 transaction.connection.execute("DELETE FROM leases WHERE work = ?", (COPY + part,))
+
+
+def put_in_place(finished: str, path: str) -> None:
+    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
+    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(finished, path, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
+        os.rename(finished, path)
+    else:
+        os.unlink(finished)
+    sync_directory(os.path.dirname(path))

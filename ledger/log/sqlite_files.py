@@ -7,7 +7,6 @@ checkpoints at the same time can lose a commit in SQLite before 3.51.3.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import sqlite3
@@ -264,7 +263,7 @@ class LedgerFile:
             file.flush()
             os.fsync(descriptor)
         os.rename(new, self.path)
-        _sync_directory(os.path.dirname(self.path))
+        sync_directory(os.path.dirname(self.path))
         self.created = True
 
     def _identify(self, locked_before: bool) -> None:
@@ -487,27 +486,8 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def put_in_place(finished: str, path: str) -> None:
-    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
-    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.link(finished, path, follow_symlinks=False)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(finished, path)
-    else:
-        os.unlink(finished)
-    _sync_directory(os.path.dirname(path))
-
-
-def _sync_directory(path: str) -> None:
+def sync_directory(path: str) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -26,7 +26,13 @@ FILES = {  # file -> its modules, and its first sentence
     "sessions": (("ledger.sessions.api",), "A session and the sessions of a user, with calls that are awaited."),
     "areas": (
         (
-            *("ledger.memories.api", "ledger.interactions.api", "ledger.documents.api", "ledger.projects.api"),
+            *(
+                "ledger.memories.api",
+                "ledger.interactions.api",
+                "ledger.documents.api",
+                "ledger.values.api",
+                "ledger.projects.api",
+            ),
             *("ledger.observations.api", "ledger.review.api", "ledger.graph.api"),
             *("ledger.history.api", "ledger.erasure.api", "ledger.guards.api", "ledger.policy.api", "ledger.jobs.api"),
             *("ledger.vectors.api", "ledger.proof.api", "ledger.projections.api", "ledger.care.api"),

@@ -417,6 +417,7 @@ def _change(
         memory: MemoryState = work.load(id, "m")
         work.project = memory.project
         body(work, memory)
+        work.absorbed = not work.emitted
         return memory.id
 
     return answered(writer.run(verb, asker, on_memory, arguments))
@@ -460,6 +461,7 @@ def _succeed(
     attempt = work.cleaned(attempt)
     # The old memory is compared first, for an undo may have left an older memory with the same text.
     if admission.is_stated_by(old, attempt):
+        work.absorbed = True
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)

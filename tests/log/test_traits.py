@@ -208,6 +208,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "MemoryCaptured": ("content", "entities", "tags", "metadata"),
             "MemoryRevised": ("content",),
             "MemoryRetagged": ("added", "metadata"),
+            "MemoryCorrected": ("entities",),
             "RelationAdded": EDGE,
             "ProjectStateSet": ("name", "value"),
             "ObservationFormed": ("content",),
@@ -233,7 +234,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ConsolidationCompleted", "ConsolidationFailed"), ("tags",)),
         },
     ),
-    "words of people's own": (watching.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
+    "words of people's own": (watching.CODED, {name: ("kind",) for name in ("MemoryCaptured", "DuplicateAbsorbed", "MemoryCorrected")}),
     "what is quarantined by its position": (
         quarantining.TEXTS,
         {

@@ -930,7 +930,7 @@ class Ledger(LedgerRead):
     def promote(
         self, id: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.Memory:
-        """Make a candidate active.
+        """Make a candidate active; of an active memory nothing is recorded (``absorbed``), unless a turn denies it.
 
         Args:
             content: Another wording, given in the same append.

@@ -44,6 +44,12 @@ def act(ledger, clock, action, text, number, user):
         "revise": lambda: by.revise(id, f"{text} And more of {number % 3}."),
         "describe": lambda: by.memories.set_metadata(id, {"ticket": number}, unset=("x",)),
         "retag": lambda: by.memories.tag(id, add=("a", "b")[number % 2 :], remove=("x",)),
+        "correct": lambda: by.memories.correct(
+            id,
+            kind=("fact", "preference", None)[number % 3],
+            project=project if number % 2 else None,
+            entities=("Ann",) if number % 5 else None,
+        ),
         "valid": lambda: by.memories.set_validity(id, valid_from=day, valid_to=None if number % 2 else "2026-09-01"),
         "relate": lambda: by.graph.relate(
             id, "Ann", ("drinks", "grows")[number % 2], ("tea", "coffee")[number // 2 % 2]

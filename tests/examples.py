@@ -328,6 +328,7 @@ EVENTS: dict[str, e.EventData] = {
         e.MemoryRetagged(
             added=("roast",), removed=("drinks",), metadata=Raw(b'{"ticket":4712,"vip":true}'), unset=("source",)
         ),
+        e.MemoryCorrected(kind="knowledge", moved=True, entities=("Ada", "Acme"), reason="a slip"),
         e.ValidityChanged(valid_from=EARLIER, valid_to=NOW, reason="until June"),
         e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1"),
         e.MemoryInvalidated(reason="was wrong"),

@@ -107,6 +107,15 @@ class AsyncMemories(AsyncMemoriesRead):
         """Add tags to a memory, or remove tags."""
         return await self._decide(lambda: self._sync.tag(id, add=add, remove=remove, **options))
 
+    async def correct(
+        self, id: str, *, kind: str | None = None, project: str | None = None, entities: Iterable[str] | None = None,
+        reason: str = "", **options: Unpack[WriteOptions],
+    ) -> Memory:
+        """Correct the kind, the project or the entities of a memory, which keeps its id; ``revise`` corrects the wording."""
+        return await self._decide(lambda: self._sync.correct(
+            id, kind=kind, project=project, entities=entities, reason=reason, **options,
+        ))
+
     async def set_metadata(
         self, id: str, metadata: Metadata | None = None, *, unset: Iterable[str] = (), **options: Unpack[WriteOptions],
     ) -> Memory:

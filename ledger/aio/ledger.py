@@ -340,7 +340,7 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
     async def promote(
         self, id: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions],
     ) -> Memory:
-        """Make a candidate active."""
+        """Make a candidate active; of an active memory nothing is recorded (``absorbed``), unless a turn denies it."""
         return await self._decide(lambda: self._sync.promote(id, content=content, reason=reason, **options))
 
     async def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Memory:

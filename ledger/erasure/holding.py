@@ -14,7 +14,7 @@ from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
-from projections.views import audit, erasures, projects
+from projections.views import audit, erasures, observations, projects
 from projections.views.erasures import HoldRow
 
 Places = list[tuple[int, str]]  # the positions that an erasure would take, each with its stream
@@ -108,7 +108,7 @@ def _shown(connection: Connection, hold_row: HoldRow, outcome: Outcome | None) -
 
 
 def refuse_held(connection: Connection, user: str, places: Places) -> None:
-    """Raise RejectedError if a subject of these events is on hold, or the project, session or user of an event is."""
+    """Raise RejectedError if a subject of these events is on hold, or the project, session or user of an event or memory is."""
     by_subject = {hold_row.subject: hold_row for hold_row in erasures.holds(connection, user)}
     if not by_subject:
         return
@@ -118,6 +118,8 @@ def refuse_held(connection: Connection, user: str, places: Places) -> None:
     for position, stream in places:
         entry = audit.at(connection, position) if is_place_held else None
         within = (*projects.together(connection, entry.project), entry.session) if entry is not None else ()
+        if is_place_held and stream[0] == "m":  # a memory may belong to another project than its events
+            within += projects.together(connection, observations.project_of(connection, stream))
         for subject in (stream, *within):
             if subject is not None and subject in by_subject:
                 raise _refusal(by_subject[subject], subject)

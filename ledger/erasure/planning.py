@@ -31,6 +31,7 @@ from ledger.events import (
     DocumentReplaced,
     InteractionCaptured,
     MemoryCaptured,
+    MemoryCorrected,
     ObservationFormed,
     WriteRefused,
     of,
@@ -38,7 +39,7 @@ from ledger.events import (
     used_as,
 )
 from projections.core.rows import Connection
-from projections.views import audit, projects
+from projections.views import audit, memories, projects
 
 _WITH_TEXT = type_names(used_as("quotes"))  # types of the ledger's own events that repeat texts
 # Types of events that name or govern a session. They are erased with a project only if no other project has the session.
@@ -156,11 +157,15 @@ class ErasurePlanner:
             projects.together(self.connection, request.subject) if request.kind == "project" else (request.subject,)
         )
         streams, single, names = {place for place in places if place is not None}, list[int](), list[ErasureRow]()
+        moved = self._moved() if request.kind == "project" else {}
+        streams |= {memory for memory, place in moved.items() if place in places}
         if request.kind in ("session", "project"):
             marks = ", ".join("?" * len(places))
             sql = f"SELECT position, subject, type FROM audit WHERE {request.kind} IN ({marks}) AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (*places, self.owner)).fetchall():
                 if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _WITH_TEXT):
+                    continue
+                if stream in moved:
                     continue
                 if stream[0] not in SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
@@ -181,6 +186,13 @@ class ErasurePlanner:
         }
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
         return [rows[position] for position in sorted(rows)], streams, names
+
+    def _moved(self) -> dict[str, str | None]:
+        """Return the present project of each memory that was corrected, for it may have begun in another project."""
+        sql = "SELECT DISTINCT subject FROM audit WHERE user = ? AND type = ?"
+        corrected = self.connection.execute(sql, (self.owner, MemoryCorrected.__name__)).fetchall()
+        states = (memories.get(self.connection, first_position(self.connection, id) or 0) for (id,) in corrected)
+        return {state.id: state.project for state in states if state is not None}
 
     def _as_maker(self) -> Iterator[Target]:
         """Yield a target for the first event if it names this user as the maker of the ledger.

@@ -98,7 +98,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
 
 
 def _differs(before: Memory, after: Memory) -> bool:
-    names = ("content", "tags", "entities", "relations", "metadata", "valid_from")
+    names = ("content", "kind", "project", "tags", "entities", "relations", "metadata", "valid_from")
     if any(getattr(before, name) != getattr(after, name) for name in names):
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status

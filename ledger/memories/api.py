@@ -118,6 +118,37 @@ class Memories(MemoriesRead):
         add, remove = plural("add", add), plural("remove", remove)
         return commands.retag(self._engine.writer, self._scope.asker(options), id, add, remove)
 
+    def correct(
+        self,
+        id: str,
+        *,
+        kind: str | None = None,
+        project: str | None = None,
+        entities: Iterable[str] | None = None,
+        reason: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Correct the kind, the project or the entities of a memory, which keeps its id; ``revise`` corrects the wording.
+
+        Args:
+            kind: The right kind; None keeps the present kind.
+            project: The right project by name, alias or id, which a new name registers; "" for no project; None keeps
+                the present project. From then on the memory is listed, recalled, held and erased with the new project.
+            entities: All names that the statement is about, in place of the present names; None keeps these.
+
+        Raises:
+            RejectedError: The memory is hidden, or another memory of that kind and project says the same.
+        """
+        return commands.correct(
+            self._engine.writer,
+            self._scope.asker(options),
+            id,
+            kind=kind,
+            project=project,
+            entities=entities,
+            reason=reason,
+        )
+
     def set_metadata(
         self,
         id: str,

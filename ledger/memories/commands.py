@@ -163,6 +163,38 @@ def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
     _emit(work, memory, command)
 
 
+def correct(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    *,
+    kind: str | None = None,
+    project: str | None = None,
+    entities: Iterable[str] | None = None,
+    reason: str = "",
+) -> answers.Memory:
+    """Correct the kind, the project or the entities of a memory; None leaves each as it is."""
+    if kind is not None:
+        kind = check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
+    names = None if entities is None else text_list("entities", plural("entities", entities))
+    request = memory_rules.Correct(kind, entities=names, reason=check_reason("reason", reason))
+
+    def body(work: Work, memory: MemoryState) -> None:
+        command = replace(request, entities=work.cleaned(request.entities))
+        if project is not None:
+            work.project = None  # a new project is registered in none
+            place = work.project_named(project)
+            moved = place not in work.together(memory.project)
+            work.project = place if moved else memory.project
+            command = replace(command, moved=moved)
+        if memory.status in ("candidate", "active"):
+            corrected = replace(memory, kind=kind or memory.kind, project=work.project)
+            admission.admit(work, corrected, memory.status, "correct", frees=memory)
+        _emit(work, memory, command)
+
+    return _with_kind(_change(writer, asker, "memories.correct", id, body, (id, request, project)))
+
+
 def retag(
     writer: Writer,
     asker: Who,
@@ -417,6 +449,7 @@ def _change(
         memory: MemoryState = work.load(id, "m")
         work.project = memory.project
         body(work, memory)
+        work.absorbed = not work.emitted
         return memory.id
 
     return answered(writer.run(verb, asker, on_memory, arguments))
@@ -460,6 +493,7 @@ def _succeed(
     attempt = work.cleaned(attempt)
     # The old memory is compared first, for an undo may have left an older memory with the same text.
     if admission.is_stated_by(old, attempt):
+        work.absorbed = True
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)

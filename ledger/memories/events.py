@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, UnsetType
 
 from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, Ref, Text, Time, Traits, Use
 
@@ -136,6 +137,20 @@ class MemoryRetagged(EventData, frozen=True):
     removed: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
     metadata: Annotated[Json, Use("belief")] = NOTHING
     unset: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
+
+
+class MemoryCorrected(EventData, frozen=True):
+    """Another ``kind`` or other ``entities`` of the memory; what was not corrected is missing.
+
+    ``moved`` means that from here the memory belongs to the project of this event, or to none if the event has no project.
+    """
+
+    traits = Traits("reversible")
+
+    kind: Annotated[Code, Use("coined")] = ""
+    moved: bool = False
+    entities: Annotated[tuple[Text, ...] | UnsetType | None, Use("belief")] = msgspec.UNSET
+    reason: Text | None = ""
 
 
 class ValidityChanged(EventData, frozen=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import asdict, replace
 
 from ledger.domain import confidence as confidence_rules
@@ -28,6 +28,7 @@ from ledger.events import (
     DuplicateAbsorbed,
     EventData,
     MemoryCaptured,
+    MemoryCorrected,
     MemoryInvalidated,
     MemoryPromoted,
     MemoryQuarantined,
@@ -166,6 +167,15 @@ class DescribeMemory(Struct, frozen=True):
     unset: tuple[str, ...] = ()
 
 
+class Correct(Struct, frozen=True):
+    """Another kind or other entities, where they are not None; ``moved`` if the project of the command is another one."""
+
+    kind: str | None = None
+    moved: bool = False
+    entities: tuple[str, ...] | None = None
+    reason: str = ""
+
+
 class SetValidity(Struct, frozen=True):
     valid_from: str | None
     valid_to: str | None
@@ -219,19 +229,19 @@ class Unrelate(Struct, frozen=True):
 
 
 Command = (
-    Promote | RejectMemory | Reinforce | Adjust | ReviseMemory | Retag | DescribeMemory | SetValidity | Supersede
-    | Invalidate | Retract | RestoreMemory | QuarantineMemory | Release | Relate | Unrelate
+    Promote | RejectMemory | Reinforce | Adjust | ReviseMemory | Retag | DescribeMemory | Correct | SetValidity
+    | Supersede | Invalidate | Retract | RestoreMemory | QuarantineMemory | Release | Relate | Unrelate
 )  # fmt: skip
 
 # --- decide: every rule ----------------------------------------------------------------------------------------------
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "candidate": (
-        *("promote", "reject", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
+        *("promote", "reject", "revise", "correct", "set_confidence", "tag", "set_metadata", "set_validity"),
         *("retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "active": (
-        *("reinforce", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
+        *("reinforce", "revise", "correct", "set_confidence", "tag", "set_metadata", "set_validity"),
         *("supersede", "invalidate", "retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "superseded": ("restore",),
@@ -262,6 +272,8 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return _retagging(command, memory)
         case DescribeMemory(), "candidate" | "active":
             return _description(command, memory)
+        case Correct(), "candidate" | "active":
+            return _correction(command, memory)
         case SetValidity(), "candidate" | "active":
             return _validity(command, memory)
         case Supersede(by, valid_to, reason, rule), "active":
@@ -333,6 +345,14 @@ def _description(command: DescribeMemory, memory: MemoryState) -> list[EventData
     """Return the change of metadata; a key that is both set and unset is unset."""
     new, unset = pairs_of.change(pairs_of.of_row(memory.metadata), command.metadata, command.unset)
     return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
+
+
+def _correction(command: Correct, memory: MemoryState) -> list[EventData]:
+    kind = "" if command.kind in (None, memory.kind) else command.kind or ""
+    entities = UNSET if command.entities in (None, memory.entities) else command.entities
+    if not kind and entities is UNSET and not command.moved:
+        return []
+    return [MemoryCorrected(kind, command.moved, entities, command.reason)]
 
 
 def _validity(command: SetValidity, memory: MemoryState) -> list[EventData]:
@@ -418,7 +438,7 @@ def _unrelation(command: Unrelate, memory: MemoryState) -> list[EventData]:
 
 MemoryEvent = (
     MemoryCaptured | DuplicateAbsorbed | MemoryPromoted | MemoryRejected | MemoryReinforced | ConfidenceAdjusted
-    | MemoryRevised | MemoryRetagged | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
+    | MemoryRevised | MemoryRetagged | MemoryCorrected | ValidityChanged | MemorySuperseded | MemoryInvalidated | MemoryRetracted
     | MemoryRestored | MemoryQuarantined | MemoryReleased | RelationAdded | RelationRemoved
 )  # fmt: skip
 
@@ -498,6 +518,10 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
             )  # after an undo the memory may already have an added tag
             kept = tuple(tag for tag in tags if tag not in (removed or ()))
             return {"tags": kept, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
+        case MemoryCorrected(kind, moved, entities):
+            place = event.envelope.project if moved else memory.project
+            names = memory.entities if entities is UNSET else entities or ()
+            return {"kind": kind or memory.kind, "project": place, "entities": names, "active_at": now}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
         case RelationAdded():

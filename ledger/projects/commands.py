@@ -69,9 +69,7 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
             raise NotFoundError(
                 f"no project of this user is called {name!r:.60}; projects.add_alias gives a project a new name"
             )
-        if joined in work.together(state.id):
-            work.absorbed = True
-        else:
+        if joined not in work.together(state.id):
             _emit(work, state, rules.Join(joined, reason))
 
     return _change(engine, asker, "projects.join", target, body, (target, name, reason))
@@ -133,6 +131,7 @@ def _change(
         state = _known(engine, work, project, register)
         work.project = state.id
         body(work, state)
+        work.absorbed = not work.emitted
         return state.id
 
     return _answered(engine, engine.writer.run(verb, asker, on_project, arguments))

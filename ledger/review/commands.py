@@ -230,8 +230,11 @@ def resolve(engine: Engine, asker: Who, id: str, keep: str, reason: str = "") ->
         winner: memory_rules.MemoryState = work.load(keep, "m")
         members = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
         active = [member for member in members if member.status == "active" and not member.quarantined]
+        connection = work.connection()
         losers = [
-            member for member in active if member.row != winner.row and conflicts.clashes(winner, member, conflict)
+            member
+            for member in active
+            if member.row != winner.row and conflicts.clashes(connection, winner, member, conflict)
         ]
         kept = (winner, *losers) if winner in active else active
         if not emit(work, conflict, Keep(winner.id, tuple(member.id for member in kept), reason)):

@@ -17,6 +17,7 @@ from projections.core.rows import ProjectionRows
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories
 from projections.views.merges import Members
+from projections.views.projects import main
 
 FAMILY = family(
     "k",
@@ -55,11 +56,13 @@ def clash(left: tuple[Statement, Filled], right: tuple[Statement, Filled]) -> bo
     return differ and slots.overlap(slots.during(*left), slots.during(*right))
 
 
-def clashes(one: MemoryState, other: MemoryState, found: ConflictState) -> bool:
-    """Return True if two members still say, at one time, what they said when the conflict was found.
+def clashes(connection: sqlite3.Connection, one: MemoryState, other: MemoryState, found: ConflictState) -> bool:
+    """Return True if two members of one project still say, at one time, what they said when the conflict was found.
 
     The rule of the conflict may be gone by now. If the values were erased, the members are compared anew in all their slots.
     """
+    if one.project != other.project and main(connection, one.project) != main(connection, other.project):
+        return False
     values = dict(zip(found.members, found.values, strict=False))
     if one.id in values and other.id in values:
         ours, theirs = (slots.still_stated(each, found.slot, values[each.id]) for each in (one, other))
@@ -88,7 +91,7 @@ def status_of(
         set(accepted.members) for accepted in resolved if accepted.action == ACCEPT and accepted.slot == found.slot
     ]
     live = any(
-        clashes(left, right, found) and not any({left.id, right.id} <= pair for pair in decided)
+        clashes(connection, left, right, found) and not any({left.id, right.id} <= pair for pair in decided)
         for left, right in combinations(active, 2)
     )
     return (OPEN if live else RESOLVED if found.action else LAPSED), members

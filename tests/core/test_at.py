@@ -37,7 +37,7 @@ SAMPLE = 200 if LONG else 8  # positions of one history that are compared
 actions = st.lists(
     st.tuples(
         st.sampled_from(
-            ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "retag",
+            ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct", "retag",
              "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias",
              "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",

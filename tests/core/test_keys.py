@@ -58,6 +58,9 @@ WRITES: dict[str, Callable[[Given, str], Any]] = {
     "memories.tag": lambda g, key: g.ledger.memories.tag(
         g.fact.id, add=["roast"], remove=["drinks"], idempotency_key=key
     ),
+    "memories.correct": lambda g, key: g.ledger.memories.correct(
+        g.fact.id, kind="fact", project="boats", entities=["roast"], idempotency_key=key
+    ),
     "memories.set_validity": lambda g, key: g.ledger.memories.set_validity(
         g.fact.id, valid_from="2020-01-01", valid_to="2030-01-01", idempotency_key=key
     ),
@@ -160,7 +163,7 @@ def test_every_write_of_the_door_is_tried(ledger: Ledger) -> None:
     tried = {name.split()[0] for name in WRITES}
     without = {"batch", "interactions.import_file", "jobs.run"}  # many commands, each its own
     named = """capture remember propose promote reject reinforce revise supersede invalidate retract restore extract undo redo
-        batch interactions.add_response interactions.reinforce interactions.import_file memories.tag memories.set_validity
+        batch interactions.add_response interactions.reinforce interactions.import_file memories.tag memories.correct memories.set_validity
         memories.set_confidence guards.quarantine guards.release projects.add projects.add_alias projects.set_state
         projects.remove_state policy.set jobs.run"""
     assert tried | without == set(named.split())

@@ -36,6 +36,7 @@ ACTIONS = (
         "reinforce",
         "supersede",
         "revise",
+        "correct",
         "retag",
         "valid",
     ),

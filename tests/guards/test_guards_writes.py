@@ -77,6 +77,7 @@ TEXTS_OF_VERBS: dict[str, Verb] = {
     "retract": lambda g, x: g.ledger.retract(g.fact.id, reason=x),
     "restore": lambda g, x: (g.ledger.retract(g.fact.id), g.ledger.restore(g.fact.id, reason=x)),
     "retag": lambda g, x: g.ledger.memories.tag(g.fact.id, add=[x]),
+    "correct": lambda g, x: g.ledger.memories.correct(g.fact.id, entities=[x], reason=x),
     "set_validity": lambda g, x: g.ledger.memories.set_validity(g.fact.id, valid_from="2020-01-01", reason=x),
     "adjust": lambda g, x: g.ledger.memories.set_confidence(g.fact.id, 0.5, reason=x),
     "quarantine": lambda g, x: (

@@ -40,6 +40,7 @@ CHANGES = {
     "reinforce": (lambda ledger, tea, idea: ledger.reinforce(tea), {"moved": "tea"}),
     "revise": (lambda ledger, tea, idea: ledger.revise(tea, "Green tea."), {"revised": "tea"}),
     "retag": (lambda ledger, tea, idea: ledger.memories.tag(tea, add=("drinks",)), {"revised": "tea"}),
+    "correct": (lambda ledger, tea, idea: ledger.memories.correct(tea, kind="fact"), {"revised": "tea"}),
     "set_validity": (
         lambda ledger, tea, idea: ledger.memories.set_validity(tea, valid_from=None, valid_to="2027-01-01"),
         {"revised": "tea"},

@@ -177,6 +177,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ConfidenceAdjusted": ("reason",),
         "MemoryRevised": ("content", "reason"),
         "MemoryRetagged": ("added", "removed", "metadata", "unset"),
+        "MemoryCorrected": ("entities", "reason"),
         "ValidityChanged": ("reason",),
         "MemorySuperseded": ("reason",),
         "MemoryInvalidated": ("reason",),

@@ -140,6 +140,7 @@ def test_every_type_of_event_occurs_in_a_released_log() -> None:
     later = {
         "ProjectDescribed",
         "ProjectJoined",
+        "MemoryCorrected",
         "LedgerBranched",
         "SessionDescribed",
         "ValuePut",

@@ -209,6 +209,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "MemoryCaptured": ("content", "entities", "tags", "metadata"),
             "MemoryRevised": ("content",),
             "MemoryRetagged": ("added", "metadata"),
+            "MemoryCorrected": ("entities",),
             "RelationAdded": EDGE,
             "ProjectStateSet": ("name", "value"),
             "ObservationFormed": ("content",),
@@ -236,7 +237,10 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ConsolidationCompleted", "ConsolidationFailed"), ("tags",)),
         },
     ),
-    "words of people's own": (watching.CODED, {"MemoryCaptured": ("kind",), "DuplicateAbsorbed": ("kind",)}),
+    "words of people's own": (
+        watching.CODED,
+        dict.fromkeys(("MemoryCaptured", "DuplicateAbsorbed", "MemoryCorrected"), ("kind",)),
+    ),
     "what is quarantined by its position": (
         quarantining.TEXTS,
         {

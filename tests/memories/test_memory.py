@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, OTHER_MEMORY, memory, recorded
+from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, OTHER_MEMORY, PROJECT, memory, recorded
 from msgspec import Raw
 from msgspec.structs import asdict, replace
 
@@ -15,6 +15,7 @@ from ledger.memories.rules import (
     HIDDEN,
     STATUSES,
     Adjust,
+    Correct,
     DescribeMemory,
     Edge,
     Invalidate,
@@ -51,6 +52,10 @@ COMMANDS: dict[str, tuple[Any, list[e.EventData]]] = {
         DescribeMemory({"ticket": 4711, "vip": True}, ("source", "unknown")),
         [e.MemoryRetagged(metadata=Raw(b'{"vip":true}'), unset=("source",))],
     ),
+    "correct": (
+        Correct("knowledge", moved=True, entities=("coffee", "roast"), reason="a slip"),
+        [e.MemoryCorrected("knowledge", True, ("coffee", "roast"), "a slip")],
+    ),
     "set_validity": (SetValidity(NOW, None, "since June"), [e.ValidityChanged(NOW, None, "since June")]),
     "supersede": (Supersede(OTHER_MEMORY, NOW, "tea now"), [e.MemorySuperseded(OTHER_MEMORY, NOW, "tea now")]),
     "invalidate": (Invalidate("wrong"), [e.MemoryInvalidated("wrong")]),
@@ -73,6 +78,7 @@ TABLE = {
     "set_confidence": ("do", "do", "no", "no", "no", "no"),
     "set_metadata": ("do", "do", "no", "no", "no", "no"),
     "revise":       ("do", "do", "no", "no", "no", "no"),
+    "correct":      ("do", "do", "no", "no", "no", "no"),
     "tag":         ("do", "do", "no", "no", "no", "no"),
     "set_validity": ("do", "do", "no", "no", "no", "no"),
     "supersede":    ("no", "do", "no", "no", "no", "no"),
@@ -120,6 +126,8 @@ def test_asking_for_what_is_already_so_comes_to_nothing(status: str) -> None:
         ReviseMemory("The user prefers dark roast coffee."),
         Retag(("drinks",), ("unknown",)),
         Retag(),
+        Correct(),
+        Correct("preference", entities=("coffee",)),
         SetValidity(None, LATER),
         SetValidity(EARLIER, LATER),
         QuarantineMemory(),
@@ -186,6 +194,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "ConfidenceAdjusted": {"confidence": 250_000, "active_at": NOW},
     "MemoryRevised": {"content": "The user prefers light roast coffee.", "active_at": NOW},
     "MemoryRetagged": {"tags": ("morning", "roast"), "metadata": '{\t"ticket":4712\t,\t"vip":true\t}'},
+    "MemoryCorrected": {"kind": "knowledge", "project": PROJECT, "entities": ("Ada", "Acme"), "active_at": NOW},
     "ValidityChanged": {"valid_from": EARLIER, "valid_to": NOW},
     "MemorySuperseded": {
         "status": "superseded",

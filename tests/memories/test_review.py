@@ -50,6 +50,28 @@ def test_promote_reject_and_edit_then_promote(ledger: Ledger) -> None:
     assert ledger.restore(two.id).status == "candidate"
 
 
+def test_a_command_with_nothing_to_do_says_so(ledger: Ledger) -> None:
+    idea = ledger.propose("The user dreams of Oslo.")
+    assert ledger.promote(idea.id).absorbed is False
+    before = ledger.position
+    nothing = {
+        "promote": ledger.promote(idea.id),
+        "revise": ledger.revise(idea.id, "The user dreams of Oslo."),
+        "supersede": ledger.supersede(idea.id, "the user DREAMS of Oslo."),
+        "tag": ledger.memories.tag(idea.id, remove=["travel"]),
+        "restore": ledger.restore(idea.id),
+    }
+    assert [name for name, answer in nothing.items() if not answer.absorbed] == [] and ledger.position == before
+    assert [ledger.retract(idea.id).absorbed, ledger.retract(idea.id).absorbed] == [False, True]
+
+
+def test_the_promotion_of_an_active_memory_that_a_turn_denies_is_recorded(ledger: Ledger) -> None:
+    tea = ledger.remember("The user drinks green tea at night.", kind="preference")
+    ledger.capture("Tea?", "Right, you no longer drink green tea at night.")
+    assert [entry.id for entry in ledger.review()] == [tea.id]
+    assert [ledger.promote(tea.id).absorbed, ledger.promote(tea.id).absorbed] == [False, True]
+
+
 def test_a_candidate_is_in_no_answer(ledger: Ledger) -> None:
     ledger.propose(TEA)
     assert ledger.memories.list() == [] and ledger.recall("tea").items == ()

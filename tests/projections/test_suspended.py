@@ -81,6 +81,7 @@ WRITES = {
     "retract of an observation": lambda g, the: g.retract(the["observation"]),
     "invalidate": lambda g, the: g.invalidate(the["free"]),
     "retag": lambda g, the: g.memories.tag(the["free"], add=["home"]),
+    "correct": lambda g, the: g.memories.correct(the["free"], kind="fact", project="boat", entities=["Ben"]),
     "set_validity": lambda g, the: g.memories.set_validity(the["free"], valid_to="2026-07-01"),
     "adjust": lambda g, the: g.memories.set_confidence(the["free"], 0.3),
     "reinforce": lambda g, the: g.reinforce(the["free"]),

@@ -23,6 +23,7 @@ def test_a_project_is_known_by_name_alias_and_id(ledger: Ledger) -> None:
     added = ledger.projects.add("Atlas", description="maps")
     assert ledger.projects.add("atlas").absorbed
     assert ledger.projects.add_alias("Atlas", "maps").aliases == ("maps",)
+    assert ledger.projects.add_alias("Atlas", "maps").absorbed
     for name in ("atlas", "MAPS", added.id, added.id[:10]):
         assert ledger.projects.get(name).id == added.id
     for name in ("nobody", "", "p_0000000000000000"):

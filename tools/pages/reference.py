@@ -147,6 +147,7 @@ CONTENTS = (
     "- **Asyncio.** [`AsyncLedger`](async.md) has the same calls, awaited.",
     "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
     "  and appends nothing.",
+    "- **Nothing to do.** The answer of a write to a memory or project that found nothing to change is marked `absorbed`.",
 )
 COMMANDS = (
     "# Commands",

@@ -45,6 +45,7 @@ Cancel = threading.Event | Callable[[], bool]
 """A way to call off a long call: an event that somebody sets, or a function that returns True."""
 
 Channel = Literal["user", "tool", "web", "agent", "file"]
+CodingAgent = Literal["claude", "codex", "cursor", "vscode", "opencode"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
 DocumentStatus = Literal["active", "removed", "erased"]
 DocumentType = Literal["markdown", "text"]

@@ -23,13 +23,14 @@ from ledger.core.clock import now
 from ledger.core.engine import Engine
 from ledger.core.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
+from ledger.domain.harmless import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
 from ledger.log import making, notes
 from ledger.log.alone import APPLICATION_ID, foreign_wal
 from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
-from ledger.log.paths import PART, StrPath, check_own_name, checked_path, path_name
+from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_path, path_name
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, examining, no_ledger, typed
 from ledger.proof.schema_check import NOT_OURS
 from ledger.proof.verifying import verify
@@ -60,6 +61,7 @@ FAULTS = (  # faults of SQLite: the first and the last version with the fault, a
 READ_MARKS = {*range(123, 128)}  # the bytes of the -shm that a reader locks (sqlite.org/walformat.html)
 LEAST_FREE_BYTES = 8 * 1024 * 1024  # the least free space, enough for a -wal and its checkpoint
 LOCK_SECONDS = 1.0  # the wait for another process that checkpoints
+HOOK_ERRORS = 3  # the errors of hooks that are shown
 AHEAD = timedelta(minutes=1)  # the tolerance before a time counts as in the future
 
 Progress = Callable[[int, int], None]
@@ -135,6 +137,7 @@ class _Visit:
             "files next to it": self.leftovers,
             "lock": self.lock,
             "file times": self.file_times,
+            "hooks": self.hooks,
             "disk space": self.disk,
             "settings": self.settings,
         }.items():
@@ -223,6 +226,14 @@ class _Visit:
             self.report("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
                       " that is copied over an open ledger within a second of a checkpoint is not noticed",
                       "copy nothing over a ledger that is open; recover BACKUP --db NEW makes a new one")  # fmt: skip
+
+    def hooks(self) -> None:
+        """Show the last errors of the hooks of coding agents, which nobody sees elsewhere."""
+        log = Path(self.path + HOOKS_LOG)
+        with suppress(FileNotFoundError):
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in lines[-HOOK_ERRORS:]:
+                self.report("warning", "hooks", one_line(line), f"mend the cause, then remove {log}")
 
     def lock(self) -> None:
         lock = lock_of(self.path)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from ledger.cli.calling import (
     STDIN,
     Progress,
@@ -32,7 +34,7 @@ from ledger.cli.searching import bisect
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.harmless import one_line
-from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
+from ledger.types import EVERYTHING, CodingAgent, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
     from ledger import answers
@@ -464,6 +466,49 @@ def demo(call: ShellCall, *, all: bool = False, keep: bool = False, progress: Pr
     return None
 
 
+def install(call: ShellCall, agent: CodingAgent, *, dry_run: bool = False, yes: bool = False) -> object:
+    """Give a coding agent this memory: its hooks, and the MCP server. Show what would be written and where, and ask first.
+
+    Args:
+        agent: The coding agent. Its ledger is --db, or LEDGER_PATH, or ~/.memory-ledger/memory.db.
+        dry_run: Only show what would be written.
+        yes: Do not ask; without a terminal, an installation needs this.
+    """
+    return _installed(call, agent, dry_run=dry_run, yes=yes, remove=False)
+
+
+def uninstall(call: ShellCall, agent: CodingAgent, *, dry_run: bool = False, yes: bool = False) -> object:
+    """Take away what install wrote for a coding agent, and nothing else. The ledger stays.
+
+    Args:
+        agent: The coding agent.
+        dry_run: Only show what would be taken away.
+        yes: Do not ask; without a terminal, a removal needs this.
+    """
+    return _installed(call, agent, dry_run=dry_run, yes=yes, remove=True)
+
+
+def _installed(call: ShellCall, agent: CodingAgent, *, dry_run: bool, yes: bool, remove: bool) -> object:
+    from ledger.cli.views import Raw
+    from ledger.doors import installing
+
+    settings, quiet = call.settings, bool(call.around["quiet"])
+    named = settings.path if "path" in settings.origins else None
+    planned = installing.plan(agent, named, settings.user, remove=remove)
+    report = planned.report
+    if not call.around["json"] and not quiet:
+        show_once(Raw("".join(line + "\n" for line in installing.lines(report))))
+    if planned.files and not dry_run:
+        if not yes and not _is_at_a_terminal():
+            raise RejectedError("without a terminal this needs --yes; --dry-run only shows what would be written")
+        if not yes and not _is_confirmed("Take this away?" if remove else "Write this?"):
+            raise Stopped("nothing was written")
+        installing.apply(planned)
+        report = replace(report, written=True)
+        say(f"done; {report.hint}", quiet=quiet)
+    return report if call.around["json"] else None
+
+
 def docs(call: ShellCall, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:
     """List the pages of the documentation, show a page, or search the pages.
 
@@ -515,4 +560,10 @@ CHANGED = {
     ("history", "wait"): CommandChange(waited, drop=("cancel",)),
     ("", "query"): CommandChange(query, drop=("parameters",)),
 }
-OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}
+OTHERS: dict[str, Callable[..., object]] = {
+    "config": config,
+    "demo": demo,
+    "docs": docs,
+    "install": install,
+    "uninstall": uninstall,
+}

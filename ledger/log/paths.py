@@ -11,6 +11,7 @@ StrPath = str | os.PathLike[str]
 
 OWN_ENDS = (".lock", "-wal", "-shm", "-journal")  # end the names of the files that lie next to a ledger
 PART = ".part"  # ends the name of a file that is being made
+HOOKS_LOG = ".hooks.log"  # ends the name of the log that the hooks of coding agents write next to a ledger
 
 _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 

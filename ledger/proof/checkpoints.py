@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 TEXT_BYTES = 64 * 1024  # the longest text that is read: room for hundreds of signatures
 ORIGIN = "memory-ledger/"
-EXTRA = "memory-ledger[sign]"
+EXTRA = "belief-ledger[sign]"
 _FIRST = "a checkpoint of a ledger begins with a line like memory-ledger/6f1c…, its size and its root"
 _DASH = "\N{EM DASH} "
 

@@ -83,7 +83,7 @@ def checkpoint(
     Args:
         engine: The engine of the ledger.
         sign: An Ed25519 private key: the path of its PEM or OpenSSH file, or a key of the package cryptography, which
-            ``memory-ledger[sign]`` installs.
+            ``belief-ledger[sign]`` installs.
         actor: Who seals, or None for the default.
         progress: Called with (rows checked, rows).
 

@@ -400,12 +400,12 @@ def test_a_long_difference_is_short_unless_asked(project: pytest.Pytester) -> No
 @pytest.mark.slow
 def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_used(tmp_path: Path) -> None:
     """By the entry point of pyproject.toml, in processes of its own: several workers say together which files they wrote."""
-    (tmp_path / "memory_ledger-0.dist-info").mkdir()
-    (tmp_path / "memory_ledger-0.dist-info" / "METADATA").write_text("Name: memory-ledger\nVersion: 0\n")
+    (tmp_path / "belief_ledger-0.dist-info").mkdir()
+    (tmp_path / "belief_ledger-0.dist-info" / "METADATA").write_text("Name: belief-ledger\nVersion: 0\n")
     entry = re.search(r"entry-points.pytest11\]\n(.*)", (ROOT / "pyproject.toml").read_text())
     assert entry is not None
     points = "[pytest11]\n" + entry[1].replace('"', "") + "\n"
-    (tmp_path / "memory_ledger-0.dist-info" / "entry_points.txt").write_text(points)
+    (tmp_path / "belief_ledger-0.dist-info" / "entry_points.txt").write_text(points)
     test = "def test_{0}(ledger, golden_beliefs): golden_beliefs(ledger, '{0}.beliefs.json')\n"
     (tmp_path / "test_agent.py").write_text("".join(map(test.format, ("one", "two", "three"))))
     (tmp_path / "test_other.py").write_text(

@@ -263,7 +263,7 @@ def test_what_is_no_name_of_a_model_is_refused(name: str) -> None:
 
 def test_without_the_extra_a_model_by_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ledger.models.adapters.find_spec", lambda package: None)
-    with pytest.raises(RejectedError, match=r"memory-ledger\[models\]"):
+    with pytest.raises(RejectedError, match=r"belief-ledger\[models\]"):
         model_named("openai:x")
 
 

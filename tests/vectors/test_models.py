@@ -161,7 +161,7 @@ def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.Mon
     if package == "numpy":
         pytest.importorskip("wordllama")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(RejectedError, match=rf"{package}.*memory-ledger\[wordllama\]"):
+    with pytest.raises(RejectedError, match=rf"{package}.*belief-ledger\[wordllama\]"):
         embedder_named("wordllama")
 
 
@@ -316,5 +316,5 @@ def test_a_missing_runtime_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     for name in ("model.onnx", "tokenizer.json"):
         (tmp_path / name).write_bytes(b"")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(RejectedError, match=r"memory-ledger\[onnx\]"):
+    with pytest.raises(RejectedError, match=r"belief-ledger\[onnx\]"):
         embedder_named(f"onnx:{tmp_path}")

@@ -1,0 +1,309 @@
+"""The entries of memory-ledger in the settings of coding agents: planned, shown, written, and taken away again.
+
+Claude Code takes a folder of its own. The settings of the other agents belong to the user, so an entry is merged into each
+file, and a file that cannot be read is named and left alone, with all the others of the plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from ledger.doors.hooks import DEFAULT_LEDGER
+from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
+from ledger.domain.errors import RejectedError
+from ledger.types import CodingAgent
+
+NAME = "memory-ledger"
+HOOK = "memory-ledger-hook"
+PLUGIN = Path(__file__).resolve().parent / "plugin" / "claude"
+SECONDS = {"SessionStart": 5, "UserPromptSubmit": 5, "Stop": 30, "PreCompact": 30, "SessionEnd": 60}
+"""The events with a hook, and the seconds after which the agent ends it (our choice)."""
+
+HINTS = {
+    "claude": "start a new session; /hooks and /mcp show what runs",
+    "codex": "start a new session, and trust the hooks when Codex asks, or by /hooks",
+    "cursor": "restart Cursor, and switch the server on in its settings",
+    "vscode": "start the server in the list of MCP servers",
+    "opencode": "start a new session; `opencode mcp list` shows the server",
+}
+
+
+class FileChange(Struct, frozen=True, kw_only=True):
+    """A file that an installation changes; ``text`` is what is put in, or the whole of a new file."""
+
+    path: str
+    action: Literal["create", "change", "remove", "keep"]
+    text: str = ""
+
+
+class InstallReport(Struct, frozen=True, kw_only=True):
+    """The files of an installation or of its removal, and whether they were written."""
+
+    agent: str
+    ledger: str
+    user: str
+    changes: tuple[FileChange, ...]
+    written: bool
+    hint: str = ""
+
+
+class Programs(NamedTuple):
+    """The words that start the server and a hook, for a ledger and a user."""
+
+    ledger: str
+    user: str
+
+    def server(self) -> list[str]:
+        return [program(NAME), "mcp", *self._options()]
+
+    def hook(self, *more: str) -> str:
+        return shlex.join([program(HOOK), *self._options(), *more])
+
+    def _options(self) -> list[str]:
+        return ["--db", self.ledger, *(("--user", self.user) if self.user else ())]
+
+
+class _Edit(NamedTuple):
+    """A file, its text with our part, and its text without; None stands for no file, before and after."""
+
+    path: Path
+    put: Callable[[str | None], str]
+    take: Callable[[str], str | None]
+    shown: str
+
+
+class InstallPlan(NamedTuple):
+    """The bytes of each file before and after, and the folders that are removed if they are empty."""
+
+    report: InstallReport
+    files: tuple[tuple[Path, bytes | None, bytes | None], ...]
+    folders: tuple[Path, ...]
+
+
+def program(name: str) -> str:
+    """Return the full path of a command of this installation, since an agent may have another PATH; or else its name."""
+    path = Path(sys.executable).with_name(name)
+    return str(path) if path.exists() else name
+
+
+def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool) -> InstallPlan:
+    """Return what an installation, or with ``remove`` its removal, would change. Nothing is written.
+
+    Args:
+        agent: The coding agent.
+        ledger: The path of the ledger; None for the one in the home directory.
+        user: The user whose memory it is.
+        remove: Take the installation away.
+
+    Raises:
+        RejectedError: A file of the agent cannot be read; the message names the file.
+    """
+    programs = Programs(os.path.abspath(os.path.expanduser(ledger or DEFAULT_LEDGER)), user)
+    changes, files = list[FileChange](), list[tuple[Path, bytes | None, bytes | None]]()
+    edits, folders = _AGENTS[agent](programs)
+    for edit in edits:
+        try:
+            before = _read(edit.path)
+            text = None if before is None else before.decode("utf-8")
+            after = (None if text is None else edit.take(text)) if remove else edit.put(text)
+        except (OSError, UnicodeDecodeError, Unreadable) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise RejectedError(f"{edit.path} cannot be changed, and nothing was written: {why}", rule="install") from None
+        if after != text:
+            action: Any = "remove" if after is None else "create" if text is None else "change"
+            files.append((edit.path, before, None if after is None else after.encode("utf-8")))
+        else:
+            action = "keep"
+        if text is not None or after is not None:
+            changes.append(FileChange(path=str(edit.path), action=action, text=edit.shown))
+    hint = "the ledger itself stays" if remove else HINTS[agent]
+    report = InstallReport(
+        agent=agent, ledger=programs.ledger, user=user, changes=tuple(changes), written=False, hint=hint
+    )
+    return InstallPlan(report, tuple(files), tuple(folders) if remove else ())
+
+
+def apply(planned: InstallPlan) -> None:
+    """Write the files of a plan, each whole or not at all.
+
+    Raises:
+        RejectedError: A file changed since the plan was made, or cannot be written.
+    """
+    for path, before, after in planned.files:
+        try:
+            if _read(path) != before:
+                raise RejectedError(f"{path} changed meanwhile; run the command again", rule="install")
+            if after is None:
+                path.unlink()
+            else:
+                _write(path, after)
+        except OSError as error:
+            raise RejectedError(f"{path} cannot be written: {error.strerror}", rule="install") from None
+    for folder in planned.folders:
+        if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace a file by way of a new file next to it, with the same mode; a symbolic link stays, and its target changes."""
+    real = Path(os.path.realpath(path))
+    real.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else 0o600
+    part = real.with_name(f"{real.name}.{os.getpid()}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        os.replace(part, real)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+# --- the agents ------------------------------------------------------------------------------------------------------
+
+Edits = tuple[list[_Edit], list[Path]]
+
+
+def _home(variable: str, otherwise: str) -> Path:
+    """Return the folder of an agent's settings, which a variable may name."""
+    return Path(os.environ.get(variable) or os.path.expanduser(otherwise))
+
+
+def _claude(programs: Programs) -> Edits:
+    """Return the edits for Claude Code, which loads a plugin from each folder in ``skills``."""
+    skills = _home("CLAUDE_CONFIG_DIR", "~/.claude") / "skills"
+    edits = [
+        _whole_file(skills / NAME / source.relative_to(PLUGIN), _of_plugin(source, programs))
+        for source in sorted(PLUGIN.rglob("*"))
+        if source.is_file() and source.suffix != ".png"
+    ]
+    folders = sorted({folder for edit in edits for folder in edit.path.parents if folder.is_relative_to(skills / NAME)})
+    return edits, [*reversed(folders), skills, skills.parent]
+
+
+def _of_plugin(source: Path, programs: Programs) -> str:
+    """Return the text of a file of the plugin with the commands of this installation in it."""
+    text = source.read_text(encoding="utf-8")
+    if source.name == "hooks.json":
+        content = json.loads(text)
+        content["hooks"] = {event: [_handler(programs.hook(), event)] for event in SECONDS}
+    elif source.name == ".mcp.json":
+        content = {"mcpServers": {NAME: _command(programs)}}
+    else:
+        return text
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _whole_file(path: Path, text: str) -> _Edit:
+    return _Edit(path, lambda before: text, lambda before: None, text)
+
+
+def _codex(programs: Programs) -> Edits:
+    home = _home("CODEX_HOME", "~/.codex")
+    command, *words = programs.server()
+    values: dict[str, str | list[str]] = {"command": command, "args": words}
+    config = _Edit(
+        home / "config.toml",
+        lambda text: with_block(text, ("mcp_servers", NAME), values),
+        without_block,
+        f"[mcp_servers.{NAME}] with {shlex.join([command, *words])}",
+    )
+    hook = programs.hook("--client", "codex")
+    return [config, _hooks(home / "hooks.json", hook)], [home]
+
+
+def _hooks(path: Path, command: str) -> _Edit:
+    def put(text: str | None) -> str:
+        text = NO_FILE if text is None else text
+        for event in SECONDS:
+            text = with_entry(text, ("hooks", event), _handler(command, event), _is_ours)
+        return text
+
+    def take(text: str) -> str | None:
+        for event in reversed(SECONDS):
+            text = without_entry(text, ("hooks", event), _is_ours)
+        return None if text == NO_FILE else text
+
+    return _Edit(path, put, take, f"{', '.join(SECONDS)}: {command}")
+
+
+def _handler(command: str, event: str) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": command, "timeout": SECONDS[event]}]}
+
+
+def _is_ours(item: object) -> bool:
+    """Return True for a group of hooks that runs our command alone."""
+    handlers = item.get("hooks") if isinstance(item, dict) else None
+    commands = [handler.get("command") for handler in handlers or () if isinstance(handler, dict)]
+    return bool(commands) and all(isinstance(command, str) and HOOK in command for command in commands)
+
+
+def _entry(path: Path, place: tuple[str, ...], value: object) -> _Edit:
+    def take(text: str) -> str | None:
+        text = without_entry(text, place)
+        return None if text == NO_FILE else text
+
+    def put(text: str | None) -> str:
+        return with_entry(NO_FILE if text is None else text, place, value)
+
+    return _Edit(path, put, take, f"{'.'.join(place)}: {json.dumps(value, ensure_ascii=False)}")
+
+
+def _command(programs: Programs) -> dict[str, Any]:
+    command, *words = programs.server()
+    return {"command": command, "args": words}
+
+
+def _cursor(programs: Programs) -> Edits:
+    folder = Path(os.path.expanduser("~/.cursor"))
+    return [_entry(folder / "mcp.json", ("mcpServers", NAME), _command(programs))], [folder]
+
+
+def _vscode(programs: Programs) -> Edits:
+    otherwise = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+    folder = _home("" if sys.platform == "darwin" else "XDG_CONFIG_HOME", otherwise) / "Code" / "User"
+    value = {"type": "stdio", **_command(programs)}
+    return [_entry(folder / "mcp.json", ("servers", NAME), value)], [folder, folder.parent]
+
+
+def _opencode(programs: Programs) -> Edits:
+    folder = _home("XDG_CONFIG_HOME", "~/.config") / "opencode"
+    names = [name for name in ("opencode.jsonc", "opencode.json") if (folder / name).exists()]
+    value = {"type": "local", "command": programs.server(), "enabled": True}
+    return [_entry(folder / (names or ["opencode.json"])[0], ("mcp", NAME), value)], [folder]
+
+
+_AGENTS: dict[str, Callable[[Programs], Edits]] = {
+    "claude": _claude, "codex": _codex, "cursor": _cursor, "vscode": _vscode, "opencode": _opencode,
+}  # fmt: skip
+
+
+def lines(report: InstallReport) -> Iterator[str]:
+    """Yield the lines that tell a person what changes, where."""
+    tense = {"create": "create", "change": "change", "remove": "remove", "keep": "leave as it is"}
+    for change in report.changes:
+        yield f"{tense[change.action]}: {change.path}"
+        if change.action in ("create", "change") and change.text.count("\n") < 2:
+            yield f"  {change.text}"
+    if not report.changes:
+        yield f"nothing of memory-ledger is installed for {report.agent}"

@@ -1,0 +1,144 @@
+"""What counts as a turn in a coding agent's transcript, and which words of it a person typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger.doors.agent_transcripts import new_turns, turns, typed_words
+
+
+def user(text: object, uuid: str = "u1", **more: object) -> dict[str, Any]:
+    return {"type": "user", "uuid": uuid, "message": {"role": "user", "content": text}, **more}
+
+
+def assistant(*texts: str, **more: object) -> dict[str, Any]:
+    content = [{"type": "text", "text": text} for text in texts]
+    return {"type": "assistant", "uuid": "a", "message": {"role": "assistant", "content": content}, **more}
+
+
+TOOL = user(
+    [{"type": "tool_result", "tool_use_id": "t", "content": "I live in Kiruna"}], "u2", toolUseResult={"stdout": "x"}
+)
+
+
+def test_a_turn_is_a_prompt_with_all_texts_until_the_next_prompt() -> None:
+    entries = [user("Fix it.", "u1", timestamp="2026-11-26T09:00:00Z"), assistant("I look."), TOOL, assistant("Done.")]
+    first, second = turns([*entries, user("Thanks.", "u3")])
+    assert (first.key, first.prompt, first.response) == ("u1", "Fix it.", "I look.\n\nDone.")
+    assert (first.at, first.typed) == ("2026-11-26T09:00:00Z", True)
+    assert (second.key, second.prompt, second.response) == ("u3", "Thanks.", "")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        TOOL,
+        user("Base directory for this skill: …", isMeta=True),
+        user("Find the tests", isSidechain=True),
+        user("This session is being continued …", isCompactSummary=True),
+        user([{"type": "text", "text": "[Request interrupted by user]"}]),
+        user("<command-name>/clear</command-name>\n<command-message>clear</command-message>"),
+        user("<local-command-stdout>I live in Kiruna.</local-command-stdout>"),
+        {"type": "system", "content": "I live in Kiruna."},
+        {"type": "attachment", "uuid": "u", "attachment": {"type": "file", "content": "I live in Kiruna."}},
+        {"type": "summary", "summary": "I live in Kiruna."},
+        {"type": "user", "uuid": "u", "message": None},
+        {"type": "user", "message": {"content": "without a key"}},
+        {},
+    ],
+)
+def test_what_the_client_or_a_tool_wrote_is_no_turn(entry: dict[str, Any]) -> None:
+    assert list(turns([entry, assistant("An answer to nothing.")])) == []
+
+
+def test_an_answer_to_a_command_of_the_client_belongs_to_no_turn() -> None:
+    command = user("<command-name>/review</command-name>", "u2")
+    (turn,) = turns([user("Hello."), assistant("Hi."), command, assistant("The review.")])
+    assert turn.response == "Hi."
+
+
+def test_a_message_sent_while_the_agent_worked_is_a_turn() -> None:
+    queued = {"type": "queued_command", "prompt": "I prefer uv.", "origin": {"kind": "human"}}
+    (turn,) = turns([{"type": "attachment", "uuid": "q1", "attachment": queued}, assistant("Noted.")])
+    assert (turn.key, turn.prompt, turn.typed, turn.response) == ("q1", "I prefer uv.", True, "Noted.")
+
+
+@pytest.mark.parametrize(
+    ("marks", "typed"),
+    [
+        ({}, True),
+        ({"promptSource": "typed"}, True),
+        ({"promptSource": "queued"}, True),
+        ({"origin": {"kind": "human"}, "promptSource": "sdk", "entrypoint": "sdk-cli"}, True),
+        ({"promptSource": "sdk"}, False),
+        ({"entrypoint": "sdk-py"}, False),
+        ({"promptSource": "suggestion_accepted"}, False),
+        ({"origin": {"kind": "task-notification"}}, False),
+        ({"origin": {"kind": "human"}, "textNotTyped": True}, False),
+    ],
+)
+def test_only_what_the_client_calls_a_persons_words_is_typed(marks: dict[str, object], typed: bool) -> None:
+    (turn,) = turns([user("I live in Kiruna.", **marks)])
+    assert turn.typed is typed
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What is this?\n\n<pasted_content id=\"fafd\">\nI live in Kiruna.\n</pasted_content id=\"fafd\">\n", "What is this?\n\n[pasted text]"),
+        # A paste that forges its own end ends only where the id says so.
+        ('<pasted_content id="ab">x</pasted_content id="cd"> I live in Kiruna.</pasted_content id="ab"> ok', "[pasted text] ok"),
+        ("<pasted_content>x</pasted_content> I live in Kiruna.</pasted_content> ok", "[pasted text] ok"),
+        ('Look: <pasted_content id="ab">I live in Kiruna.', "Look: [pasted text]"),
+        ("Why?\n```\nI live in Kiruna.\n```\nThanks.", "Why?\n[code]\nThanks."),
+        ("Why?\n```\nI live in Kiruna.", "Why?\n[code]"),
+        ("<system-reminder>I live in Kiruna.</system-reminder>Go on.", "Go on."),
+        ("<ide_selection>I live in Kiruna.</ide_selection>\nExplain.", "Explain."),
+        ("What does <system-reminder> mean?", "What does <system-reminder> mean?"),
+        ("A <div> and a </div>.", "A <div> and a </div>."),
+    ],
+)  # fmt: skip
+def test_typed_words_leave_out_pastes_code_and_notes_of_the_client(text: str, words: str) -> None:
+    assert typed_words(text) == words
+
+
+def test_many_open_tags_take_time_in_proportion_to_the_text() -> None:
+    """Each closing tag that is missing is looked for once."""
+    looked = "<bash-input>" * 200_000
+    assert typed_words(looked) == looked
+
+
+def test_the_turns_from_the_known_one_on_are_new_and_a_half_written_line_is_none(tmp_path: Path) -> None:
+    entries = [user("One.", "u1"), assistant("1"), user("Two.", "u2"), assistant("2"), user("Say u1 again.", "u3")]
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"type": "user", "uuid": "u4", "mess')
+    assert [turn.key for turn in new_turns(str(path), None)] == ["u1", "u2", "u3"]
+    assert [turn.key for turn in new_turns(str(path), "u2")] == ["u2", "u3"]
+    assert [turn.key for turn in new_turns(str(path), "gone")] == ["u1", "u2", "u3"]
+
+
+@pytest.mark.parametrize(("trigger", "typed"), [("user", True), ("exec", False)])
+def test_a_transcript_of_codex_has_a_turn_for_each_message_of_the_user(trigger: str, typed: bool) -> None:
+    def line(kind: str, text: str, id: str) -> dict[str, Any]:
+        block = {"type": "text" if kind == "UserMessage" else "Text", "text": text}
+        item = {"type": kind, "id": id, "content": [block]}
+        return {"timestamp": f"at {id}", "type": "event_msg", "payload": {"type": "item_completed", "item": item}}
+
+    started = {"type": "task_started", "turn_attribution": {"turn_trigger": trigger}}
+    first, second = turns(
+        [
+            {"timestamp": "t0", "type": "session_meta", "payload": {"id": "s"}},
+            {"timestamp": "t0", "type": "event_msg", "payload": started},
+            {"timestamp": "t1", "type": "response_item", "payload": {"type": "message", "role": "user"}},
+            line("UserMessage", "I prefer uv.", "i1"),
+            line("Reasoning", "hm", "i2"),
+            line("AgentMessage", "Noted.", "i3"),
+            line("UserMessage", "Thanks.", "i4"),
+        ]
+    )
+    assert (first.key, first.prompt, first.response, second.key) == ("i1", "I prefer uv.", "Noted.", "i4")
+    assert (first.at, first.typed) == ("at i1", typed)

@@ -1,0 +1,228 @@
+"""``memory-ledger install`` and ``uninstall``, in a home directory of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ledger.cli.app import run
+from ledger.doors import installing
+from ledger.types import CodingAgent
+
+AGENTS = get_args(CodingAgent)
+FOREIGN = {  # the settings of somebody who uses all of them already
+    ".claude/settings.json": '{"model": "opus"}\n',
+    ".claude/skills/mine/SKILL.md": "---\nname: mine\n---\n",
+    ".codex/config.toml": '# mine\nmodel = "gpt-5"\n\n[mcp_servers.other]\ncommand = "other"\n',
+    ".codex/hooks.json": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}',
+    ".cursor/mcp.json": '{\n  "mcpServers": {\n    "other": {"command": "other"}\n  }\n}\n',
+    ".config/Code/User/mcp.json": '{\n\t// the servers of my editor\n\t"servers": {},\n\t"inputs": [],\n}\n',
+    ".config/opencode/opencode.jsonc": '{"theme": "dark", /* none */ "mcp": {}}',
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "LEDGER_PATH", "LEDGER_USER", "LEDGER_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    return tmp_path
+
+
+def filled(home: Path) -> Path:
+    for name, text in FOREIGN.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return home
+
+
+def state(home: Path) -> dict[str, tuple[bytes, int]]:
+    """The bytes and the mode of every file."""
+    files = [path for path in home.rglob("*") if path.is_file()]
+    return {str(path.relative_to(home)): (path.read_bytes(), path.stat().st_mode) for path in files}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("start", [filled, lambda home: home], ids=["settings of others", "clean"])
+def test_installed_twice_is_once_and_uninstalled_is_as_before(agent: str, start: object, home: Path) -> None:
+    assert callable(start)
+    before = state(start(home))
+    assert run(["install", agent, "--yes"]) == 0
+    once = state(home)
+    assert once.keys() >= before.keys() and once != before
+    assert run(["install", agent, "--yes"]) == 0 and state(home) == once
+    assert run(["install", agent, "--yes", "--user", "ada", "--db", str(home / "other.db")]) == 0
+    assert state(home) != once
+    assert run(["uninstall", agent, "--yes"]) == 0
+    assert state(home) == before
+
+
+def test_a_clean_home_has_no_folder_left_after_uninstall(home: Path) -> None:
+    for agent in AGENTS:
+        assert run(["install", agent, "--yes"]) == run(["uninstall", agent, "--yes"]) == 0
+    assert sorted(path.name for path in home.rglob("*")) == [".config"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_dry_run_names_the_files_and_writes_nothing(
+    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = state(filled(home))
+    assert run(["install", agent, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert state(home) == before
+    assert run(["install", agent, "--dry-run", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert not report["written"] and report["ledger"] == str(home / ".memory-ledger/memory.db")
+    assert {change["action"] for change in report["changes"]} <= {"create", "change"}
+    for change in report["changes"]:
+        assert change["path"] in shown and change["path"].startswith(str(home))
+
+
+def test_without_a_terminal_nothing_is_written_unless_yes_is_given(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["install", "cursor"]) == 4
+    assert "this needs --yes" in capsys.readouterr().err
+    assert state(home) == {}
+
+
+@pytest.mark.parametrize(("reply", "written"), [("y\n", True), ("\n", False), ("n\n", False)])
+def test_at_a_terminal_it_shows_the_plan_and_asks(
+    reply: str, written: bool, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import io
+
+    monkeypatch.setattr("ledger.cli.by_hand._is_at_a_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(reply))
+    assert run(["install", "cursor"]) == (0 if written else 1)
+    shown = capsys.readouterr()
+    assert f"create: {home}/.cursor/mcp.json" in shown.out and "Write this? [y/N]" in shown.err
+    assert (home / ".cursor/mcp.json").exists() is written
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        ("codex", ".codex/hooks.json"),
+        ("codex", ".codex/config.toml"),
+        ("cursor", ".cursor/mcp.json"),
+        ("vscode", ".config/Code/User/mcp.json"),
+        ("opencode", ".config/opencode/opencode.jsonc"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"{ nonsense", b"", b"\xff\xfe{}"])
+def test_a_file_that_cannot_be_read_is_named_and_nothing_at_all_is_written(
+    agent: str, name: str, content: bytes, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (filled(home) / name).write_bytes(content)
+    before = state(home)
+    code = run(["install", agent, "--yes"])
+    if content == b"" and name.endswith(".toml"):  # which is a file of TOML
+        assert code == 0 and run(["uninstall", agent, "--yes"]) == 0
+    else:
+        assert code == 4
+        assert f"{home / name} cannot be changed, and nothing was written" in capsys.readouterr().err
+    assert state(home) == before
+
+
+def test_a_symbolic_link_stays_one_and_its_target_keeps_its_mode(home: Path) -> None:
+    target = home / "dotfiles" / "mcp.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    target.chmod(0o640)
+    (home / ".cursor").mkdir()
+    (home / ".cursor/mcp.json").symlink_to(target)
+    assert run(["install", "cursor", "--yes"]) == 0
+    assert (home / ".cursor/mcp.json").is_symlink() and "memory-ledger" in target.read_text()
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in target.parent.iterdir()] == ["mcp.json"]
+
+
+def test_a_file_that_changes_between_the_plan_and_the_writing_is_left_alone(home: Path) -> None:
+    from ledger.domain.errors import RejectedError
+
+    filled(home)
+    planned = installing.plan("cursor", None, "", remove=False)
+    (home / ".cursor/mcp.json").write_text("{}")
+    with pytest.raises(RejectedError, match="changed meanwhile"):
+        installing.apply(planned)
+    assert (home / ".cursor/mcp.json").read_text() == "{}"
+
+
+def test_what_somebody_put_into_our_folder_stays(home: Path) -> None:
+    assert run(["install", "claude", "--yes"]) == 0
+    own = home / ".claude/skills/memory-ledger/skills/mine/SKILL.md"
+    own.parent.mkdir()
+    own.write_text("mine")
+    assert run(["uninstall", "claude", "--yes"]) == 0
+    assert list(state(home)) == [".claude/skills/memory-ledger/skills/mine/SKILL.md"]
+
+
+def test_uninstall_where_nothing_is_installed_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["uninstall", "opencode", "--yes"]) == 0
+    assert "nothing of memory-ledger is installed for opencode" in capsys.readouterr().out
+    assert state(home) == {}
+
+
+def test_every_agent_starts_the_server_of_this_installation_on_the_ledger_and_user_that_were_named(home: Path) -> None:
+    path = home / "my ledger.db"
+    for agent in AGENTS:
+        assert run(["install", agent, "--yes", "--db", str(path), "--user", "ada"]) == 0
+    words = [installing.program("memory-ledger"), "mcp", "--db", str(path), "--user", "ada"]
+
+    def read(name: str) -> dict[str, dict[str, dict[str, object]]]:
+        found: dict[str, dict[str, dict[str, object]]] = json.loads((home / name).read_text())
+        return found
+
+    servers = {
+        "codex": tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["memory-ledger"],
+        "claude": read(".claude/skills/memory-ledger/.mcp.json")["mcpServers"]["memory-ledger"],
+        "cursor": read(".cursor/mcp.json")["mcpServers"]["memory-ledger"],
+        "vscode": read(".config/Code/User/mcp.json")["servers"]["memory-ledger"],
+    }
+    for server in servers.values():
+        assert [server["command"], *server["args"]] == words
+    opencode = read(".config/opencode/opencode.json")["mcp"]["memory-ledger"]
+    assert opencode == {"type": "local", "command": words, "enabled": True}
+    for name, client in ((".claude/skills/memory-ledger/hooks/hooks.json", []), (".codex/hooks.json", ["--client", "codex"])):
+        hooks = read(name)["hooks"]
+        assert hooks.keys() == installing.SECONDS.keys()
+        for event, (group,) in hooks.items():
+            (handler,) = group["hooks"]
+            assert handler["timeout"] == installing.SECONDS[event] and handler["type"] == "command"
+            expected = [installing.program("memory-ledger-hook"), "--db", str(path), "--user", "ada", *client]
+            assert shlex.split(handler["command"]) == expected
+
+
+def test_the_folder_in_the_package_has_the_same_events_as_an_installation() -> None:
+    hooks = json.loads((installing.PLUGIN / "hooks/hooks.json").read_text())["hooks"]
+    seconds = {event: group["hooks"][0]["timeout"] for event, (group,) in hooks.items()}
+    assert seconds == installing.SECONDS
+    commands = {group["hooks"][0]["command"] for (group,) in hooks.values()}
+    assert commands == {"memory-ledger-hook --db ~/.memory-ledger/memory.db"}
+    server = json.loads((installing.PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory-ledger"]
+    assert server == {"command": "memory-ledger", "args": ["mcp", "--db", "~/.memory-ledger/memory.db"]}
+
+
+def test_the_plugin_has_the_version_of_the_package() -> None:
+    import ledger
+
+    manifest = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text())
+    assert (manifest["name"], manifest["version"]) == ("memory-ledger", ledger.__version__)
+
+
+def test_variables_of_the_agents_name_their_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "c"))
+    monkeypatch.setenv("CODEX_HOME", str(home / "x"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "g"))
+    for agent in AGENTS:
+        assert run(["install", agent, "--yes"]) == 0
+    assert {name.split(os.sep)[0] for name in state(home)} == {"c", "x", "g", ".cursor"}

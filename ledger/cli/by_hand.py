@@ -26,6 +26,7 @@ from ledger.cli.calling import (
     stdin_text,
     stopped_by_signals,
 )
+from ledger.cli.doors import DOORS
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
 from ledger.cli.searching import bisect
@@ -496,4 +497,4 @@ CHANGED = {
     ("history", "wait"): CommandChange(waited, drop=("cancel",)),
     ("", "query"): CommandChange(query, drop=("parameters",)),
 }
-OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}
+OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs, **DOORS}

@@ -132,6 +132,7 @@ class Shell:
     Jsons = Annotated[list[Any], Parameter(converter=_json, json_list=False)]
     Metadata = Annotated[Any, Parameter(converter=_metadata, n_tokens=-1)]
     Origin = Annotated[Any, Parameter(converter=_origin)]
+    Address = Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))]
 
 
 _TYPES: dict[str, Any] = {  # names in annotations that have another type on a command line
@@ -142,9 +143,8 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
-    "metadata": Shell.Metadata,
-    "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points,
-    "over": list[str], "target": Shell.Point, "proof": Path,
+    "metadata": Shell.Metadata, "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points,
+    "over": list[str], "http": Shell.Address, "target": Shell.Point, "proof": Path,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",

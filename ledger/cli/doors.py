@@ -1,0 +1,78 @@
+"""The commands of the doors: the MCP server, and the tokens of doors that listen on a network."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from ledger.cli.calling import ShellCall
+from ledger.cli.output import Usage
+from ledger.domain.errors import RejectedError
+
+
+def mcp(
+    call: ShellCall,
+    *,
+    project: str | None = None,
+    read_only: bool = False,
+    reviewer: bool = False,
+    http: list[str] | None = None,
+    without_token: bool = False,
+) -> object:
+    """Serve the memory to agents over the Model Context Protocol, on standard input and output or over HTTP.
+
+    Args:
+        project: Where new memories belong; over stdio the name of the working directory if left out, "" for no project.
+        read_only: Offer no tool that writes.
+        reviewer: Also offer promote, reject, undo, erase and distrust, each after a question to the person.
+        http: Listen on HOST:PORT (127.0.0.1:8765 if left out) for requests with a token, instead of standard input.
+        without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
+    """
+    try:
+        from ledger.doors.mcp.serving import serve
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
+            raise
+        raise RejectedError(
+            f'the MCP server needs the package {error.name}: pip install "memory-ledger[mcp]" installs it', rule="extra"
+        ) from None
+    settings = call.settings
+    if project is None:
+        project = settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
+    serve(
+        settings,
+        project=project or None,
+        read_only=read_only,
+        reviewer=reviewer,
+        http=None if http is None else "".join(http),
+        without_token=without_token,
+    )
+    return None
+
+
+def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str | None = None) -> object:
+    """Make, list or revoke tokens, which open one user's memory to a program over HTTP.
+
+    Args:
+        action: make prints a token for --user once; list shows names and users; revoke ends a token at once.
+        name: The name of the token, such as the program that sends it.
+    """
+    from ledger.doors.tokens import TokenFile
+
+    file = TokenFile(call.settings.path)
+    if action == "list":
+        if name is not None:
+            raise Usage("list takes no name")
+        return [_fields(info) for info in file.list()]
+    if name is None:
+        raise Usage(f"{action} needs the name of a token")
+    if action == "revoke":
+        return _fields(file.revoke(name))
+    return _fields(file.make(name, call.settings.user))
+
+
+def _fields(answer: Any) -> dict[str, str]:
+    return {field: value for field, value in answer._asdict().items() if field != "id"}
+
+
+DOORS = {"mcp": mcp, "token": token}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, Literal
 
 from ledger.cli.calling import ShellCall
-from ledger.cli.output import Usage
+from ledger.cli.output import Usage, say
 from ledger.domain.errors import RejectedError
 
 
@@ -29,7 +30,7 @@ def mcp(
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
-        from ledger.doors.mcp.serving import serve
+        from ledger.doors.mcp.serving import address, serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
             raise
@@ -38,7 +39,12 @@ def mcp(
         ) from None
     settings = call.settings
     if project is None:
-        project = settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
+        project = (
+            settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
+        )
+    if http is not None:
+        host, port = address("".join(http))
+        say(f"listening on http://{host}:{port}/mcp", quiet=call.around["quiet"])
     serve(
         settings,
         project=project or None,
@@ -75,4 +81,4 @@ def _fields(answer: Any) -> dict[str, str]:
     return {field: value for field, value in answer._asdict().items() if field != "id"}
 
 
-DOORS = {"mcp": mcp, "token": token}
+DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "token": token}

@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -89,7 +89,9 @@ class TokenFile:
             with self._locked() as descriptor:
                 for token, _ in _live(_lines(self.path, descriptor)):
                     if token.name == name:
-                        _append(descriptor, {"revoked": token.id, "at": datetime.now(UTC).isoformat(timespec="seconds")})
+                        _append(
+                            descriptor, {"revoked": token.id, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+                        )
                         return token
         raise NotFoundError(f"no token is called {name!r:.80}; `memory-ledger token list` shows the tokens")
 
@@ -108,7 +110,7 @@ class TokenFile:
                 match = token
         return match
 
-    def _read(self) -> list[tuple[TokenInfo, str]]:
+    def _read(self) -> Sequence[tuple[TokenInfo, str]]:
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -150,7 +152,10 @@ def _lines(path: str, descriptor: int) -> list[dict[str, str]]:
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
             fields = json.loads(line)
-            if not (isinstance(fields, dict) and ("revoked" in fields or {"made", "name", "user", "sha256"} <= fields.keys())):
+            if not (
+                isinstance(fields, dict)
+                and ("revoked" in fields or {"made", "name", "user", "sha256"} <= fields.keys())
+            ):
                 raise ValueError
         except ValueError:
             raise StorageError(

@@ -21,9 +21,9 @@ class StoredText(BaseModel):
     id: str
     text: str | None
     source: str
-    confidence: float | None = Field(None, description="Of a memory, from 0 to 1.")
-    since: str | None = Field(None, description="Of a memory: true in the world since then.")
-    conflicts: list[str] = Field([], description="Ids of open conflicts: another memory says otherwise.")
+    confidence: float | None = Field(default=None, description="Of a memory, from 0 to 1.")
+    since: str | None = Field(default=None, description="Of a memory: true in the world since then.")
+    conflicts: list[str] = Field(default=[], description="Ids of open conflicts: another memory says otherwise.")
 
 
 class FoundTexts(BaseModel):
@@ -45,7 +45,7 @@ class MemoryAnswer(BaseModel):
     status: str = Field(description="active, candidate (waits for a person), superseded, invalid, retracted or erased.")
     confidence: float
     project: str | None
-    known_already: bool = Field(False, description="The ledger had this memory; nothing new was made.")
+    known_already: bool = Field(default=False, description="The ledger had this memory; nothing new was made.")
     warnings: list[str] = []
 
 
@@ -92,7 +92,7 @@ class WhyAnswer(BaseModel):
 class HistoryAnswer(BaseModel):
     """The events of a memory, or the beliefs as of a moment."""
 
-    as_of: str | None = Field(None, description="The time of the last event that was taken into account.")
+    as_of: str | None = Field(default=None, description="The time of the last event that was taken into account.")
     memory: MemoryAnswer | None = None
     events: list[HistoryStep] = []
     left_out: int = 0
@@ -122,7 +122,9 @@ class SessionsAnswer(BaseModel):
 
     sessions: list[SessionLine] = []
     messages: list[SpokenLine] = []
-    left_out: int = Field(0, description="Messages that did not fit the budget, or more sessions than the limit.")
+    left_out: int = Field(
+        default=0, description="Messages that did not fit the budget, or more sessions than the limit."
+    )
 
 
 class WaitingMemory(BaseModel):
@@ -132,7 +134,7 @@ class WaitingMemory(BaseModel):
     content: str | None
     status: str
     confidence: float
-    quote: str | None = Field(None, description="The words that the memory was found in.")
+    quote: str | None = Field(default=None, description="The words that the memory was found in.")
     contradicted_by: list[str] = []
 
 
@@ -149,7 +151,7 @@ class DecisionAnswer(BaseModel):
     decision: str
     id: str
     events: int = 0
-    position: int = Field(0, description="The position of the decision in the log.")
+    position: int = Field(default=0, description="The position of the decision in the log.")
     certificate: str | None = None
 
 
@@ -237,7 +239,8 @@ def step_line(step: HistoryStep) -> str:
     void = "" if step.in_effect else " (void)"
     confidence = f" → {step.confidence:g}" if step.confidence is not None else ""
     reason = f": {quoted(step.reason)}" if step.reason else ""
-    return f"{step.position} {step.at[:19]} {step.type}{confidence}{void} by {step.by or 'nobody named'}{reason}"
+    by = f" by {step.by}" if step.by else ""
+    return f"{step.position} {step.at[:19]} {step.type}{confidence}{void}{by}{reason}"
 
 
 def of_candidates(candidates: Sequence[Candidate], *, more: bool) -> ReviewAnswer:

@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from ledger import Memory
+from ledger import Memory, UndoReport
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
 from ledger.doors.mcp.asking import AskContext, bound, door_of, refusing
 from ledger.doors.mcp.tools import Budget, MemoryId
@@ -22,6 +22,7 @@ from ledger.doors.mcp.tools import Budget, MemoryId
 Reason = Annotated[str, Field(description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
 ErasureChoice = Literal["erase", "cut", "keep"]
+NAMED = 5  # memories that a question about an undo names
 OriginKind = Literal["actor", "client", "agent", "session"]
 
 
@@ -80,11 +81,25 @@ async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
 
 
 @refusing
-async def _ask_undo(ctx: AskContext, target: str | int, cascade: bool) -> Elicit[Consent]:
-    plan = await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
-    verbs, beliefs = ", ".join(plan.verbs), [quoted((belief.now or belief.would_be).content) for belief in plan.memories[:5] if belief.now or belief.would_be]
-    concerned = f" It concerns {', '.join(beliefs)}." if beliefs else ""
-    return _question(ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(verbs)})?{concerned}")
+async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoReport:
+    return await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
+
+
+UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
+
+
+@refusing
+async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
+    if plan.dependents and not cascade:
+        raise ToolError(
+            f"{len(plan.dependents)} later commands were built on it; with cascade the person is asked about all of them"
+        )
+    subjects = [belief.now or belief.would_be for belief in plan.memories[:NAMED]]
+    concerned = ", ".join(quoted(memory.content) for memory in subjects if memory is not None)
+    about = f" It concerns {concerned}." if concerned else ""
+    return _question(
+        ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(', '.join(plan.verbs))})?{about}"
+    )
 
 
 @refusing
@@ -154,13 +169,14 @@ async def reject(
 async def undo(
     ctx: AskContext,
     target: Target,
+    plan: UndoPlan,
     answer: Annotated[ElicitationResult[Consent], Resolve(_ask_undo)],
     cascade: Annotated[bool, Field(description="Also what was built on it.")] = False,
     reason: Reason = "",
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to void a whole command, such as a wrong import. Only on the person's wish."""
     _check_consent(answer)
-    report = await bound(ctx, "user").undo(target, cascade=cascade, reason=reason)
+    report = await bound(ctx, "user").undo(target, cascade=cascade, reason=reason, expected=plan.position)
     return _decided(DecisionAnswer(decision="undone", id=str(target), events=report.events, position=report.position))
 
 
@@ -170,7 +186,9 @@ async def erase(
     id: MemoryId,
     seen: Seen,
     answer: Annotated[ElicitationResult[Consent], Resolve(_ask_erase)],
-    others: Annotated[ErasureChoice | None, Field(description="What becomes of other events with the same text.")] = None,
+    others: Annotated[
+        ErasureChoice | None, Field(description="What becomes of other events with the same text.")
+    ] = None,
     reason: Reason = "",
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to erase a memory's text for good. Only on the person's wish; `forget` is for mistakes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from mcp.server.auth.provider import AccessToken
@@ -74,12 +74,12 @@ def make_server(
         # the SDK asks for an issuer of tokens; without a resource it publishes none
         auth=AuthSettings(issuer_url="http://localhost", resource_server_url=None) if tokens is not None else None,  # type: ignore[arg-type]
     )
-    offered = [(tool, READS) for tool in tools.READING]
-    offered += [(tool, WRITES) for tool in tools.WRITING if not read_only]
-    if reviewer:
-        offered += [(tool, READS) for tool in reviewing.LOOKING] + [(tool, DECIDES) for tool in reviewing.DECIDING]
-    for tool, hints in offered:
-        server.add_tool(tool, annotations=hints)
+    offered: list[tuple[Iterable[Callable[..., object]], ToolAnnotations]] = [(tools.READING, READS)]
+    offered += [(tools.WRITING, WRITES)] if not read_only else []
+    offered += [(reviewing.LOOKING, READS), (reviewing.DECIDING, DECIDES)] if reviewer else []
+    for functions, hints in offered:
+        for function in functions:
+            server.add_tool(function, annotations=hints)
     _add_resources(server)
     _add_prompts(server, read_only=read_only)
     return server
@@ -89,13 +89,13 @@ def _add_resources(server: MCPServer[Door]) -> None:
     @server.resource("ledger://memory/{id}", name="memory", mime_type="application/json")
     @refusing_resource
     async def memory(id: str, ctx: AskContext) -> str:
-        """A memory as it stands, by its id."""
+        """Show a memory as it stands, by its id."""
         return _json((await bound(ctx).memories.get(id)).to_dict())
 
     @server.resource("ledger://session/{name}", name="session", mime_type="application/json")
     @refusing_resource
     async def session(name: str, ctx: AskContext) -> str:
-        """A conversation by its name: its state and its latest messages."""
+        """Show a conversation by its name: its state and its latest messages."""
         ledger = bound(ctx)
         info = await ledger.sessions.get(name)
         page = await ledger.session(info.id).messages(limit=SESSION_MESSAGES)

@@ -37,7 +37,9 @@ def serve(
     if read_only and reviewer:
         raise RejectedError("a reviewer decides, which writes: give --read-only or --reviewer")
     if http is None and without_token:
-        raise RejectedError("--without-token is for --http; over stdio the person starts the server and no token is needed")
+        raise RejectedError(
+            "--without-token is for --http; over stdio the person starts the server and no token is needed"
+        )
     host, port = address(http or "")
     if http is not None and without_token and not is_loopback(host):
         raise RejectedError(
@@ -69,7 +71,9 @@ def address(text: str) -> tuple[str, int]:
     if not colon or text.endswith("]"):
         host, port = ("", text) if text.isdigit() else (text, "")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise RejectedError(f"{text!r:.60} is no address to listen on; HOST:PORT, HOST and PORT are, as 127.0.0.1:{PORT}")
+        raise RejectedError(
+            f"{text!r:.60} is no address to listen on; HOST:PORT, HOST and PORT are, as 127.0.0.1:{PORT}"
+        )
     host = host.removeprefix("[").removesuffix("]") or HOST
     if host in ("0.0.0.0", "::"):
         raise RejectedError(

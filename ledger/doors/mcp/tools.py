@@ -36,7 +36,7 @@ from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refus
 
 MOST_CONFIDENCE = 0.6  # that the table of admission leaves to an agent's own words
 EVENTS = 1_000  # of a memory that ``forget`` looks at
-BY_THEMSELVES = ("MemoryReinforced", "DuplicateAbsorbed")  # events that change no word and decide nothing
+POLICY = "policy:"  # begins the actor of what the ledger did by itself, such as the reinforcement of a restated memory
 
 Scope = Annotated[
     Literal["project", "everywhere"],
@@ -49,7 +49,7 @@ Where = Annotated[
 Budget = Annotated[int, Field(ge=50, le=20_000, description="The most tokens of the answer.")]
 MemoryId = Annotated[str, Field(description="A memory's id, like m_…, or an unambiguous beginning.")]
 Kind = Annotated[str, Field(description='"knowledge", "preference", "user_profile" or another word.')]
-Sources = Annotated[list[str], Field(description="Ids of the evidence: memories, turns, sessions.")]
+Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: memories, turns, sessions.")]
 
 
 class SaidMessage(BaseModel):
@@ -94,7 +94,7 @@ async def remember(
     kind: Kind = "knowledge",
     scope: Scope = "project",
     confidence: Annotated[float, Field(ge=0, le=MOST_CONFIDENCE)] = MOST_CONFIDENCE,
-    sources: Sources = [],  # noqa: B006 - pydantic copies defaults
+    sources: Sources = (),
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Record a fact that later conversations need. It is active at once, with little confidence, and a person can review it."""
     place = _place(ctx, scope)
@@ -108,7 +108,7 @@ async def propose(
     content: Annotated[str, Field(description="One fact, understandable without the conversation.")],
     kind: Kind = "knowledge",
     scope: Scope = "project",
-    sources: Sources = [],  # noqa: B006 - pydantic copies defaults
+    sources: Sources = (),
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Record a guess. It is not used before a person approves it; prefer it to `remember` in doubt."""
     memory = await bound(ctx).propose(content, kind=kind, project=_place(ctx, scope), sources=sources)
@@ -123,7 +123,9 @@ def _remembered(memory: Memory) -> CallToolResult:
 @refusing
 async def add(
     ctx: AskContext,
-    messages: Annotated[list[SaidMessage], Field(min_length=1, description="The conversation so far, or its new part.")],
+    messages: Annotated[
+        list[SaidMessage], Field(min_length=1, description="The conversation so far, or its new part.")
+    ],
     session: Annotated[str | None, Field(description="The conversation's name, the same each time.")] = None,
 ) -> Annotated[CallToolResult, AddedAnswer]:
     """Record a conversation and propose what it says for memory. Call it at the end; messages known already are skipped."""
@@ -202,9 +204,12 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
 @refusing
 async def history(
     ctx: AskContext,
-    id: Annotated[str | None, Field(description="A memory's id: list its events, or with `at` show it as it was.")] = None,
+    id: Annotated[
+        str | None, Field(description="A memory's id: list its events, or with `at` show it as it was.")
+    ] = None,
     at: Annotated[
-        str | int | None, Field(description="A time with its offset, a date, or a position: show what was believed then.")
+        str | int | None,
+        Field(description="A time with its offset, a date, or a position: show what was believed then."),
     ] = None,
     question: Annotated[str, Field(description="With `at` and no `id`: what was known about this.")] = "",
     budget: Budget = 800,
@@ -230,7 +235,9 @@ async def _events(ledger: AsyncLedger, id: str, budget: int) -> CallToolResult:
     events = [of_event(entry) for entry in page]
     lines = within(map(step_line, events), budget)
     answer = HistoryAnswer(
-        memory=of_memory(memory), events=events[: len(lines)], left_out=len(events) - len(lines) + (page.next is not None)
+        memory=of_memory(memory),
+        events=events[: len(lines)],
+        left_out=len(events) - len(lines) + (page.next is not None),
     )
     return answered(_cut([memory_line(of_memory(memory)), *lines], answer.left_out), answer)
 
@@ -252,8 +259,8 @@ async def forget(
     memory = await ledger.memories.get(id)
     page = await ledger.history.audit(subject=memory.id, oldest_first=True, limit=EVENTS)
     client = client_of(ctx)
-    others = [entry for entry in page if entry.in_effect and (entry.client or "") != client]
-    others = [entry for entry in others if entry.type not in BY_THEMSELVES]
+    decided = [entry for entry in page if entry.in_effect and not (entry.actor or "").startswith(POLICY)]
+    others = [entry for entry in decided if entry.client != client]
     if others or page.next is not None:
         who = "/".join(filter(None, (others[0].actor, others[0].client))) if others else ""
         raise ToolError(
@@ -268,7 +275,7 @@ async def forget(
 async def sessions(
     ctx: AskContext,
     name: Annotated[str | None, Field(description="Show the latest messages of this conversation.")] = None,
-    search: Annotated[str | None, Field(description="Search all conversations: words or \"a phrase\".")] = None,
+    search: Annotated[str | None, Field(description='Search all conversations: words or "a phrase".')] = None,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     budget: Budget = 800,
 ) -> Annotated[CallToolResult, SessionsAnswer]:
@@ -297,7 +304,7 @@ async def sessions(
 
 def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool) -> CallToolResult:
     """Return the messages that fit the budget, of a conversation the newest."""
-    texts = [f"{line.at[:16]} {line.role or 'summary'}: {quoted(line.text, 2_000)}" for line in spoken]
+    texts = [f"{line.session} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, 2_000)}" for line in spoken]
     fitting = within(reversed(texts) if newest_last else texts, budget)
     fitting = fitting[::-1] if newest_last else fitting
     kept = spoken[len(spoken) - len(fitting) :] if newest_last else spoken[: len(fitting)]

@@ -53,10 +53,10 @@ def text(result: CallToolResult) -> str:
     return "".join(getattr(block, "text", "") for block in result.content)
 
 
-def person(answer: str | None, questions: list[str]) -> Any:
+def person(answer: Any, questions: list[str]) -> Any:
     """Return a person behind the client who says "yes", "no" or nothing ("decline"); None for a client that cannot ask."""
-    if answer is None:
-        return None
+    if answer is None or callable(answer):
+        return answer
 
     async def ask(context: object, params: Any) -> ElicitResult:
         questions.append(params.message)
@@ -69,7 +69,13 @@ def person(answer: str | None, questions: list[str]) -> Any:
 
 @asynccontextmanager
 async def connected(
-    path: Path, protocol: str = STATELESS, *, answer: str | None = None, name: str = "tester", user: str = "ada", **options: Any
+    path: Path,
+    protocol: str = STATELESS,
+    *,
+    answer: Any = None,
+    name: str = "tester",
+    user: str = "ada",
+    **options: Any,
 ) -> AsyncIterator[McpCaller]:
     """Yield a client of a server in this process."""
     questions: list[str] = []
@@ -90,7 +96,9 @@ async def over_stdio(path: Path, protocol: str = STATELESS, *options: str) -> As
         yield McpCaller(client, [])
 
 
-def played(story: Callable[[McpCaller], Awaitable[None]], path: Path, protocol: str = STATELESS, **options: Any) -> None:
+def played(
+    story: Callable[[McpCaller], Awaitable[None]], path: Path, protocol: str = STATELESS, **options: Any
+) -> None:
     """Play a story with a client of a server in this process."""
 
     async def play() -> None:

@@ -47,7 +47,10 @@ def test_a_conversation_is_the_agents_account_and_what_it_says_waits(path: Path,
         assert (await agent.call("add", messages=messages, session="monday"))["known"] == 2
         assert [line["name"] for line in (await agent.call("sessions"))["sessions"]] == ["monday"]
         spoken = (await agent.call("sessions", name="monday"))["messages"]
-        assert [(line["role"], line["text"]) for line in spoken] == [("user", "I live in Lisbon."), ("assistant", "Noted.")]
+        assert [(line["role"], line["text"]) for line in spoken] == [
+            ("user", "I live in Lisbon."),
+            ("assistant", "Noted."),
+        ]
         assert len((await agent.call("sessions", search="Lisbon"))["messages"]) == 1
 
     agents.played(story, path, protocol)
@@ -170,7 +173,9 @@ def test_the_default_tools_cannot_decide_and_take_few_tokens(path: Path) -> None
     async def story(agent: McpCaller) -> None:
         tools = await agent.tools()
         assert set(tools) == DEFAULT
-        shown = sum(len(tool.model_dump_json(include={"name", "description", "input_schema"})) for tool in tools.values())
+        shown = sum(
+            len(tool.model_dump_json(include={"name", "description", "input_schema"})) for tool in tools.values()
+        )
         assert shown < 9_000
 
     agents.played(story, path)
@@ -207,7 +212,7 @@ def test_a_budget_bounds_every_text(path: Path) -> None:
     with agents.opened(path) as ledger:
         tea = ledger.remember("The user drinks green tea.")
         for number in range(60):
-            ledger.memories.tag(tea.id, [f"t{number}"])
+            ledger.memories.set_metadata(tea.id, {"number": number})
             ledger.session("long").append("user", f"Sentence {number} of a long conversation about tea.")
             ledger.session(f"s{number}").append("user", "Hello.")
 

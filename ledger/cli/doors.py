@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from ledger.cli.calling import ShellCall
 from ledger.cli.output import Usage, say
@@ -69,16 +69,14 @@ def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str 
     if action == "list":
         if name is not None:
             raise Usage("list takes no name")
-        return [_fields(info) for info in file.list()]
+        return [{"name": info.name, "user": info.user, "made_at": info.made_at} for info in file.list()]
     if name is None:
         raise Usage(f"{action} needs the name of a token")
     if action == "revoke":
-        return _fields(file.revoke(name))
-    return _fields(file.make(name, call.settings.user))
-
-
-def _fields(answer: Any) -> dict[str, str]:
-    return {field: value for field, value in answer._asdict().items() if field != "id"}
+        revoked = file.revoke(name)
+        return {"revoked": revoked.name, "user": revoked.user}
+    made = file.make(name, call.settings.user)
+    return {"name": made.name, "user": made.user, "token": made.token}
 
 
 DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "token": token}

@@ -17,8 +17,8 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from ledger import NotFoundError, RejectedError, StorageError
 
@@ -28,7 +28,8 @@ RANDOM_BYTES = 32
 NAME_CHARS = 60
 
 
-class TokenInfo(NamedTuple):
+@dataclass(frozen=True)
+class TokenInfo:
     """A token without its text: the name that ``token revoke`` takes, the user, and the time when the token was made."""
 
     name: str
@@ -37,7 +38,8 @@ class TokenInfo(NamedTuple):
     id: str
 
 
-class NewToken(NamedTuple):
+@dataclass(frozen=True)
+class NewToken:
     """A token that was just made. Nobody can show its text again."""
 
     name: str

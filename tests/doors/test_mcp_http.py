@@ -57,9 +57,11 @@ async def listening(path: Path, *, with_tokens: bool = True, **options: Any) -> 
 
 @asynccontextmanager
 async def with_token(url: str, token: str, protocol: str) -> AsyncIterator[McpCaller]:
-    async with httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=protocol) as client:
-            yield McpCaller(client, [])
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(url, http_client=http), mode=protocol) as client,
+    ):
+        yield McpCaller(client, [])
 
 
 def played(story: Callable[[str], Awaitable[None]], path: Path, **options: Any) -> None:

@@ -13,6 +13,8 @@ import mcp_client as agents
 from mcp.shared.exceptions import MCPError
 from mcp_client import McpCaller
 
+from ledger import AsyncLedger
+
 DEFAULT = {"context", "recall", "why", "history", "sessions", "remember", "propose", "add", "forget"}
 READING = {"context", "recall", "why", "history", "sessions"}
 DECIDING = {"promote", "reject", "undo", "erase", "distrust"}
@@ -143,8 +145,6 @@ def test_an_error_of_the_ledger_reaches_the_model_with_its_advice(path: Path) ->
 
 
 def test_the_text_of_an_unexpected_error_does_not_reach_the_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.aio.ledger import AsyncLedger
-
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the user's passphrase is swordfish")
 

@@ -44,7 +44,7 @@ def test_the_file_holds_no_token_and_only_its_owner_may_read_it(tokens: TokenFil
 def test_a_file_that_others_may_read_is_refused(tokens: TokenFile) -> None:
     token = tokens.make("laptop", "ada").token
     os.chmod(tokens.path, 0o640)
-    with pytest.raises(RejectedError, match="others may read or write .* chmod 600"):
+    with pytest.raises(RejectedError, match=r"others may read or write .* chmod 600"):
         tokens.check(token)
 
 
@@ -70,7 +70,7 @@ def test_a_torn_last_line_is_no_token_and_a_damaged_line_refuses_all(tokens: Tok
     assert [info.name for info in tokens.list()] == ["laptop", "phone"]
     lines = Path(tokens.path).read_bytes().splitlines(keepends=True)
     Path(tokens.path).write_bytes(b"rubbish\n" + b"".join(lines))
-    with pytest.raises(StorageError, match="line 1 of .* no token is accepted"):
+    with pytest.raises(StorageError, match=r"line 1 of .* no token is accepted"):
         tokens.check(token)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from starlette.requests import Request
 
 from ledger import AsyncLedger, LedgerError, NotFoundError
 from ledger.types import Channel
@@ -35,7 +36,7 @@ class Door:
     has_tokens: bool = False
 
 
-AskContext = Context[Door, Any]
+AskContext = Context[Door, Request]
 
 
 def door_of(context: AskContext) -> Door:
@@ -70,8 +71,8 @@ def bound(context: AskContext, channel: Channel = "agent") -> AsyncLedger:
 
 
 def _authenticated(context: AskContext) -> AuthenticatedUser | None:
-    scope = getattr(context.request_context.request, "scope", {})
-    user = scope.get("user")
+    request = context.request_context.request  # None over stdio
+    user = request.scope.get("user") if request is not None else None
     return user if isinstance(user, AuthenticatedUser) else None
 
 

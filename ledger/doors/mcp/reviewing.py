@@ -7,7 +7,7 @@ nothing is decided: not being able to ask is no consent.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
@@ -18,12 +18,11 @@ from ledger import Memory, UndoReport
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
 from ledger.doors.mcp.asking import AskContext, bound, door_of, refusing
 from ledger.doors.mcp.tools import Budget, MemoryId
+from ledger.types import Choice, OriginKind
 
 Reason = Annotated[str, Field(description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
-ErasureChoice = Literal["erase", "cut", "keep"]
 NAMED = 5  # memories that a question about an undo names
-OriginKind = Literal["actor", "client", "agent", "session"]
 
 
 class Consent(BaseModel):
@@ -103,9 +102,8 @@ async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Co
 
 
 @refusing
-async def _ask_erase(ctx: AskContext, seen: Seen, others: ErasureChoice | None) -> Elicit[Consent]:
-    choices: Any = {"derived": others, "sources": others, "quotes": others}
-    plan = await bound(ctx, "user").erase(seen.memory.id, dry_run=True, **choices)
+async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elicit[Consent]:
+    plan = await bound(ctx, "user").erase(seen.memory.id, derived=others, sources=others, quotes=others, dry_run=True)
     more = len(plan.derived) + len(plan.sources) + len(plan.quotes)
     if more and others is None:
         raise ToolError(
@@ -186,15 +184,14 @@ async def erase(
     id: MemoryId,
     seen: Seen,
     answer: Annotated[ElicitationResult[Consent], Resolve(_ask_erase)],
-    others: Annotated[
-        ErasureChoice | None, Field(description="What becomes of other events with the same text.")
-    ] = None,
+    others: Annotated[Choice | None, Field(description="What becomes of other events with the same text.")] = None,
     reason: Reason = "",
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to erase a memory's text for good. Only on the person's wish; `forget` is for mistakes."""
     _check_consent(answer)
-    choices: Any = {"derived": others, "sources": others, "quotes": others}
-    report = await bound(ctx, "user").erase(seen.memory.id, reason=reason, expected=seen.position, **choices)
+    report = await bound(ctx, "user").erase(
+        seen.memory.id, derived=others, sources=others, quotes=others, reason=reason, expected=seen.position
+    )
     return _decided(
         DecisionAnswer(
             decision=f"erasure {report.state}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
@@ -179,7 +179,8 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
         )
         for step in reasons.steps
     ]
-    subject: Any = reasons.memory or reasons.observation
+    subject = reasons.memory or reasons.observation
+    assert subject is not None
     quotes = [source.prompt for source in reasons.sources if source.prompt]
     if reasons.provenance is not None and reasons.provenance.quote:
         quotes.insert(0, reasons.provenance.quote)

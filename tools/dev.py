@@ -1,4 +1,4 @@
-"""The entrance for developers: ``python3 tools/dev.py <demo|test|check|bench|crash>`` sets up an environment and runs a task.
+"""The entrance for developers: ``python3 tools/dev.py TASK`` sets up an environment and runs a task.
 
 It needs nothing but Python 3.11 or newer. The virtual environment lies in ``.venv`` beside ``pyproject.toml``; the environment
 of another Python lies in ``.venv-3.13`` or the like. A change of ``pyproject.toml`` makes it anew.
@@ -24,13 +24,13 @@ ALL = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py", description=__doc__)
-    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash"), help="the task to run")
+    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash", "doors"), help="the task to run")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="the arguments of the task")
     options = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036 - an older python3 can run this file
         print(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
-    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash}[options.task]
+    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash, "doors": doors}[options.task]
     return task(options.rest)
 
 
@@ -60,6 +60,11 @@ def test(rest: list[str]) -> int:
 def crash(rest: list[str]) -> int:
     """Run kills, power cuts, full disks, flipped bits and forgeries: a few minutes, or hours with ``--long``."""
     return run(set_up("test"), "tools/crash", *rest)
+
+
+def doors(rest: list[str]) -> int:
+    """Try the doors with clients that others wrote, which are installed on first use; say what was skipped and why."""
+    return run(set_up("test"), "tools/doors", *rest)
 
 
 def check(rest: list[str]) -> int:

@@ -132,6 +132,7 @@ class Shell:
     Jsons = Annotated[list[Any], Parameter(converter=_json, json_list=False)]
     Metadata = Annotated[Any, Parameter(converter=_metadata, n_tokens=-1)]
     Origin = Annotated[Any, Parameter(converter=_origin)]
+    Address = Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))]
 
 
 _TYPES: dict[str, Any] = {  # names in annotations that have another type on a command line
@@ -144,7 +145,8 @@ _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
     **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
-    "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "proof": Path,
+    "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
+    "proof": Path,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",

@@ -106,7 +106,9 @@ def turns(entries: Iterable[dict[str, Any]]) -> Iterator[Turn]:
             at = entry.get("timestamp")
             current = None  # what answers a command of the client belongs to no turn
             if prompt and _key(entry):
-                current = Turn(_key(entry), prompt, _is_typed(entry) and not by_program, at if isinstance(at, str) else "", [])
+                current = Turn(
+                    _key(entry), prompt, _is_typed(entry) and not by_program, at if isinstance(at, str) else "", []
+                )
     if current is not None:
         yield current
 

@@ -128,9 +128,7 @@ def record(event: Mapping[str, Any], options: HookOptions) -> None:
             ledger.jobs.run(timeout=JOBS_SECONDS)
 
 
-def _record_turn(
-    ledger: Ledger, turn: Turn, event: Mapping[str, Any], options: HookOptions, waiting: str
-) -> None:
+def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, Any], options: HookOptions, waiting: str) -> None:
     """Capture a turn, or add the response to the interaction ``waiting``; a refusal is logged, and the next turn follows."""
     from ledger.domain.errors import KeyReusedError, LedgerError
     from ledger.english.foreign import LONG_CHARS, LONG_LINES

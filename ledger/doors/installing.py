@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from ledger.domain.errors import RejectedError
 from ledger.doors.hooks import DEFAULT_LEDGER
 from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
-from ledger.domain.errors import RejectedError
 from ledger.types import CodingAgent
 
 NAME = "memory-ledger"
@@ -117,7 +117,9 @@ def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool) -> 
             after = (None if text is None else edit.take(text)) if remove else edit.put(text)
         except (OSError, UnicodeDecodeError, Unreadable) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            raise RejectedError(f"{edit.path} cannot be changed, and nothing was written: {why}", rule="install") from None
+            raise RejectedError(
+                f"{edit.path} cannot be changed, and nothing was written: {why}", rule="install"
+            ) from None
         if after != text:
             action: Any = "remove" if after is None else "create" if text is None else "change"
             files.append((edit.path, before, None if after is None else after.encode("utf-8")))

@@ -197,7 +197,9 @@ def test_a_hook_adds_at_most_400_tokens(options: hooks.HookOptions, session: Cal
     os.makedirs(os.path.dirname(options.path))
     with Ledger.open(options.path, user="ada") as ledger:
         for number in range(80):
-            ledger.remember(f"The deploy of service {number} runs on Tuesdays at noon, and Mira watches dashboard {number}.")
+            ledger.remember(
+                f"The deploy of service {number} runs on Tuesdays at noon, and Mira watches dashboard {number}."
+            )
     said = session(DAY_1).hook("UserPromptSubmit", prompt="When does the deploy of a service run?")
     assert 300 < estimate(said) <= 400
 

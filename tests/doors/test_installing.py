@@ -100,7 +100,7 @@ def test_at_a_terminal_it_shows_the_plan_and_asks(
 ) -> None:
     import io
 
-    monkeypatch.setattr("ledger.cli.by_hand._is_at_a_terminal", lambda: True)
+    monkeypatch.setattr("ledger.cli.output.is_at_a_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(reply))
     assert run(["install", "cursor"]) == (0 if written else 1)
     shown = capsys.readouterr()
@@ -192,7 +192,10 @@ def test_every_agent_starts_the_server_of_this_installation_on_the_ledger_and_us
         assert [server["command"], *server["args"]] == words
     opencode = read(".config/opencode/opencode.json")["mcp"]["memory-ledger"]
     assert opencode == {"type": "local", "command": words, "enabled": True}
-    for name, client in ((".claude/skills/memory-ledger/hooks/hooks.json", []), (".codex/hooks.json", ["--client", "codex"])):
+    for name, client in (
+        (".claude/skills/memory-ledger/hooks/hooks.json", []),
+        (".codex/hooks.json", ["--client", "codex"]),
+    ):
         hooks = read(name)["hooks"]
         assert hooks.keys() == installing.SECONDS.keys()
         for event, (group,) in hooks.items():

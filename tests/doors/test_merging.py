@@ -41,7 +41,9 @@ def test_an_entry_is_put_in_once_and_taken_out_by_the_byte(text: str) -> None:
     assert {**before, "servers": before.get("servers", {}) | {"memory-ledger": VALUE}} == after
 
 
-@pytest.mark.parametrize("text", [text for text in TEXTS if "//" not in text and "[1" not in text and text[0] != "\ufeff"])
+@pytest.mark.parametrize(
+    "text", [text for text in TEXTS if "//" not in text and "[1" not in text and text[0] != "\ufeff"]
+)
 def test_what_was_strict_json_stays_strict_json(text: str) -> None:
     assert json.loads(with_entry(text, PLACE, VALUE)) == parse(with_entry(text, PLACE, VALUE)).value
 

@@ -1,0 +1,225 @@
+"""The tools of ``--reviewer``: decisions about memories, each after a question to the person that the client must show.
+
+The question names the memory by its stored text, never by a text of the caller. A client that cannot ask gets an error, and
+nothing is decided: not being able to ask is no consent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult
+from pydantic import BaseModel, Field
+
+from ledger import Memory, UndoReport
+from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
+from ledger.doors.mcp.asking import AskContext, bound, door_of, refusing
+from ledger.doors.mcp.tools import Budget, MemoryId
+from ledger.types import Choice, OriginKind
+
+Reason = Annotated[str, Field(description="The person's reason, in their words.")]
+Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
+NAMED = 5  # memories that a question about an undo names
+
+
+class Consent(BaseModel):
+    """The person's answer."""
+
+    consent: bool = Field(description="Yes to do it, no to leave everything as it is.")
+
+
+@dataclass(frozen=True)
+class SeenMemory:
+    """The memory that the question is about, as of a position of the log."""
+
+    memory: Memory
+    position: int
+
+
+def _question(ctx: AskContext, text: str) -> Elicit[Consent]:
+    """Return a question to the person, or raise an error if the client cannot ask."""
+    capabilities = ctx.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        raise ToolError(
+            "this client cannot ask the person, and that is no consent: nothing was done. The person can decide in a shell: "
+            "memory-ledger review, memory-ledger promote ID, memory-ledger reject ID"
+        )
+    return Elicit(text, Consent)
+
+
+def _check_consent(answer: ElicitationResult[Consent]) -> None:
+    if not (isinstance(answer, AcceptedElicitation) and answer.data.consent is True):
+        raise ToolError("the person did not consent; nothing was done, so do not ask again")
+
+
+@refusing
+async def _seen(ctx: AskContext, id: str) -> SeenMemory:
+    ledger = bound(ctx)
+    position = await ledger.position()
+    return SeenMemory(memory=await ledger.memories.get(id), position=position)
+
+
+def _about(seen: SeenMemory) -> str:
+    memory = seen.memory
+    return f"{memory.status} memory {memory.id} (confidence {memory.confidence:g}): {quoted(memory.content)}"
+
+
+Seen = Annotated[SeenMemory, Resolve(_seen)]
+
+
+async def _ask_promote(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    return _question(ctx, f"Approve this {_about(seen)}?")
+
+
+async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    return _question(ctx, f"Turn down this {_about(seen)}?")
+
+
+@refusing
+async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoReport:
+    return await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
+
+
+UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
+
+
+@refusing
+async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
+    if plan.dependents and not cascade:
+        raise ToolError(
+            f"{len(plan.dependents)} later commands were built on it; with cascade the person is asked about all of them"
+        )
+    subjects = [belief.now or belief.would_be for belief in plan.memories[:NAMED]]
+    concerned = ", ".join(quoted(memory.content) for memory in subjects if memory is not None)
+    about = f" It concerns {concerned}." if concerned else ""
+    return _question(
+        ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(', '.join(plan.verbs))})?{about}"
+    )
+
+
+@refusing
+async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elicit[Consent]:
+    plan = await bound(ctx, "user").erase(seen.memory.id, derived=others, sources=others, quotes=others, dry_run=True)
+    more = len(plan.derived) + len(plan.sources) + len(plan.quotes)
+    if more and others is None:
+        raise ToolError(
+            f"{more} other events hold these texts too; say with others what becomes of them: "
+            '"erase", "cut" (only the words that repeat it) or "keep"'
+        )
+    also = f" {more} other events hold these texts too: {others}." if more else ""
+    return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
+
+
+@refusing
+async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -> Elicit[Consent]:
+    plan = await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
+    return _question(
+        ctx,
+        f"Distrust the {plan.kind} {quoted(plan.origin)}? Its {plan.events} events become void, {len(plan.memories)} memories "
+        "change, and its future writes are refused.",
+    )
+
+
+@refusing
+async def review(
+    ctx: AskContext, limit: Annotated[int, Field(ge=1, le=50)] = 10, budget: Budget = 800
+) -> Annotated[CallToolResult, ReviewAnswer]:
+    """List the memories that wait for the person's decision. Show them; `promote` and `reject` then ask the person."""
+    page = await bound(ctx).review(project=door_of(ctx).project, limit=limit)
+    texts = within((f"[{c.id}] {c.memory.status}: {quoted(c.content)}" for c in page), budget)
+    answer = of_candidates(page[: len(texts)], more=page.next is not None or len(texts) < len(page))
+    return answered("\n".join(texts) or "nothing waits for a decision", answer)
+
+
+@refusing
+async def promote(
+    ctx: AskContext,
+    id: MemoryId,
+    seen: Seen,
+    answer: Annotated[ElicitationResult[Consent], Resolve(_ask_promote)],
+    reason: Reason = "",
+) -> Annotated[CallToolResult, DecisionAnswer]:
+    """Ask the person to approve a memory that waits. Only on the person's wish."""
+    _check_consent(answer)
+    memory = await bound(ctx, "user").promote(seen.memory.id, reason=reason, expected=seen.position)
+    return _decided(DecisionAnswer(decision="promoted", id=memory.id, events=1, position=memory.position))
+
+
+@refusing
+async def reject(
+    ctx: AskContext,
+    id: MemoryId,
+    seen: Seen,
+    answer: Annotated[ElicitationResult[Consent], Resolve(_ask_reject)],
+    reason: Reason = "",
+) -> Annotated[CallToolResult, DecisionAnswer]:
+    """Ask the person to turn down a memory that waits. Only on the person's wish."""
+    _check_consent(answer)
+    memory = await bound(ctx, "user").reject(seen.memory.id, reason=reason, expected=seen.position)
+    return _decided(DecisionAnswer(decision="rejected", id=memory.id, events=1, position=memory.position))
+
+
+@refusing
+async def undo(
+    ctx: AskContext,
+    target: Target,
+    plan: UndoPlan,
+    answer: Annotated[ElicitationResult[Consent], Resolve(_ask_undo)],
+    cascade: Annotated[bool, Field(description="Also what was built on it.")] = False,
+    reason: Reason = "",
+) -> Annotated[CallToolResult, DecisionAnswer]:
+    """Ask the person to void a whole command, such as a wrong import. Only on the person's wish."""
+    _check_consent(answer)
+    report = await bound(ctx, "user").undo(target, cascade=cascade, reason=reason, expected=plan.position)
+    return _decided(DecisionAnswer(decision="undone", id=str(target), events=report.events, position=report.position))
+
+
+@refusing
+async def erase(
+    ctx: AskContext,
+    id: MemoryId,
+    seen: Seen,
+    answer: Annotated[ElicitationResult[Consent], Resolve(_ask_erase)],
+    others: Annotated[Choice | None, Field(description="What becomes of other events with the same text.")] = None,
+    reason: Reason = "",
+) -> Annotated[CallToolResult, DecisionAnswer]:
+    """Ask the person to erase a memory's text for good. Only on the person's wish; `forget` is for mistakes."""
+    _check_consent(answer)
+    report = await bound(ctx, "user").erase(
+        seen.memory.id, derived=others, sources=others, quotes=others, reason=reason, expected=seen.position
+    )
+    return _decided(
+        DecisionAnswer(
+            decision=f"erasure {report.state}",
+            id=seen.memory.id,
+            events=len(report.erased),
+            position=report.position,
+            certificate=report.certificate,
+        )
+    )
+
+
+@refusing
+async def distrust(
+    ctx: AskContext,
+    origin: Annotated[str, Field(description="The id of a turn, document or session; or with kind a name.")],
+    answer: Annotated[ElicitationResult[Consent], Resolve(_ask_distrust)],
+    kind: OriginKind | None = None,
+    reason: Reason = "",
+) -> Annotated[CallToolResult, DecisionAnswer]:
+    """Ask the person to void all that an origin wrote and to refuse its future writes. Only on the person's wish."""
+    _check_consent(answer)
+    report = await bound(ctx, "user").history.distrust(origin, kind=kind, reason=reason)
+    return _decided(DecisionAnswer(decision="distrusted", id=origin, events=report.events, position=report.position))
+
+
+def _decided(answer: DecisionAnswer) -> CallToolResult:
+    return answered(f"{answer.decision}: {answer.id}, {answer.events} events, position {answer.position}", answer)
+
+
+LOOKING = (review,)
+DECIDING = (promote, reject, undo, erase, distrust)

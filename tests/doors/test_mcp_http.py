@@ -1,0 +1,187 @@
+"""MCP over HTTP: a token names the user, and only requests that mean this server are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+import httpx2
+import mcp_client as agents
+import uvicorn
+from command_line import run
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_client import McpCaller
+
+from ledger import AsyncLedger, RejectedError
+from ledger.doors.mcp.server import make_server
+from ledger.doors.mcp.serving import address, is_loopback, security
+from ledger.doors.tokens import TokenFile
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@asynccontextmanager
+async def listening(path: Path, *, with_tokens: bool = True, **options: Any) -> AsyncIterator[str]:
+    """Yield the address of a server that listens on a free port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        async with await AsyncLedger.open(path) as ledger:
+            server = make_server(ledger, tokens=TokenFile(path) if with_tokens else None, **options)
+            app = server.streamable_http_app(transport_security=security("127.0.0.1", port))
+            web = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+            serving = asyncio.create_task(web.serve(sockets=[listener]))
+            while not web.started:
+                await asyncio.sleep(0.01)
+            try:
+                yield f"http://127.0.0.1:{port}/mcp"
+            finally:
+                web.should_exit = True
+                await serving
+
+
+@asynccontextmanager
+async def with_token(url: str, token: str, protocol: str) -> AsyncIterator[McpCaller]:
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(url, http_client=http), mode=protocol) as client,
+    ):
+        yield McpCaller(client, [])
+
+
+def played(story: Callable[[str], Awaitable[None]], path: Path, **options: Any) -> None:
+    async def play() -> None:
+        async with listening(path, **options) as url:
+            await story(url)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_a_token_reaches_its_users_memory_and_no_other(path: Path, protocol: str) -> None:
+    tokens = TokenFile(path)
+    ada, ben = tokens.make("laptop", "ada").token, tokens.make("phone", "ben").token
+
+    async def story(url: str) -> None:
+        async with with_token(url, ada, protocol) as agent, with_token(url, ben, protocol) as other:
+            id = (await agent.call("remember", content="The user drinks green tea."))["id"]
+            assert len((await agent.call("recall", query="tea"))["items"]) == 1
+            assert (await other.call("recall", query="tea", scope="everywhere"))["items"] == []
+            for tool in ("why", "history"):
+                assert "of this user has the id" in await other.error(tool, id=id)
+            assert "of this user has the id" in await other.error("forget", id=id, reason="mine now")
+            with pytest.raises(Exception, match="no memory of this user"):
+                await other.client.read_resource(f"ledger://memory/{id}")
+
+    played(story, path)
+    with agents.opened(path) as ledger:
+        assert ledger.history.audit(type="MemoryCaptured")[0].client == "mcp/laptop"
+
+
+def test_a_request_without_a_token_or_with_a_revoked_token_is_refused(path: Path) -> None:
+    tokens = TokenFile(path)
+    token = tokens.make("laptop", "ada").token
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient(headers=HEADERS) as http:
+            for headers in ({}, {"authorization": "Basic YWRh"}, {"authorization": "Bearer mlt_guessed"}):
+                assert (await http.post(url, json=LIST, headers=headers)).status_code == 401
+            held = {"authorization": f"Bearer {token}"}
+            assert (await http.post(url, json=LIST, headers=held)).status_code != 401
+            tokens.revoke("laptop")
+            assert (await http.post(url, json=LIST, headers=held)).status_code == 401
+
+    played(story, path)
+
+
+def test_a_session_cannot_be_taken_over_with_another_token(path: Path) -> None:
+    tokens = TokenFile(path)
+    ada, ben = (tokens.make(name, name).token for name in ("ada", "ben"))
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient(headers=HEADERS) as http:
+            begun = await http.post(url, json=begin, headers={"authorization": f"Bearer {ada}"})
+            session = {"mcp-session-id": begun.headers["mcp-session-id"]}
+            taken = await http.post(url, json=LIST, headers=session | {"authorization": f"Bearer {ben}"})
+            assert taken.status_code == 404
+
+    played(story, path)
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_a_request_that_means_another_host_or_comes_from_a_page_is_refused(path: Path, version: str) -> None:
+    async def story(url: str) -> None:
+        port = url.split(":")[2].split("/")[0]
+        async with httpx2.AsyncClient(headers=HEADERS | {"mcp-protocol-version": version}) as http:
+            for host in ("evil.example", f"evil.example:{port}", "127.0.0.1:1", "127.0.0.1.evil.example:80"):
+                assert (await http.post(url, json=LIST, headers={"host": host})).status_code == 421, host
+            for origin in ("http://evil.example", "null", "http://localhost:1", "http://localhost.evil.example"):
+                assert (await http.post(url, json=LIST, headers={"origin": origin})).status_code == 403, origin
+            own = await http.post(url, json=LIST, headers={"origin": f"http://127.0.0.1:{port}"})
+            assert own.status_code not in (403, 421)
+
+    played(story, path, with_tokens=False)
+
+
+def test_an_address_is_loopback_unless_it_was_named() -> None:
+    assert address("") == ("127.0.0.1", 8765)
+    assert address("9000") == ("127.0.0.1", 9000)
+    assert address("[::1]:9000") == ("::1", 9000)
+    assert address("memory.example") == ("memory.example", 8765)
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "memory.example")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    for text in ("0.0.0.0:80", "[::]:80", "host:port", ":0", "host:70000"):
+        with pytest.raises(RejectedError):
+            address(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("--http", "--user", "ada"), "token make NAME --user"),
+        (("--http", "10.0.0.1:80", "--without-token"), "only a loopback address may be served"),
+        (("--without-token",), "--without-token is for --http"),
+        (("--read-only", "--reviewer"), "give --read-only or --reviewer"),
+        (("--http", "0.0.0.0:80"), "every address of this machine"),
+    ],
+)
+def test_options_that_would_open_the_memory_too_far_are_refused(
+    path: Path, words: tuple[str, ...], advice: str
+) -> None:
+    refused = run("mcp", *words, db=path)
+    assert refused.exit_code == 4 and advice in " ".join(refused.stderr.split())
+    assert not path.exists()
+
+
+def test_without_the_sdk_the_command_names_the_extra(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for name in [
+        name for name in sys.modules if name.partition(".")[0] == "mcp" or name.startswith("ledger.doors.mcp")
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    refused = run("mcp", db=path)
+    assert refused.exit_code == 4 and 'pip install "belief-ledger[mcp]"' in refused.stderr

@@ -1,0 +1,287 @@
+"""What an agent can do through MCP: read, record its own words, and take back only those."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+import mcp_client as agents
+from mcp.shared.exceptions import MCPError
+from mcp_client import McpCaller
+
+from ledger import AsyncLedger
+
+DEFAULT = {"context", "recall", "why", "history", "sessions", "remember", "propose", "add", "forget"}
+READING = {"context", "recall", "why", "history", "sessions"}
+DECIDING = {"promote", "reject", "undo", "erase", "distrust"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_an_agent_remembers_and_is_told_before_it_answers(path: Path, protocol: str) -> None:
+    async def story(agent: McpCaller) -> None:
+        made = await agent.call("remember", content="The user drinks green tea.")
+        assert (made["status"], made["confidence"], made["project"]) == ("active", 0.6, "web")
+        told = await agent.text("context", question="What does the user drink?")
+        assert told.startswith("```memory\n") and f"[{made['id']}]" in told and "green tea" in told
+        found = await agent.call("recall", query="tea", limit=5)
+        assert [(item["id"], item["confidence"]) for item in found["items"]] == [(made["id"], 0.6)]
+        again = await agent.call("remember", content="The user drinks green tea.")
+        assert (again["id"], again["known_already"]) == (made["id"], True)
+
+    agents.played(story, path, protocol)
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_a_conversation_is_the_agents_account_and_what_it_says_waits(path: Path, protocol: str) -> None:
+    async def story(agent: McpCaller) -> None:
+        messages = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]
+        added = await agent.call("add", messages=messages, session="monday")
+        assert (added["messages"], added["learned"], len(added["proposed"])) == (2, [], 1)
+        assert (await agent.call("add", messages=messages, session="monday"))["known"] == 2
+        assert [line["name"] for line in (await agent.call("sessions"))["sessions"]] == ["monday"]
+        spoken = (await agent.call("sessions", name="monday"))["messages"]
+        assert [(line["role"], line["text"]) for line in spoken] == [
+            ("user", "I live in Lisbon."),
+            ("assistant", "Noted."),
+        ]
+        assert len((await agent.call("sessions", search="Lisbon"))["messages"]) == 1
+
+    agents.played(story, path, protocol)
+    with agents.opened(path) as ledger:
+        assert {entry.channel for entry in ledger.history.audit(session="monday", type="MessageAppended")} == {"agent"}
+
+
+def test_a_proposal_is_not_recalled_before_a_person_approves_it(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        proposed = await agent.call("propose", content="The user plays chess.")
+        assert proposed["status"] == "candidate"
+        assert (await agent.call("recall", query="chess"))["items"] == []
+
+    agents.played(story, path)
+
+
+def test_the_greatest_confidence_of_an_agents_memory_is_in_the_schema(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        error = await agent.error("remember", content="The user is a doctor.", confidence=1.0)
+        assert "less than or equal to 0.6" in error
+
+    agents.played(story, path)
+
+
+def test_why_and_history_name_the_events_and_the_client(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        id = (await agent.call("remember", content="The user drinks green tea."))["id"]
+        why = await agent.call("why", id=id)
+        assert [step["type"] for step in why["steps"]] == ["MemoryCaptured"]
+        assert "an agent remembered it by itself" in why["admission"]
+        events = (await agent.call("history", id=id))["events"]
+        assert [(event["type"], event["by"]) for event in events] == [("MemoryCaptured", "mcp/tester/agent")]
+
+    agents.played(story, path)
+
+
+def test_history_shows_what_was_believed_at_a_moment(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        tea = ledger.remember("The user drinks green tea.")
+        then = ledger.position
+        ledger.retract(tea.id)
+
+    async def story(agent: McpCaller) -> None:
+        past = await agent.call("history", at=then, question="tea")
+        assert [item["id"] for item in past["items"]] == [tea.id]
+        assert (await agent.call("history", at=then, id=tea.id))["memory"]["status"] == "active"
+        assert (await agent.call("recall", query="tea"))["items"] == []
+
+    agents.played(story, path)
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_an_agent_forgets_what_it_wrote_itself(path: Path, protocol: str) -> None:
+    async def story(agent: McpCaller) -> None:
+        id = (await agent.call("remember", content="The user drinks green tea."))["id"]
+        assert (await agent.call("forget", id=id, reason="it was coffee"))["status"] == "retracted"
+        assert (await agent.call("recall", query="tea"))["items"] == []
+
+    agents.played(story, path, protocol)
+    with agents.opened(path) as ledger:
+        retraction = ledger.history.audit(type="MemoryRetracted")[0]
+        assert (retraction.reason, retraction.client, retraction.channel) == ("it was coffee", "mcp/tester", "agent")
+
+
+def test_an_agent_does_not_forget_what_others_wrote_or_decided(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        of_person = ledger.remember("The user drinks green tea.").id
+        of_other = ledger.bind(client="mcp/other", channel="agent").remember("The user drinks coffee.").id
+        of_both = ledger.bind(client="mcp/tester", channel="agent").propose("The user drinks cocoa.").id
+        ledger.promote(of_both)
+
+    async def story(agent: McpCaller) -> None:
+        for id in (of_person, of_other, of_both):
+            error = await agent.error("forget", id=id, reason="I know better")
+            assert "forget takes back what mcp/tester alone wrote" in error and f"memory-ledger retract {id}" in error
+
+    agents.played(story, path)
+    with agents.opened(path) as ledger:
+        assert {memory.status for memory in ledger.memories.list()} == {"active"}
+
+
+def test_an_error_of_the_ledger_reaches_the_model_with_its_advice(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        assert "no memory or observation of this user has the id 'm_nope'" in await agent.error("why", id="m_nope")
+        assert "not both" in await agent.error("sessions", name="a", search="b")
+        assert "history needs an id, or a moment" in await agent.error("history")
+        assert "Input should be greater than or equal to 50" in await agent.error("context", question="tea", budget=0)
+
+    agents.played(story, path)
+
+
+def test_the_text_of_an_unexpected_error_does_not_reach_the_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the user's passphrase is swordfish")
+
+    monkeypatch.setattr(AsyncLedger, "why", broken)
+
+    async def story(agent: McpCaller) -> None:
+        assert await agent.error("why", id="m_nope") == "Error executing tool why"
+
+    agents.played(story, path)
+
+
+def test_every_tool_has_a_schema_a_short_description_and_true_hints(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        tools = await agent.tools()
+        assert set(tools) == DEFAULT | DECIDING | {"review"}
+        for name, tool in tools.items():
+            assert tool.output_schema and len(tool.description) <= 200, name
+            assert "seen" not in str(tool.input_schema) and "consent" not in str(tool.input_schema)
+            assert tool.annotations.read_only_hint == (name in READING | {"review"}), name
+            assert tool.annotations.destructive_hint == (name in DECIDING), name
+
+    agents.played(story, path, reviewer=True)
+
+
+def test_the_default_tools_cannot_decide_and_take_few_tokens(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        tools = await agent.tools()
+        assert set(tools) == DEFAULT
+        shown = sum(
+            len(tool.model_dump_json(include={"name", "description", "input_schema"})) for tool in tools.values()
+        )
+        assert shown < 9_000
+
+    agents.played(story, path)
+
+
+def test_read_only_offers_no_tool_that_writes(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        ledger.remember("The user drinks green tea.", project="web")
+
+    async def story(agent: McpCaller) -> None:
+        assert set(await agent.tools()) == READING
+        assert len((await agent.call("recall", query="tea"))["items"]) == 1
+        assert "Unknown tool" in await agent.error("remember", content="The user drinks rum.")
+
+    before = path.read_bytes()
+    agents.played(story, path, read_only=True)
+    assert path.read_bytes() == before
+
+
+def test_texts_of_other_projects_are_searched_only_everywhere(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        ledger.remember("The server runs on port 8000.", project="api")
+
+    async def story(agent: McpCaller) -> None:
+        assert (await agent.call("recall", query="server port"))["items"] == []
+        assert len((await agent.call("recall", query="server port", scope="everywhere"))["items"]) == 1
+        of_person = await agent.call("remember", content="The user prefers tabs.", scope="everywhere")
+        assert of_person["project"] is None
+
+    agents.played(story, path)
+
+
+def test_a_budget_bounds_every_text(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        tea = ledger.remember("The user drinks green tea.")
+        for number in range(60):
+            ledger.memories.set_metadata(tea.id, {"number": number})
+            ledger.session("long").append("user", f"Sentence {number} of a long conversation about tea.")
+            ledger.session(f"s{number}").append("user", "Hello.")
+
+    async def story(agent: McpCaller) -> None:
+        for tool, arguments in {
+            "history": {"id": tea.id},
+            "sessions": {"name": "long", "limit": 100},
+            "why": {"id": tea.id},
+        }.items():
+            text = await agent.text(tool, budget=100, **arguments)
+            assert len(text) < 100 * 4 + 200 and "more did not fit; ask with a larger budget" in text, tool
+        newest = (await agent.call("sessions", name="long", budget=100))["messages"][-1]
+        assert newest["text"].startswith("Sentence 59")
+        assert (await agent.call("sessions", limit=10))["left_out"] == 1
+
+    agents.played(story, path)
+
+
+def test_adding_reports_its_progress(path: Path) -> None:
+    steps: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        steps.append((progress, total))
+
+    async def story(agent: McpCaller) -> None:
+        messages = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]
+        await agent.client.call_tool("add", {"messages": messages}, progress_callback=note)
+
+    agents.played(story, path)
+    assert steps and steps[-1][0] == steps[-1][1]
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_resources_show_a_memory_and_a_conversation(path: Path, protocol: str) -> None:
+    with agents.opened(path) as ledger:
+        tea = ledger.remember("The user drinks green tea.")
+        ledger.session("chat/1").append("user", "Hello.")
+
+    async def read(agent: McpCaller, address: str) -> str:
+        return (await agent.client.read_resource(address)).contents[0].text  # type: ignore[union-attr]
+
+    async def story(agent: McpCaller) -> None:
+        assert "green tea" in await read(agent, f"ledger://memory/{tea.id}")
+        assert "Hello." in await read(agent, "ledger://session/chat%2F1")
+        with pytest.raises(MCPError, match="no memory of this user has the id 'm_nope'"):
+            await read(agent, "ledger://memory/m_nope")
+
+    agents.played(story, path, protocol)
+
+
+def test_prompts_begin_and_end_a_session(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        names = [prompt.name for prompt in (await agent.client.list_prompts()).prompts]
+        assert names == ["recall-before-answering", "end-of-session"]
+        prompt = await agent.client.get_prompt("recall-before-answering", {"question": "Which tea?"})
+        assert "`context`" in prompt.messages[0].content.text and "Which tea?" in prompt.messages[0].content.text
+
+    agents.played(story, path)
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_the_command_serves_stdio_for_the_project_of_the_working_directory(path: Path, protocol: str) -> None:
+    async def play() -> None:
+        async with agents.over_stdio(path, protocol, "--user", "ada") as agent:
+            assert set(await agent.tools()) == DEFAULT
+            made = await agent.call("remember", content="The user drinks green tea.")
+            assert made["project"] == agents.ROOT.name
+            assert made["id"] in await agent.text("context", question="tea")
+
+    asyncio.run(play())
+    with agents.opened(path) as ledger:
+        assert [memory.user for memory in ledger.memories.list()] == ["ada"]

@@ -34,6 +34,7 @@ def fill(ledger: Ledger) -> None:
         asked.observations.add(f"The {word} sings often.", sources=[fact.id, turn.id])
         asked.documents.add(f"All of the {word}.\n\nIts song.", title=f"{word} book", path=f"{word}.md")
         asked.session(f"{word} talk").append("user", f"A message on the {word}.")
+        asked.values.put((f"{word} notes",), f"{word} song", f"The song of the {word}.")
         asked.recall(f"{word} song", receipt=True)
         asked.guards.quarantine(asked.remember(f"The {word} is held.").id)
 

@@ -321,14 +321,14 @@ def test_a_signal_stops_a_bulk_command_after_what_is_under_way(
     monkeypatch.setattr(quarantining, "TOGETHER", 2)
     with Ledger.open(path) as ledger:
         facts(ledger, 8)
-    look, before = quarantining._Rescan._looked_at, signal.getsignal(number)
+    list_changes, before = quarantining._Rescan._changes, signal.getsignal(number)
 
-    def looked_at(self: Any, connection: Any, first: int, last: int) -> Any:
+    def changes(self: Any, connection: Any, first: int, last: int) -> Any:
         if first == 3:
             os.kill(os.getpid(), number)
-        return look(self, connection, first, last)
+        return list_changes(self, connection, first, last)
 
-    monkeypatch.setattr(quarantining._Rescan, "_looked_at", looked_at)
+    monkeypatch.setattr(quarantining._Rescan, "_changes", changes)
     found = run("guards", "scan", "--json", db=path)
     assert (found.exit_code, json.loads(found.stdout)["stopped"], json.loads(found.stdout)["reached"]) == (
         1,

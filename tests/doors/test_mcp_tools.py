@@ -30,10 +30,10 @@ def test_an_agent_remembers_and_is_told_before_it_answers(path: Path, protocol: 
     async def story(agent: McpCaller) -> None:
         made = await agent.call("remember", content="The user drinks green tea.")
         assert (made["status"], made["confidence"], made["project"]) == ("active", 0.6, "web")
-        told = await agent.text("context", question="What does the user drink?")
-        assert told.startswith("```memory\n") and f"[{made['id']}]" in told and "green tea" in told
-        found = await agent.call("recall", query="tea", limit=5)
-        assert [(item["id"], item["confidence"]) for item in found["items"]] == [(made["id"], 0.6)]
+        text = await agent.text("context", question="What does the user drink?")
+        assert text.startswith("```memory\n") and f"[{made['id']}]" in text and "green tea" in text
+        pack = await agent.call("recall", query="tea", limit=5)
+        assert [(item["id"], item["confidence"]) for item in pack["items"]] == [(made["id"], 0.6)]
         again = await agent.call("remember", content="The user drinks green tea.")
         assert (again["id"], again["known_already"]) == (made["id"], True)
 
@@ -58,6 +58,18 @@ def test_a_conversation_is_the_agents_account_and_what_it_says_waits(path: Path,
     agents.played(story, path, protocol)
     with agents.opened(path) as ledger:
         assert {entry.channel for entry in ledger.history.audit(session="monday", type="MessageAppended")} == {"agent"}
+
+
+def test_an_agent_does_not_raise_the_confidence_of_its_memories_by_what_it_says_it_said(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        id = (await agent.call("remember", content="The user drinks green tea every morning."))["id"]
+        said = {"role": "assistant", "content": "The user drinks green tea every morning."}
+        for session in ("monday", "tuesday"):
+            added = await agent.call("add", messages=[{"role": "user", "content": "Hm?"}, said], session=session)
+            assert added["reinforced"] == []
+        assert (await agent.call("why", id=id))["confidence"] == 0.6
+
+    agents.played(story, path)
 
 
 def test_a_proposal_is_not_recalled_before_a_person_approves_it(path: Path) -> None:

@@ -192,7 +192,7 @@ def stored(item: Item) -> StoredText:
     )
 
 
-def found(pack: Pack) -> CallToolResult:
+def pack_answer(pack: Pack) -> CallToolResult:
     """Return a pack: its text is fenced as data, with the id of each entry."""
     unfit = sum(item.cut not in ("rank", "match") for item in pack.cut)
     answer = FoundTexts(

@@ -23,10 +23,10 @@ from ledger.doors.mcp.answers import (
     SpokenLine,
     WhyAnswer,
     answered,
-    found,
     memory_line,
     of_event,
     of_memory,
+    pack_answer,
     quoted,
     step_line,
     stored,
@@ -72,7 +72,7 @@ async def context(
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Get what to know before answering: profile, related memories and turns. Call it first, once for each question."""
     project = door_of(ctx).project
-    return found(await bound(ctx).context(question, budget=budget, session=session, project=project))
+    return pack_answer(await bound(ctx).context(question, budget=budget, session=session, project=project))
 
 
 @refusing
@@ -84,7 +84,9 @@ async def recall(
     scope: Where = "project",
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Search memories and documents for one topic. Use it when `context` did not say enough."""
-    return found(await bound(ctx).recall(query, budget=budget, limit=limit, project=_place(ctx, scope), observations=3))
+    return pack_answer(
+        await bound(ctx).recall(query, budget=budget, limit=limit, project=_place(ctx, scope), observations=3)
+    )
 
 
 @refusing

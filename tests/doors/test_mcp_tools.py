@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,20 @@ def test_a_budget_bounds_every_text(path: Path) -> None:
     agents.played(story, path)
 
 
+def test_a_long_text_is_cut_in_every_tools_data_and_whole_as_a_resource(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        long = ledger.remember("The user drinks green tea. " * 2_000, project="web").id
+        ledger.session("long").append("user", "A long message. " * 2_000)
+
+    async def story(agent: McpCaller) -> None:
+        for tool, arguments in {"why": {"id": long}, "history": {"id": long}, "sessions": {"name": "long"}}.items():
+            assert len(str((await agent.result(tool, budget=100, **arguments)).structured_content)) < 3_000, tool
+        resource = await agent.client.read_resource(f"ledger://memory/{long}")
+        assert len(resource.contents[0].text) > 50_000  # type: ignore[union-attr]
+
+    agents.played(story, path)
+
+
 def test_adding_reports_its_progress(path: Path) -> None:
     steps: list[tuple[float, float | None]] = []
 
@@ -297,3 +312,14 @@ def test_the_command_serves_stdio_for_the_project_of_the_working_directory(path:
     asyncio.run(play())
     with agents.opened(path) as ledger:
         assert [memory.user for memory in ledger.memories.list()] == ["ada"]
+
+
+def test_the_door_uses_the_public_api_alone() -> None:
+    public = re.compile(r"ledger(\.types|\.aio|\.answers|\.doors\.(mcp|tokens)(\.\w+)?)?")
+    files = [*(agents.ROOT / "ledger/doors/mcp").glob("*.py"), agents.ROOT / "ledger/doors/tokens.py"]
+    imports = {
+        module
+        for file in files
+        for module in re.findall(r"^\s*(?:from|import) (ledger[\w.]*|projections[\w.]*)", file.read_text(), re.M)
+    }
+    assert len(files) > 5 and [module for module in imports if not public.fullmatch(module)] == []

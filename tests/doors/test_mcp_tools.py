@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -312,6 +316,21 @@ def test_the_command_serves_stdio_for_the_project_of_the_working_directory(path:
     asyncio.run(play())
     with agents.opened(path) as ledger:
         assert [memory.user for memory in ledger.memories.list()] == ["ada"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_ledger_although_the_client_holds_the_line(path: Path, number: signal.Signals) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    command = [sys.executable, "-m", "ledger", "mcp", "--db", str(path)]
+    with subprocess.Popen(command, cwd=agents.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(line + "\n")
+        server.stdin.flush()
+        assert "memory-ledger" in server.stdout.readline()
+        server.send_signal(number)
+        assert server.wait(timeout=60) == 128 + number
+    assert not path.with_name("memory.db-wal").exists()
 
 
 def test_the_door_uses_the_public_api_alone() -> None:

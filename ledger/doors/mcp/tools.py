@@ -57,9 +57,9 @@ Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: mem
 
 
 class SaidMessage(BaseModel):
-    """A message of a conversation."""
+    """A message of the person or of the agent; what tools said is left out."""
 
-    role: Literal["user", "assistant", "tool"]
+    role: Literal["user", "assistant"]
     content: str
 
 

@@ -79,6 +79,8 @@ def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str 
     if action == "revoke":
         revoked = file.revoke(name)
         return {"revoked": revoked.name, "user": revoked.user}
+    if not call.settings.names_user:
+        raise Usage("make needs the user whose memory the token opens: --user (or LEDGER_USER)")
     made = file.make(name, call.settings.user)
     return {"name": made.name, "user": made.user, "token": made.token}
 

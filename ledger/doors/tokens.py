@@ -51,11 +51,11 @@ class TokenFile:
     """The tokens of one ledger.
 
     Attributes:
-        path: The absolute path of the file. The first token that is made begins the file.
+        path: The path of the file, beside the ledger itself and not beside a link to it. The first token begins the file.
     """
 
     def __init__(self, ledger_path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(ledger_path)) + SUFFIX
+        self.path = os.path.realpath(ledger_path) + SUFFIX
 
     def make(self, name: str, user: str) -> NewToken:
         """Make a token for a user.

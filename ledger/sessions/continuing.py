@@ -309,7 +309,9 @@ class _Appending:
     def _capture(self, prompt: Outside, response: Outside | None) -> str:
         id = self.work.new_id("i")
         answer = self.work.body(response.draft.content) if response is not None else ""
-        self.work.emit(id, InteractionCaptured(self.work.body(prompt.draft.content), answer, metadata=self.metadata))
+        texts = self.work.body(prompt.draft.content), answer
+        is_evidence = self.work.who.channel != "agent"  # and not what an agent says that it said
+        self.work.emit(id, InteractionCaptured(*texts, reinforce=is_evidence, metadata=self.metadata))
         self.captured[id] = None
         return id
 

@@ -78,15 +78,15 @@ def test_a_token_reaches_its_users_memory_and_no_other(path: Path, protocol: str
     ada, ben = tokens.make("laptop", "ada").token, tokens.make("phone", "ben").token
 
     async def story(url: str) -> None:
-        async with with_token(url, ada, protocol) as agent, with_token(url, ben, protocol) as other:
+        async with with_token(url, ada, protocol) as agent, with_token(url, ben, protocol) as stranger:
             id = (await agent.call("remember", content="The user drinks green tea."))["id"]
             assert len((await agent.call("recall", query="tea"))["items"]) == 1
-            assert (await other.call("recall", query="tea", scope="everywhere"))["items"] == []
+            assert (await stranger.call("recall", query="tea", scope="everywhere"))["items"] == []
             for tool in ("why", "history"):
-                assert "of this user has the id" in await other.error(tool, id=id)
-            assert "of this user has the id" in await other.error("forget", id=id, reason="mine now")
+                assert "of this user has the id" in await stranger.error(tool, id=id)
+            assert "of this user has the id" in await stranger.error("forget", id=id, reason="mine now")
             with pytest.raises(Exception, match="no memory of this user"):
-                await other.client.read_resource(f"ledger://memory/{id}")
+                await stranger.client.read_resource(f"ledger://memory/{id}")
 
     played(story, path)
     with agents.opened(path) as ledger:

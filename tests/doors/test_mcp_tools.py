@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,10 +35,10 @@ def test_an_agent_remembers_and_is_told_before_it_answers(path: Path, protocol: 
     async def story(agent: McpCaller) -> None:
         made = await agent.call("remember", content="The user drinks green tea.")
         assert (made["status"], made["confidence"], made["project"]) == ("active", 0.6, "web")
-        told = await agent.text("context", question="What does the user drink?")
-        assert told.startswith("```memory\n") and f"[{made['id']}]" in told and "green tea" in told
-        found = await agent.call("recall", query="tea", limit=5)
-        assert [(item["id"], item["confidence"]) for item in found["items"]] == [(made["id"], 0.6)]
+        text = await agent.text("context", question="What does the user drink?")
+        assert text.startswith("```memory\n") and f"[{made['id']}]" in text and "green tea" in text
+        pack = await agent.call("recall", query="tea", limit=5)
+        assert [(item["id"], item["confidence"]) for item in pack["items"]] == [(made["id"], 0.6)]
         again = await agent.call("remember", content="The user drinks green tea.")
         assert (again["id"], again["known_already"]) == (made["id"], True)
 
@@ -58,6 +63,18 @@ def test_a_conversation_is_the_agents_account_and_what_it_says_waits(path: Path,
     agents.played(story, path, protocol)
     with agents.opened(path) as ledger:
         assert {entry.channel for entry in ledger.history.audit(session="monday", type="MessageAppended")} == {"agent"}
+
+
+def test_an_agent_does_not_raise_the_confidence_of_its_memories_by_what_it_says_it_said(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        id = (await agent.call("remember", content="The user drinks green tea every morning."))["id"]
+        said = {"role": "assistant", "content": "The user drinks green tea every morning."}
+        for session in ("monday", "tuesday"):
+            added = await agent.call("add", messages=[{"role": "user", "content": "Hm?"}, said], session=session)
+            assert added["reinforced"] == []
+        assert (await agent.call("why", id=id))["confidence"] == 0.6
+
+    agents.played(story, path)
 
 
 def test_a_proposal_is_not_recalled_before_a_person_approves_it(path: Path) -> None:
@@ -231,6 +248,20 @@ def test_a_budget_bounds_every_text(path: Path) -> None:
     agents.played(story, path)
 
 
+def test_a_long_text_is_cut_in_every_tools_data_and_whole_as_a_resource(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        long = ledger.remember("The user drinks green tea. " * 2_000, project="web").id
+        ledger.session("long").append("user", "A long message. " * 2_000)
+
+    async def story(agent: McpCaller) -> None:
+        for tool, arguments in {"why": {"id": long}, "history": {"id": long}, "sessions": {"name": "long"}}.items():
+            assert len(str((await agent.result(tool, budget=100, **arguments)).structured_content)) < 3_000, tool
+        resource = await agent.client.read_resource(f"ledger://memory/{long}")
+        assert len(resource.contents[0].text) > 50_000  # type: ignore[union-attr]
+
+    agents.played(story, path)
+
+
 def test_adding_reports_its_progress(path: Path) -> None:
     steps: list[tuple[float, float | None]] = []
 
@@ -285,3 +316,29 @@ def test_the_command_serves_stdio_for_the_project_of_the_working_directory(path:
     asyncio.run(play())
     with agents.opened(path) as ledger:
         assert [memory.user for memory in ledger.memories.list()] == ["ada"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_ledger_although_the_client_holds_the_line(path: Path, number: signal.Signals) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    command = [sys.executable, "-m", "ledger", "mcp", "--db", str(path)]
+    with subprocess.Popen(command, cwd=agents.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write(line + "\n")
+        server.stdin.flush()
+        assert "memory-ledger" in server.stdout.readline()
+        server.send_signal(number)
+        assert server.wait(timeout=60) == 128 + number
+    assert not path.with_name("memory.db-wal").exists()
+
+
+def test_the_door_uses_the_public_api_alone() -> None:
+    public = re.compile(r"ledger(\.types|\.aio|\.answers|\.doors\.(mcp|tokens)(\.\w+)?)?")
+    files = [*(agents.ROOT / "ledger/doors/mcp").glob("*.py"), agents.ROOT / "ledger/doors/tokens.py"]
+    imports = {
+        module
+        for file in files
+        for module in re.findall(r"^\s*(?:from|import) (ledger[\w.]*|projections[\w.]*)", file.read_text(), re.M)
+    }
+    assert len(files) > 5 and [module for module in imports if not public.fullmatch(module)] == []

@@ -48,6 +48,12 @@ def test_a_file_that_others_may_read_is_refused(tokens: TokenFile) -> None:
         tokens.check(token)
 
 
+def test_a_link_to_the_ledger_has_the_same_tokens(tmp_path: Path, tokens: TokenFile) -> None:
+    token = tokens.make("laptop", "ada").token
+    (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
+    assert TokenFile(tmp_path / "link.db").check(token)
+
+
 def test_a_name_is_taken_until_its_token_is_revoked(tokens: TokenFile) -> None:
     tokens.make("laptop", "ada")
     with pytest.raises(RejectedError, match="called 'laptop' already"):
@@ -91,6 +97,8 @@ def test_tokens_are_made_listed_and_revoked_from_a_shell(tmp_path: Path) -> None
     listed = run("token", "list", "--json", db=db).stdout
     assert '"laptop"' in listed and '"ada"' in listed and PREFIX not in listed
     assert run("token", "make", db=db).exit_code == 2
+    unnamed = run("token", "make", "tablet", db=db)
+    assert unnamed.exit_code == 2 and "--user" in unnamed.stderr
     assert run("token", "revoke", "tablet", db=db).exit_code == 3
     assert run("token", "revoke", "laptop", db=db).exit_code == 0
     assert TokenFile(db).list() == ()

@@ -50,12 +50,14 @@ async def soak(path: Path, clients: int, seconds: float, seed: int = 1) -> SoakT
     return tally
 
 
-async def _client(path: Path, number: int, seconds: float, seed: int, tally: SoakTally, all: asyncio.Barrier) -> None:
+async def _client(
+    path: Path, number: int, seconds: float, seed: int, tally: SoakTally, barrier: asyncio.Barrier
+) -> None:
     command = ["-m", "ledger", "mcp", "--db", str(path), "--user", f"user{number % 3}", "--project", "soak"]
     server = StdioServerParameters(command=sys.executable, args=command, cwd=ROOT, env=dict(os.environ))
     chance, own, session = random.Random(seed * 1_000 + number), list[str](), f"session {number}"
     async with Client(server, mode=PROTOCOLS[number % 2]) as client:
-        await all.wait()
+        await barrier.wait()
         end, round = time.monotonic() + seconds, 0
         while time.monotonic() < end:
             round += 1

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ledger import AuditEntry, Candidate, Item, Memory, Pack
 
 CHARS_A_TOKEN = 4  # the usual estimate for English; the budgets of recall are counted by the ledger itself
-QUOTED_CHARS = 300
+QUOTED_CHARS, CONTENT_CHARS = 300, 2_000  # of a text in a line, and of a text as data; resources show whole texts
 
 
 class StoredText(BaseModel):
@@ -164,9 +164,16 @@ def answered(text: str, answer: BaseModel) -> CallToolResult:
 
 def quoted(text: str | None, chars: int = QUOTED_CHARS) -> str:
     """Return a stored text in quotes on one line, with every character escaped that could act on what shows it."""
-    if text is None:
-        return "(erased)"
-    return repr(text if len(text) <= chars else text[: chars - 1] + "…")
+    return "(erased)" if text is None else repr(cut(text, chars))
+
+
+def cut(text: str, chars: int = CONTENT_CHARS) -> str:
+    """Return a text of at most so many characters; the sign "…" stands for the rest."""
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def content_of(text: str | None) -> str | None:
+    return None if text is None else cut(text)
 
 
 def within(lines: Iterable[str], budget: int) -> list[str]:
@@ -192,24 +199,24 @@ def stored(item: Item) -> StoredText:
     )
 
 
-def found(pack: Pack) -> CallToolResult:
+def pack_answer(pack: Pack) -> CallToolResult:
     """Return a pack: its text is fenced as data, with the id of each entry."""
-    unfit = sum(item.cut not in ("rank", "match") for item in pack.cut)
+    left_out = sum(item.cut not in ("rank", "match") for item in pack.cut)
     answer = FoundTexts(
         items=[stored(item) for item in pack.items],
         observations=[stored(item) for item in pack.observations],
         searched=pack.searched,
         used=pack.used,
-        cut=unfit,
+        cut=left_out,
     )
-    more = f"\n{unfit} more did not fit; ask with a larger budget" if unfit else ""
+    more = f"\n{left_out} more did not fit; ask with a larger budget" if left_out else ""
     return answered((pack.as_text(ids=True) or pack.nothing) + more, answer)
 
 
 def of_memory(memory: Memory) -> MemoryAnswer:
     return MemoryAnswer(
         id=memory.id,
-        content=memory.content,
+        content=content_of(memory.content),
         kind=memory.kind,
         status=memory.status,
         confidence=memory.confidence,
@@ -247,10 +254,10 @@ def of_candidates(candidates: Sequence[Candidate], *, more: bool) -> ReviewAnswe
     waiting = [
         WaitingMemory(
             id=candidate.id,
-            content=candidate.content,
+            content=content_of(candidate.content),
             status=candidate.memory.status,
             confidence=candidate.memory.confidence,
-            quote=candidate.provenance.quote if candidate.provenance is not None else None,
+            quote=content_of(candidate.provenance.quote) if candidate.provenance is not None else None,
             contradicted_by=[*candidate.contradicted_by],
         )
         for candidate in candidates

@@ -23,6 +23,7 @@ from ledger.types import Choice, OriginKind
 Reason = Annotated[str, Field(description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
 NAMED = 5  # memories that a question about an undo names
+SHOWN_CHARS = 2_000  # of a memory that a question shows
 
 
 class Consent(BaseModel):
@@ -64,8 +65,15 @@ async def _seen(ctx: AskContext, id: str) -> SeenMemory:
 
 
 def _about(seen: SeenMemory) -> str:
+    """Return the memory with its whole text: nobody approves words that were not shown."""
     memory = seen.memory
-    return f"{memory.status} memory {memory.id} (confidence {memory.confidence:g}): {quoted(memory.content)}"
+    if len(memory.content or "") > SHOWN_CHARS:
+        raise ToolError(
+            f"{memory.id} has more than {SHOWN_CHARS:,} characters, which no question shows; the person can read it with "
+            f"memory-ledger memories get {memory.id} and decide in the shell"
+        )
+    text = quoted(memory.content, SHOWN_CHARS)
+    return f"{memory.status} memory {memory.id} (confidence {memory.confidence:g}): {text}"
 
 
 Seen = Annotated[SeenMemory, Resolve(_seen)]
@@ -95,7 +103,8 @@ async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Co
         )
     subjects = [belief.now or belief.would_be for belief in plan.memories[:NAMED]]
     concerned = ", ".join(quoted(memory.content) for memory in subjects if memory is not None)
-    about = f" It concerns {concerned}." if concerned else ""
+    more = f" and {len(plan.memories) - NAMED} more memories" if len(plan.memories) > NAMED else ""
+    about = f" It concerns {concerned}{more}." if concerned else ""
     return _question(
         ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(', '.join(plan.verbs))})?{about}"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from ipaddress import ip_address
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -55,6 +57,7 @@ def serve(
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
         async with await opening as ledger:
+            _close_on_signals(ledger)
             tokens = TokenFile(ledger.path) if http is not None and not without_token else None
             server = make_server(ledger, project=project, read_only=read_only, reviewer=reviewer, tokens=tokens)
             if http is None:
@@ -63,6 +66,22 @@ def serve(
                 await server.run_streamable_http_async(host=host, port=port, transport_security=security(host, port))
 
     asyncio.run(run())
+
+
+def _close_on_signals(ledger: AsyncLedger) -> None:
+    """Close the ledger and end the process on SIGINT and SIGTERM.
+
+    The SDK's thread that reads standard input cannot be interrupted, so to cancel the server would wait for a line.
+    """
+    loop, closing = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+    def stop(number: int) -> None:
+        task = loop.create_task(ledger.aclose())
+        closing.add(task)  # the loop itself holds no task
+        task.add_done_callback(lambda _: os._exit(128 + number))
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
 
 
 def address(text: str) -> tuple[str, int]:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, Field
 
 from ledger import AsyncLedger, Memory, RejectedError
 from ledger.doors.mcp.answers import (
+    CONTENT_CHARS,
+    QUOTED_CHARS,
     AddedAnswer,
     FoundTexts,
     HistoryAnswer,
@@ -23,10 +25,12 @@ from ledger.doors.mcp.answers import (
     SpokenLine,
     WhyAnswer,
     answered,
-    found,
+    content_of,
+    cut,
     memory_line,
     of_event,
     of_memory,
+    pack_answer,
     quoted,
     step_line,
     stored,
@@ -53,9 +57,9 @@ Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: mem
 
 
 class SaidMessage(BaseModel):
-    """A message of a conversation."""
+    """A message of the person or of the agent; what tools said is left out."""
 
-    role: Literal["user", "assistant", "tool"]
+    role: Literal["user", "assistant"]
     content: str
 
 
@@ -72,7 +76,7 @@ async def context(
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Get what to know before answering: profile, related memories and turns. Call it first, once for each question."""
     project = door_of(ctx).project
-    return found(await bound(ctx).context(question, budget=budget, session=session, project=project))
+    return pack_answer(await bound(ctx).context(question, budget=budget, session=session, project=project))
 
 
 @refusing
@@ -84,7 +88,9 @@ async def recall(
     scope: Where = "project",
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Search memories and documents for one topic. Use it when `context` did not say enough."""
-    return found(await bound(ctx).recall(query, budget=budget, limit=limit, project=_place(ctx, scope), observations=3))
+    return pack_answer(
+        await bound(ctx).recall(query, budget=budget, limit=limit, project=_place(ctx, scope), observations=3)
+    )
 
 
 @refusing
@@ -181,16 +187,16 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
     ]
     subject = reasons.memory or reasons.observation
     assert subject is not None
-    quotes = [source.prompt for source in reasons.sources if source.prompt]
+    quotes = [cut(source.prompt, QUOTED_CHARS) for source in reasons.sources if source.prompt]
     if reasons.provenance is not None and reasons.provenance.quote:
-        quotes.insert(0, reasons.provenance.quote)
+        quotes.insert(0, cut(reasons.provenance.quote, QUOTED_CHARS))
     head = f"[{reasons.id}] {subject.status}, confidence {reasons.confidence:g}: {quoted(subject.content)}"
     before = [head, *filter(None, [reasons.admission])]
     lines = within([*before, *map(step_line, steps), *(f"said: {quoted(quote)}" for quote in quotes)], budget)
     shown = max(0, min(len(steps), len(lines) - len(before)))
     answer = WhyAnswer(
         id=reasons.id,
-        content=subject.content,
+        content=content_of(subject.content),
         status=subject.status,
         confidence=reasons.confidence,
         steps=steps[:shown],
@@ -286,12 +292,16 @@ async def sessions(
         raise RejectedError("sessions takes a name or a search, not both; a search goes over all conversations")
     if search is not None:
         hits = await ledger.sessions.grep(search, limit=limit)
-        spoken = [SpokenLine(session=hit.session, at=hit.occurred_at, role=hit.role, text=hit.snippet) for hit in hits]
+        spoken = [
+            SpokenLine(session=hit.session, at=hit.occurred_at, role=hit.role, text=cut(hit.snippet)) for hit in hits
+        ]
         return _spoken(spoken, budget, newest_last=False)
     if name is not None:
         info = await ledger.sessions.get(name)
         page = await ledger.session(info.id).messages(limit=limit)
-        spoken = [SpokenLine(session=info.name, at=m.occurred_at, role=m.role, text=m.content) for m in page]
+        spoken = [
+            SpokenLine(session=info.name, at=m.occurred_at, role=m.role, text=content_of(m.content)) for m in page
+        ]
         return _spoken(spoken, budget, newest_last=True)
     listed = await ledger.sessions.list(limit=limit)
     lines = [
@@ -305,7 +315,9 @@ async def sessions(
 
 def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool) -> CallToolResult:
     """Return the messages that fit the budget, of a conversation the newest."""
-    texts = [f"{line.session} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, 2_000)}" for line in spoken]
+    texts = [
+        f"{line.session} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, CONTENT_CHARS)}" for line in spoken
+    ]
     fitting = within(reversed(texts) if newest_last else texts, budget)
     fitting = fitting[::-1] if newest_last else fitting
     kept = spoken[len(spoken) - len(fitting) :] if newest_last else spoken[: len(fitting)]

@@ -145,13 +145,13 @@ class AsyncInteractionsRead(AsyncArea):
 
     async def list(
         self, *, project: str | None = None, session: str | None = None, client: str | None = None,
-        metadata: Metadata | None = None, since: Since | None = None, until: Since | None = None, limit: int = 50,
-        after: str | None = None, oldest_first: bool = False,
+        metadata: Metadata | None = None, since: Since | None = None, until: Since | None = None, text: bool = True,
+        limit: int = 50, after: str | None = None, oldest_first: bool = False,
     ) -> AsyncPage[Interaction]:
         """List interactions, newest first."""
         return self._page(await self._read(lambda: self._sync.list(
-            project=project, session=session, client=client, metadata=metadata, since=since, until=until, limit=limit,
-            after=after, oldest_first=oldest_first,
+            project=project, session=session, client=client, metadata=metadata, since=since, until=until, text=text,
+            limit=limit, after=after, oldest_first=oldest_first,
         )))
 
     async def get(self, id: str) -> Interaction:

@@ -43,6 +43,7 @@ Cancel = threading.Event | Callable[[], bool]
 
 Channel = Literal["user", "tool", "web", "agent", "file"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]
+ProjectStatus = Literal["active", "archived"]
 DocumentStatus = Literal["active", "removed", "erased"]
 DocumentType = Literal["markdown", "text"]
 ObservationStatus = Literal["active", "unsupported", "retracted", "erased"]

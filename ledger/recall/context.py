@@ -112,7 +112,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, search.user, "p", search.project)
-        scope = None if search.project is None else [None, *projects.together(connection, about)]
+        scope = recalling.searched_in(connection, search.user, search.project, about)
         finder = Finder(engine, snapshot, search, scope, asking, sought)
         ranked, weak = ordering.ordered(finder, search, asking)
         chosen = _Choosing(snapshot, finder, request)

@@ -21,6 +21,7 @@ from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall.asked import RecallRequest
 from ledger.recall.packs import Item
+from projections.core.conditions import Scope
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
 from projections.search.observation_hits import Hits, ObservationScope
@@ -39,7 +40,6 @@ WITHOUT = "observations are left out: the projection {!r} is suspended; maintena
 
 MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
-Scope = Sequence[str | None] | None
 # (score of the observation's words, their share of the question, observation)
 Scored = tuple[float, float, observation_rules.ObservationState]
 

@@ -36,7 +36,7 @@ from ledger.interactions.rules import InteractionState
 from ledger.sessions.rules.message import part_texts
 from ledger.sessions.rules.session import SessionState
 from projections.core.codec import columns, reader
-from projections.core.conditions import Conditions
+from projections.core.conditions import Conditions, Scope
 from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values
 from projections.core.subjects import SubjectChange, end, ended
 from projections.search import text_hits
@@ -308,7 +308,7 @@ class PassageScope(Struct, frozen=True):
 
     user: str
     corpora: Sequence[str]
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
     metadata: Pairs = NO_PAIRS
 
     def condition(self) -> tuple[str, list[object]]:

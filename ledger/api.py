@@ -116,7 +116,7 @@ class LedgerRead(Area):
 
         Args:
             query: The question, or the topic of the next prompt.
-            project: Search texts of this project and of no project; None or "" for all texts.
+            project: Search texts of this project and of no project; None or "" for all texts but those of archived projects.
             kinds: Search only memories of these kinds.
             statuses: Search memories with these statuses, () for all; candidates are never found.
             among: The texts to search: "memories", "chunks" of documents, "turns" (interactions and messages), "values".
@@ -176,7 +176,7 @@ class LedgerRead(Area):
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "tokens" or "chars".
             session: Leave out the messages that the window of this session shows.
-            project: Use texts of this project and of no project; None or "" for all texts.
+            project: Use texts of this project and of no project; None or "" for all texts but those of archived projects.
             among: The texts to use: "memories", "chunks" of documents, "turns" (interactions and messages), "values".
             explain: Also list the items that were left out, each with the reason.
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.

@@ -59,6 +59,7 @@ def act(ledger, clock, action, text, number, user):
         "release": lambda: by.guards.release(id),
         "state": lambda: by.projects.set_state("Home", "fact", "xy"[number % 2], text),
         "no_state": lambda: by.projects.remove_state("Home", "fact", "xy"[number % 2]),
+        "archive": lambda: by.projects.archive("Home") if number % 3 else by.projects.restore("Home"),
         "alias": lambda: by.projects.add_alias("Home", ("casa", "hut")[number % 2]),
         "capture": lambda: by.capture("What?", RESPONSES[number % 4], project=project, session="s"),
         "attach": lambda: by.interactions.add_response(turn, RESPONSES[1 + number % 3]),

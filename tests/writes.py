@@ -25,6 +25,7 @@ def fill(ledger: Ledger) -> dict[str, Any]:
     ledger.guards.quarantine(the["odd"])
     ledger.projects.add("atlas")
     ledger.projects.add("charts")
+    ledger.projects.archive(ledger.projects.add("over").id)
     ledger.projects.set_state("atlas", "status", "phase", "one")
     the["turn"] = ledger.capture("What do I drink?", session="talk").id
     the["said"] = ledger.capture("And?", "Decision: the user prefers dark roast coffee.", reinforce=False).id
@@ -135,6 +136,8 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "policy.set": lambda g, the, by: g.policy.set(gain=0.05, **by),
     "projects.add": lambda g, the, by: g.projects.add("boats", **by),
     "projects.add_alias": lambda g, the, by: g.projects.add_alias("atlas", "helper", **by),
+    "projects.archive": lambda g, the, by: g.projects.archive("atlas", **by),
+    "projects.restore": lambda g, the, by: g.projects.restore("over", **by),
     "projects.join": lambda g, the, by: g.projects.join("atlas", "charts", **by),
     "projects.remove_state": lambda g, the, by: g.projects.remove_state("atlas", "status", "phase", **by),
     "projects.set_state": lambda g, the, by: g.projects.set_state("atlas", "status", "phase", "two", **by),

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.types import (
         Cancel, Channel, ConflictStatus, DocumentStatus, DocumentType, Freshness, GroupOptions, Job, Json,
-        MemoryStatus, MergeStatus, Metadata, Moment, ObservationStatus, OriginKind, PolicyChanges, Purpose, Since,
-        StateCategory, Subject, Time, Trend, Unit, ValueStatus, WriteOptions,
+        MemoryStatus, MergeStatus, Metadata, Moment, ObservationStatus, OriginKind, PolicyChanges, ProjectStatus,
+        Purpose, Since, StateCategory, Subject, Time, Trend, Unit, ValueStatus, WriteOptions,
     )
     from ledger.undo.answers import DistrustReport, Distrusted, UndoReport
     from ledger.values.answers import Value
@@ -147,13 +147,13 @@ class AsyncInteractionsRead(AsyncArea):
 
     async def list(
         self, *, project: str | None = None, session: str | None = None, client: str | None = None,
-        metadata: Metadata | None = None, since: Since | None = None, until: Since | None = None, limit: int = 50,
-        after: str | None = None, oldest_first: bool = False,
+        metadata: Metadata | None = None, since: Since | None = None, until: Since | None = None, text: bool = True,
+        limit: int = 50, after: str | None = None, oldest_first: bool = False,
     ) -> AsyncPage[Interaction]:
         """List interactions, newest first."""
         return self._page(await self._read(lambda: self._sync.list(
-            project=project, session=session, client=client, metadata=metadata, since=since, until=until, limit=limit,
-            after=after, oldest_first=oldest_first,
+            project=project, session=session, client=client, metadata=metadata, since=since, until=until, text=text,
+            limit=limit, after=after, oldest_first=oldest_first,
         )))
 
     async def get(self, id: str) -> Interaction:
@@ -320,11 +320,12 @@ class AsyncProjectsRead(AsyncArea):
     _sync: ProjectsRead
 
     async def list(
-        self, *, limit: int = 50, after: str | None = None, oldest_first: bool = False,
+        self, *, statuses: Iterable[ProjectStatus] = ("active",), limit: int = 50, after: str | None = None,
+        oldest_first: bool = False,
     ) -> AsyncPage[ProjectInfo]:
         """List projects with their trusted state, newest first."""
         return self._page(await self._read(lambda: self._sync.list(
-            limit=limit, after=after, oldest_first=oldest_first,
+            statuses=statuses, limit=limit, after=after, oldest_first=oldest_first,
         )))
 
     async def get(self, name: str) -> ProjectInfo:
@@ -360,6 +361,14 @@ class AsyncProjects(AsyncProjectsRead):
     async def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Make the records of one project found under another too; ``undo`` takes that back."""
         return await self._work(lambda: self._sync.join(target, name, reason=reason, **options))
+
+    async def archive(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Leave a project out of ``list`` and of every recall, context and profile for which no project is named."""
+        return await self._work(lambda: self._sync.archive(project, reason=reason, **options))
+
+    async def restore(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Make an archived project active again."""
+        return await self._work(lambda: self._sync.restore(project, reason=reason, **options))
 
     async def set_state(
         self, project: str, category: StateCategory, name: str, value: str, *, source: str = "",

@@ -51,9 +51,10 @@ def parse(name: str, value: object) -> datetime:
     if moment.utcoffset() is not None:
         return moment
     if not alone:
+        plain = moment.isoformat()
         raise RejectedError(
-            f"{name} says no offset from UTC: {value!s:.60}; write 2026-11-21T09:30:00Z or 2026-11-21T09:30:00+01:00, "
-            "a date alone, or give a datetime with a tzinfo"
+            f"{name} says no offset from UTC: {value!s:.60}; write {plain}Z or {plain}+01:00, a date alone, or give a "
+            "datetime with a tzinfo"
         )
     return moment.replace(tzinfo=UTC)
 

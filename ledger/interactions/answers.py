@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interaction(Answer, frozen=True, kw_only=True):
-    """An interaction with its texts.
+    """An interaction with its texts, which are None if they were erased or not asked for.
 
     ``reinforcement`` and ``extraction`` are "waiting", "pending", "done", "undone" (only a call looks again), "failed" or "off".
     ``skipped`` says why the interaction did not become messages of its session: "ignored" or "stateless". ``warnings`` of a

@@ -38,6 +38,7 @@ class InteractionsRead(Area):
         metadata: Metadata | None = None,
         since: Since | None = None,
         until: Since | None = None,
+        text: bool = True,
         limit: int = LIMIT,
         after: str | None = None,
         oldest_first: bool = False,
@@ -47,6 +48,7 @@ class InteractionsRead(Area):
         Args:
             client: Only interactions captured through this program.
             metadata: Only interactions that have all of these keys with exactly these values; None is a value too.
+            text: False to read no texts: prompt, response, summary and context are then None.
 
         Raises:
             RejectedError: A limit, cursor or time is not valid.
@@ -65,6 +67,7 @@ class InteractionsRead(Area):
                     wanted,
                     project=project,
                     session=session,
+                    text=text,
                     limit=count,
                     after=start,
                     oldest_first=oldest_first,

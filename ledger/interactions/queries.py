@@ -26,13 +26,14 @@ def listing(
     *,
     project: str | None,
     session: str | None,
+    text: bool = True,
     limit: int,
     after: str | None = None,
     oldest_first: bool = False,
 ) -> list[answers.Interaction]:
     """Return interactions that pass the filters, newest or oldest first, of a project and a session by name.
 
-    ``project=""`` means interactions without a project.
+    ``project=""`` means interactions without a project; without ``text`` no event is read.
     """
     connection = snapshot.connection
     projects_meant = scope_of(connection, filters.user, project)
@@ -45,12 +46,19 @@ def listing(
         limit=limit,
         start=start_behind(connection, after, oldest_first=oldest_first),
     )
-    return interactions_shown(connection, states)
+    return interactions_shown(connection, states, text=text)
 
 
-def interactions_shown(connection: Connection, states: Sequence[InteractionState]) -> list[answers.Interaction]:
+def interactions_shown(
+    connection: Connection, states: Sequence[InteractionState], *, text: bool = True
+) -> list[answers.Interaction]:
     names = projects.names(connection, (id for state in states for id in (state.project, state.session)))
-    return [_with_texts(connection, state, names) for state in states]
+    if text:
+        return [_marked(connection, state, recorded(connection, state, names)) for state in states]
+    return [
+        _marked(connection, state, answers.interaction(state, names, None, {"response": None, "summary": None}, None))
+        for state in states
+    ]
 
 
 def recorded(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
@@ -60,7 +68,7 @@ def recorded(connection: Connection, state: InteractionState, names: Mapping[str
     return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
 
 
-def _with_texts(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
-    shown = recorded(connection, state, names)
+def _marked(connection: Connection, state: InteractionState, shown: answers.Interaction) -> answers.Interaction:
+    """Return the answer with its mark if a part of the interaction is in quarantine."""
     positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))

@@ -10,7 +10,7 @@ from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
-from ledger.memories import answers, commands, confidence, queries
+from ledger.memories import answers, commands, confidence, correcting, queries
 from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 from projections.views.memories import MemoryFilter
 
@@ -139,7 +139,7 @@ class Memories(MemoriesRead):
         Raises:
             RejectedError: The memory is hidden, or another memory of that kind and project says the same.
         """
-        return commands.correct(
+        return correcting.correct(
             self._engine.writer,
             self._scope.asker(options),
             id,

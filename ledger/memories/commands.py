@@ -60,7 +60,7 @@ def _record(
 
     # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
     arguments = (attempt, request.project, request.session, *((edges,) if edges else ()))
-    return _with_kind(answered(writer.run(verb, asker, body, arguments)))
+    return with_kind(answered(writer.run(verb, asker, body, arguments)))
 
 
 def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
@@ -111,19 +111,19 @@ def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str
             _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
             admission.admit(work, memory, "active", "promote", cleaned, frees=replaced)
-        _emit(work, memory, memory_rules.Promote(note))
+        emit(work, memory, memory_rules.Promote(note))
         if memory.status == "active" and reinforcement.is_contradicted(work, memory):
-            _emit(work, memory, memory_rules.Reinforce(delta=0))
+            emit(work, memory, memory_rules.Reinforce(delta=0))
         if replaced is not None:
             project, work.project = work.project, replaced.project
-            _emit(work, replaced, memory_rules.Supersede(memory.id, memory.valid_from, note))
+            emit(work, replaced, memory_rules.Supersede(memory.id, memory.valid_from, note))
             work.project = project
         if memory.status == "candidate":
             besides = (replaced.row,) if replaced is not None else ()
             span = (memory.valid_from, memory.valid_to)
             graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
 
-    return _change(writer, asker, "promote", id, body, (id, note, content))
+    return change(writer, asker, "promote", id, body, (id, note, content))
 
 
 def reject(
@@ -152,7 +152,7 @@ def revise(
     def body(work: Work, memory: MemoryState) -> None:
         _revise(work, memory, content, reason)
 
-    return _change(writer, asker, "revise", id, body, (id, content, reason))
+    return change(writer, asker, "revise", id, body, (id, content, reason))
 
 
 def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
@@ -160,39 +160,7 @@ def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
     command = memory_rules.ReviseMemory(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
         admission.admit(work, memory, memory.status, "revise", content, frees=memory)
-    _emit(work, memory, command)
-
-
-def correct(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    *,
-    kind: str | None = None,
-    project: str | None = None,
-    entities: Iterable[str] | None = None,
-    reason: str = "",
-) -> answers.Memory:
-    """Correct the kind, the project or the entities of a memory; None leaves each as it is."""
-    if kind is not None:
-        kind = check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
-    names = None if entities is None else text_list("entities", plural("entities", entities))
-    request = memory_rules.Correct(kind, entities=names, reason=check_reason("reason", reason))
-
-    def body(work: Work, memory: MemoryState) -> None:
-        command = replace(request, entities=work.cleaned(request.entities))
-        if project is not None:
-            work.project = None  # a new project is registered in none
-            place = work.project_named(project)
-            moved = place not in work.together(memory.project)
-            work.project = place if moved else memory.project
-            command = replace(command, moved=moved)
-        if memory.status in ("candidate", "active"):
-            corrected = replace(memory, kind=kind or memory.kind, project=work.project)
-            admission.admit(work, corrected, memory.status, "correct", frees=memory)
-        _emit(work, memory, command)
-
-    return _with_kind(_change(writer, asker, "memories.correct", id, body, (id, request, project)))
+    emit(work, memory, command)
 
 
 def retag(
@@ -209,9 +177,9 @@ def retag(
         command = memory_rules.Retag(work.cleaned(request.add), request.remove)
         if len(set(memory.tags) - set(command.remove) | set(command.add)) > TAGS:
             raise RejectedError(f"a memory has at most {TAGS} tags", rule="size", limit=TAGS)
-        _emit(work, memory, command)
+        emit(work, memory, command)
 
-    return _change(writer, asker, "memories.tag", id, body, (id, request))
+    return change(writer, asker, "memories.tag", id, body, (id, request))
 
 
 def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset: Iterable[str]) -> answers.Memory:
@@ -219,9 +187,9 @@ def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset:
     request = memory_rules.DescribeMemory(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
 
     def body(work: Work, memory: MemoryState) -> None:
-        _emit(work, memory, memory_rules.DescribeMemory(work.cleaned(request.metadata), request.unset))
+        emit(work, memory, memory_rules.DescribeMemory(work.cleaned(request.metadata), request.unset))
 
-    return _change(writer, asker, "memories.set_metadata", id, body, (id, request))
+    return change(writer, asker, "memories.set_metadata", id, body, (id, request))
 
 
 def set_validity(
@@ -238,16 +206,16 @@ def set_validity(
     """
     start, end = validity(valid_from, valid_to)
     command = memory_rules.SetValidity(start, end, check_reason("reason", reason))
-    return _change(
-        writer, asker, "memories.set_validity", id, lambda work, memory: _emit(work, memory, command), (id, command)
+    return change(
+        writer, asker, "memories.set_validity", id, lambda work, memory: emit(work, memory, command), (id, command)
     )
 
 
 def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str = "") -> answers.Memory:
     """Set the confidence by hand, with a reason."""
     command = memory_rules.Adjust(confidence_rules.millionths("confidence", confidence), check_reason("reason", reason))
-    return _change(
-        writer, asker, "memories.set_confidence", id, lambda work, memory: _emit(work, memory, command), (id, command)
+    return change(
+        writer, asker, "memories.set_confidence", id, lambda work, memory: emit(work, memory, command), (id, command)
     )
 
 
@@ -285,7 +253,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
             raise memory_rules.refusal(memory_rules.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, edges)
 
-    return _with_kind(answered(writer.run("supersede", asker, body, arguments)))
+    return with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
 
 # --- edges ---------------------------------------------------------------------------------------------------
@@ -313,7 +281,7 @@ def relate(
     def body(work: Work, memory: MemoryState) -> None:
         graph_rules.relate(work, memory, command)
 
-    return _change(writer, asker, "graph.relate", memory_id, body, (memory_id, command))
+    return change(writer, asker, "graph.relate", memory_id, body, (memory_id, command))
 
 
 def unrelate(
@@ -328,12 +296,12 @@ def unrelate(
     """Remove an edge from a memory; without such an edge nothing is recorded."""
     edge = graph_rules.edge_list([(source, relation, target)])[0]
     command = memory_rules.Unrelate(edge.source, edge.relation, edge.target, check_reason("reason", reason))
-    return _change(
+    return change(
         writer,
         asker,
         "graph.unrelate",
         memory_id,
-        lambda work, memory: _emit(work, memory, command),
+        lambda work, memory: emit(work, memory, command),
         (memory_id, command),
     )
 
@@ -373,12 +341,12 @@ def restore(
     def body(work: Work, memory: MemoryState) -> None:
         if memory.status in memory_rules.HIDDEN:
             admission.admit(work, memory, memory.before or "active", "restore")
-        _emit(work, memory, memory_rules.RestoreMemory(reason))
+        emit(work, memory, memory_rules.RestoreMemory(reason))
         status = (memory.before or "active") if memory.status in memory_rules.HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
         evidence.put_back(work, [memory.id], alive, reason)
 
-    return _change(writer, asker, "restore", id, body, (id, reason))
+    return change(writer, asker, "restore", id, body, (id, reason))
 
 
 def quarantine(
@@ -418,13 +386,13 @@ def reinforce(
         echo = interaction is not None and memory.id in interaction.memories_used
         by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
-        _emit(
+        emit(
             work,
             memory,
             memory_rules.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
         )
 
-    return _change(writer, asker, "reinforce", id, body, (id, delta, source))
+    return change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
 # --- shared steps --------------------------------------------------------------------------------------------
@@ -439,10 +407,10 @@ def _simple(
     why: str,
 ) -> answers.Memory:
     why = check_reason("reason", why)
-    return _change(writer, asker, verb, id, lambda work, memory: _emit(work, memory, command(why)), (id, why))
+    return change(writer, asker, verb, id, lambda work, memory: emit(work, memory, command(why)), (id, why))
 
 
-def _change(
+def change(
     writer: Writer, asker: Who, verb: str, id: str, body: Callable[[Work, MemoryState], None], arguments: object
 ) -> answers.Memory:
     def on_memory(work: Work) -> str:
@@ -467,7 +435,7 @@ def answered(outcome: Outcome) -> answers.Memory:
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
-def _with_kind(answer: answers.Memory) -> answers.Memory:
+def with_kind(answer: answers.Memory) -> answers.Memory:
     """Return the answer with a warning if its kind is not one of the product's kinds, for the kind may be a typing error."""
     if answer.kind in memory_rules.KINDS:
         return answer
@@ -475,7 +443,7 @@ def _with_kind(answer: answers.Memory) -> answers.Memory:
     return replace(answer, warnings=(*answer.warnings, unknown))
 
 
-def _emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None:
+def emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None:
     for event in memory_rules.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
 
@@ -497,7 +465,7 @@ def _succeed(
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
-    _emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

@@ -19,9 +19,12 @@ class StateEntry(Answer, frozen=True, kw_only=True):
 
 
 class ProjectInfo(Answer, frozen=True, kw_only=True):
+    """A project with its trusted state; ``status`` is "active" or "archived"."""
+
     id: str
     name: str | None
     description: str | None
+    status: str
     aliases: tuple[str | None, ...]
     user: str | None
     state: tuple[StateEntry, ...]

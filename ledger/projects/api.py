@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import NotFoundError
-from ledger.domain.text import check_text, texts
+from ledger.domain.text import check_text, plural, texts
 from ledger.projects import commands, queries
 from ledger.projects.answers import ProjectInfo, StateEntry
 from ledger.projects.rules import check_category
 from ledger.recall import recalling
 from ledger.recall.packs import Pack
-from ledger.types import Page, StateCategory, Unit, WriteOptions
+from ledger.types import Page, ProjectStatus, StateCategory, Unit, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -22,14 +23,31 @@ if TYPE_CHECKING:
 class ProjectsRead(Area):
     """The projects of a user, now or as they were known at a moment."""
 
-    def list(self, *, limit: int = LIMIT, after: str | None = None, oldest_first: bool = False) -> Page[ProjectInfo]:
-        """List projects with their trusted state, newest first."""
+    def list(
+        self,
+        *,
+        statuses: Iterable[ProjectStatus] = ("active",),
+        limit: int = LIMIT,
+        after: str | None = None,
+        oldest_first: bool = False,
+    ) -> Page[ProjectInfo]:
+        """List projects with their trusted state, newest first.
+
+        Args:
+            statuses: Only projects of these statuses: "active", "archived"; empty for both.
+
+        Raises:
+            RejectedError: A limit, cursor or status is not valid.
+        """
+        wanted = plural("statuses", statuses, get_args(ProjectStatus))
 
         def fetch(count: int, start: str | None) -> list[ProjectInfo]:
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, self._scope.user, limit=count, after=start, oldest_first=oldest_first)
+                return queries.listing(
+                    snapshot, self._scope.user, wanted, limit=count, after=start, oldest_first=oldest_first
+                )
 
-        filters = {"user": self._scope.user}
+        filters: dict[str, object] = {"user": self._scope.user, "statuses": wanted}
         return page("projects", filters, limit, after, fetch, lambda project: project.id, oldest_first=oldest_first)
 
     def get(self, name: str) -> ProjectInfo:
@@ -140,6 +158,30 @@ class Projects(ProjectsRead):
             NotFoundError: This user has no such project; ``add_alias`` gives a project a new name.
         """
         return commands.join(self._engine, self._scope.asker(options), target, name, reason)
+
+    def archive(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Leave a project out of ``list`` and of every recall, context and profile for which no project is named.
+
+        Under its name everything is found as before, and more can be recorded. ``restore`` or an undo takes that back.
+
+        Args:
+            project: A name, an alias or an id.
+
+        Raises:
+            NotFoundError: This user has no such project.
+        """
+        return commands.archive(self._engine, self._scope.asker(options), project, reason)
+
+    def restore(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Make an archived project active again.
+
+        Args:
+            project: A name, an alias or an id.
+
+        Raises:
+            NotFoundError: This user has no such project.
+        """
+        return commands.restore(self._engine, self._scope.asker(options), project, reason)
 
     def set_state(
         self,

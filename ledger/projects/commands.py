@@ -10,7 +10,7 @@ from ledger.core.engine import Engine
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
-from ledger.domain.text import check_text
+from ledger.domain.text import check_reason, check_text
 from ledger.events import ProjectRegistered
 from ledger.projects import answers, rules
 from ledger.projects.queries import shown as project_shown
@@ -73,6 +73,20 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
             _emit(work, state, rules.Join(joined, reason))
 
     return _change(engine, asker, "projects.join", target, body, (target, name, reason))
+
+
+def archive(engine: Engine, asker: Who, project: str, reason: str = "") -> answers.ProjectInfo:
+    """Leave a project out of lists and of packs for which no project is named."""
+    return _simple(engine, asker, "projects.archive", project, rules.Archive(check_reason("reason", reason)))
+
+
+def restore(engine: Engine, asker: Who, project: str, reason: str = "") -> answers.ProjectInfo:
+    """Make an archived project active again."""
+    return _simple(engine, asker, "projects.restore", project, rules.RestoreProject(check_reason("reason", reason)))
+
+
+def _simple(engine: Engine, asker: Who, verb: str, project: str, command: rules.Command) -> answers.ProjectInfo:
+    return _change(engine, asker, verb, project, lambda work, state: _emit(work, state, command), (project, command))
 
 
 def set_state(
@@ -147,7 +161,7 @@ def _known(engine: Engine, work: Work, project: str, register: bool) -> ProjectS
     stream = work.project_named(project) if register else None
     if stream is None:
         raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return ProjectState(0, stream, work.who.user, project, "", (), (), (), work.recorded_at, 0, 0)
+    return ProjectState(0, stream, work.who.user, project, "", rules.ACTIVE, (), (), (), work.recorded_at, 0, 0)
 
 
 def _answered(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:

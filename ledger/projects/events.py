@@ -30,6 +30,22 @@ class ProjectAliasAdded(EventData, frozen=True):
     alias: Annotated[Text | None, Use("name")]
 
 
+class ProjectArchived(EventData, frozen=True):
+    """The project is left out of lists and of packs for which no project is named."""
+
+    traits = Traits("reversible")
+
+    reason: Text | None = ""
+
+
+class ProjectRestored(EventData, frozen=True):
+    """An archived project is active again."""
+
+    traits = Traits("reversible")
+
+    reason: Text | None = ""
+
+
 class ProjectStateSet(EventData, frozen=True):
     """A person's statement about a project; it replaces the statement of the same category and name."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ledger.core.answer import answer_of
 from ledger.core.log_reading import start_behind
 from ledger.core.snapshot import NOWHERE, Snapshot, load, named
@@ -19,11 +21,17 @@ def get(snapshot: Snapshot, user: str, name: str) -> answers.ProjectInfo | None:
 
 
 def listing(
-    snapshot: Snapshot, user: str, *, limit: int, after: str | None = None, oldest_first: bool = False
+    snapshot: Snapshot,
+    user: str,
+    statuses: Sequence[str],
+    *,
+    limit: int,
+    after: str | None = None,
+    oldest_first: bool = False,
 ) -> list[answers.ProjectInfo]:
-    """Return the projects of a user, newest or oldest first."""
+    """Return the projects of a user with these statuses (none for all), newest or oldest first."""
     start = start_behind(snapshot.connection, after, oldest_first=oldest_first)
-    rows = projects.listing(snapshot.connection, user, start=start, limit=limit)
+    rows = projects.listing(snapshot.connection, user, statuses, start=start, limit=limit)
     return [shown(snapshot.connection, row) for row in rows]
 
 

@@ -12,15 +12,18 @@ from ledger.events import (
     AnyEvent,
     EventData,
     ProjectAliasAdded,
+    ProjectArchived,
     ProjectDescribed,
     ProjectJoined,
     ProjectRegistered,
+    ProjectRestored,
     ProjectStateInvalidated,
     ProjectStateSet,
 )
 
 CATEGORIES = ("status", "decision", "requirement", "contact", "milestone", "fact", "config")
 VALUE_BYTES = 64 * 1024
+ACTIVE, ARCHIVED = "active", "archived"
 
 
 class TrustedEntry(Struct, frozen=True):
@@ -48,6 +51,7 @@ class ProjectState(Struct, frozen=True):
     user: str | None
     name: str | None
     description: str | None
+    status: str  # "active" or "archived"
     aliases: tuple[str | None, ...]
     state: tuple[TrustedEntry, ...]
     joined: tuple[JoinedProject, ...]
@@ -69,6 +73,14 @@ class Join(Struct, frozen=True):
     reason: str = ""
 
 
+class Archive(Struct, frozen=True):
+    reason: str = ""
+
+
+class RestoreProject(Struct, frozen=True):
+    reason: str = ""
+
+
 class SetState(Struct, frozen=True):
     category: str
     key: str
@@ -82,7 +94,7 @@ class InvalidateState(Struct, frozen=True):
     reason: str = ""
 
 
-Command = AddProjectAlias | DescribeProject | Join | SetState | InvalidateState
+Command = AddProjectAlias | DescribeProject | Join | Archive | RestoreProject | SetState | InvalidateState
 
 
 def name_form(name: str) -> str:
@@ -102,6 +114,10 @@ def decide(command: Command, project: ProjectState) -> list[EventData]:
         case Join(joined_id, reason):
             known = {project.id, *(joined.id for joined in project.joined)}
             return [] if joined_id in known else [ProjectJoined(joined_id, reason)]
+        case Archive(reason):
+            return [ProjectArchived(reason)] if project.status == ACTIVE else []
+        case RestoreProject(reason):
+            return [ProjectRestored(reason)] if project.status == ARCHIVED else []
         case SetState(category, key, value, source):
             check_category(category)
             entry = project_entry(project, category, key)
@@ -134,6 +150,8 @@ def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None
         | ProjectDescribed
         | ProjectAliasAdded
         | ProjectJoined
+        | ProjectArchived
+        | ProjectRestored
         | ProjectStateSet
         | ProjectStateInvalidated
     ) = event.data
@@ -149,6 +167,10 @@ def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None
             return replace(now, description=description)
         case ProjectJoined(joined_id):
             return replace(now, joined=(*now.joined, JoinedProject(joined_id, event.position)))
+        case ProjectArchived():
+            return replace(now, status=ARCHIVED)
+        case ProjectRestored():
+            return replace(now, status=ACTIVE)
         case ProjectStateSet():
             return replace(now, state=(*_without(now, data.category, data.name), _entry(event, data)))
         case ProjectStateInvalidated(category, key):
@@ -164,6 +186,7 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> ProjectState:
         user=event.envelope.user,
         name=data.name,
         description=data.description,
+        status=ACTIVE,
         aliases=(),
         state=(),
         joined=(),

@@ -42,7 +42,7 @@ from ledger.recall.packs import Item, Pack
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.search.ranking import who
-from projections.views import memories, projects, sessions, summaries
+from projections.views import memories, sessions, summaries
 
 if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
@@ -112,7 +112,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, search.user, "p", search.project)
-        scope = None if search.project is None else [None, *projects.together(connection, about)]
+        scope = recalling.searched_in(connection, search.user, search.project, about)
         finder = Finder(engine, snapshot, search, scope, asking, sought)
         ranked, weak = ordering.ordered(finder, search, asking)
         chosen = _Choosing(snapshot, finder, request)

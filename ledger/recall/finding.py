@@ -22,6 +22,7 @@ from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.recall import rubino
 from ledger.recall.asked import RecallRequest
+from projections.core.conditions import Scope
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import passages, ranking
@@ -39,7 +40,6 @@ SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or f
 # Scoring ends with a block of hits whose best score is below this part of the last score within the limit.
 FAR = 0.9
 T = TypeVar("T")
-Scope = Sequence[str | None] | None  # ids of the projects that are searched (None in it: no project); None for all
 
 
 class RecallHit(Struct):

@@ -23,6 +23,7 @@ from ledger.recall import rubino
 from ledger.recall.asked import RecallRequest
 from ledger.recall.finding import Finder
 from ledger.recall.packs import Item
+from projections.core.conditions import Scope
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
 from projections.search.observation_hits import Hits, ObservationScope
@@ -44,7 +45,6 @@ WEIGHT = 1.5
 
 MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
-Scope = Sequence[str | None] | None
 # (score of the observation's words, their share of the question, observation)
 Scored = tuple[float, float, observation_rules.ObservationState]
 

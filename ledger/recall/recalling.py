@@ -24,10 +24,11 @@ from ledger.projects import answers
 from ledger.projects.queries import find as find_project
 from ledger.recall import ordering, packing, reopening
 from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
-from ledger.recall.finding import Finder, RecallHit, Scope, of_memory
+from ledger.recall.finding import Finder, RecallHit, of_memory
 from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from ledger.values.rules import labels_of
+from projections.core.conditions import Scope
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
@@ -76,7 +77,7 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, request.user, "p", request.project)
-        scope = None if request.project is None else [None, *projects.together(connection, about)]
+        scope = searched_in(connection, request.user, request.project, about)
         finder = Finder(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)
         items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.limit])
@@ -262,7 +263,7 @@ def _unasked(
     )
     if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
         matches += memories.listing(connection, replace(filters, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
-    if scope:
+    if request.project is not None and isinstance(scope, list):
         matches += memories.listing(connection, replace(filters, projects=scope[1:]), limit=SHARED_ITEMS)
     states = sorted(
         (memory for memory in {memory.id: memory for memory in matches}.values() if memory.id not in known), key=_belief
@@ -317,8 +318,10 @@ def _newest(
     now = engine.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        together = projects.together(connection, about) if project is not None else ()
-        scope = (None, *together) if kinds == CONTEXT_KINDS else None
+        if kinds == CONTEXT_KINDS and project is None:
+            scope: Scope = (None,)
+        else:
+            scope = searched_in(connection, owner, project, about)
         trusted = _trusted_state(connection, owner, project)
         filters = MemoryFilter(
             user=owner,
@@ -332,6 +335,13 @@ def _newest(
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     ranked = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
     return packing.with_long(ranked, budget, unit, nowhere_warning(about, project))
+
+
+def searched_in(connection: Connection, user: str, project: str | None, about: str | None) -> Scope:
+    """Return the scope of a pack: a named project and no project, or all projects that are not archived."""
+    if project is None:
+        return projects.archived(connection, user)
+    return [None, *projects.together(connection, about)]
 
 
 def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:

@@ -42,6 +42,16 @@ class Start(Struct, frozen=True):
 NEWEST = Start()
 
 
+class AllBut(Struct, frozen=True):
+    """The scope of all projects except some, and of what belongs to no project."""
+
+    projects: tuple[str, ...]
+
+
+Scope = Sequence[str | None] | AllBut | None
+"""Projects by their ids, in which None means no project; None for all."""
+
+
 class Conditions:
     """A list of conditions that must all hold; a filter that is None or empty adds no condition."""
 
@@ -68,9 +78,12 @@ class Conditions:
         if values:
             self.add(f"{column} IN ({', '.join('?' * len(values))})", *values)
 
-    def of_projects(self, projects: Sequence[str | None] | None, column: str = "project") -> None:
-        """Require that the project is among these, in which None means no project."""
-        if projects is not None:
+    def of_projects(self, projects: Scope, column: str = "project") -> None:
+        """Require that the project is in this scope."""
+        if isinstance(projects, AllBut):
+            left_out = ", ".join("?" * len(projects.projects))
+            self.add(f"({column} IS NULL OR {column} NOT IN ({left_out}))", *projects.projects)
+        elif projects is not None:
             self.add(f"({' OR '.join([f'{column} IS ?'] * len(projects))})", *projects)
 
     def has_tags(self, tags: Sequence[str]) -> None:

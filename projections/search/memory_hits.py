@@ -11,7 +11,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.english.words import indexed
 from ledger.events import AnyEvent
 from ledger.memories.rules import MemoryState
-from projections.core.conditions import Conditions
+from projections.core.conditions import Conditions, Scope
 from projections.core.rows import CURRENT, ProjectionRows, Table, TextIndex, Values
 from projections.core.subjects import SubjectChange
 from projections.search import text_hits
@@ -63,7 +63,7 @@ class MemoryScope(Struct, frozen=True):
 
     user: str
     at: str | None
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
     kinds: Sequence[str] = ()
     statuses: Sequence[str] = ("active",)
     metadata: Pairs = NO_PAIRS

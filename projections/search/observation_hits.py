@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from ledger.observations.rules import ObservationState
-from projections.core.conditions import Conditions
+from projections.core.conditions import Conditions, Scope
 from projections.core.rows import rows_among
 from projections.search import text_hits
 from projections.search.text_hits import size
@@ -23,7 +23,7 @@ class ObservationScope(Struct, frozen=True):
     """A filter of searched observations: one user, and some projects. The sources are checked only for the hits."""
 
     user: str
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the filter as SQL on ``m``, and its values."""

@@ -39,7 +39,7 @@ from ledger.sessions.rules.message import part_texts
 from ledger.sessions.rules.session import SessionState
 from ledger.values.rules import ValueState, after_all_below, labels_of, place_of, readable
 from projections.core.codec import columns, reader
-from projections.core.conditions import Conditions
+from projections.core.conditions import Conditions, Scope
 from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values
 from projections.core.subjects import SubjectChange, end, ended
 from projections.search import text_hits
@@ -359,7 +359,7 @@ class PassageScope(Struct, frozen=True):
 
     user: str
     corpora: Sequence[str]
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
     metadata: Pairs = NO_PAIRS
     now: str = ""
     namespace: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from ledger.english.entities import RUN_WORDS, found, name_form
 from ledger.events import AnyEvent
 from ledger.memories.rules import CO_OCCURS, MemoryState
 from projections.core.codec import reader
-from projections.core.conditions import Conditions
+from projections.core.conditions import Conditions, Scope
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among
 from projections.core.subjects import SubjectChange, end, ended
 
@@ -179,7 +179,7 @@ class GraphScope(Struct, frozen=True):
     user: str
     at: str
     statuses: Sequence[str] = ("active",)
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
     supplied_only: bool = False
 
 
@@ -339,7 +339,7 @@ def neighborhood(
     *,
     at: str,
     limit: int,
-    projects: Sequence[str | None] | None = None,
+    projects: Scope = None,
 ) -> list[tuple[int, int]]:
     """Return (row, hops) of at most ``limit`` believed memories near the names in a text.
 

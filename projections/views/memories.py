@@ -12,7 +12,7 @@ from ledger.domain.text import normalise
 from ledger.events import AnyEvent
 from ledger.memories import rules as memory
 from ledger.memories.rules import MemoryState
-from projections.core.conditions import NEWEST, Conditions, Start
+from projections.core.conditions import NEWEST, Conditions, Scope, Start
 from projections.core.rows import ProjectionRows, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 
@@ -82,7 +82,7 @@ class MemoryFilter(Struct, frozen=True, kw_only=True):
     user: str
     statuses: Sequence[str] = ()
     kinds: Sequence[str] = ()
-    projects: Sequence[str | None] | None = None
+    projects: Scope = None
     tags: Sequence[str] = ()
     metadata: Pairs = NO_PAIRS
     min_confidence: int = 0

@@ -14,7 +14,7 @@ from ledger.events import AnyEvent, MessageAppended
 from ledger.projects import rules as project
 from ledger.projects.rules import ProjectState, TrustedEntry, name_form
 from ledger.sessions.rules.session import SessionState
-from projections.core.conditions import NEWEST, Start
+from projections.core.conditions import NEWEST, AllBut, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
 from projections.core.subjects import SubjectChange, end, ended, family, keep
 
@@ -24,7 +24,8 @@ FAMILY = family(
     project.evolve,
     project.admits,
     ("projects", "project_versions"),
-    indexes=(),
+    indexes=(("user", "status = 'archived'"),),
+    among=(("status", (project.ACTIVE, project.ARCHIVED)),),
     always=("aliases", "state", "joined"),
 )
 PROJECTS, PROJECT_VERSIONS = FAMILY.live, FAMILY.closed
@@ -74,7 +75,7 @@ STATE = Table(
 
 
 class ProjectsProjection:
-    name, version, follows = "projects", 5, frozenset("ps")
+    name, version, follows = "projects", 6, frozenset("ps")
     tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -225,13 +226,37 @@ def whole(connection: sqlite3.Connection, state: ProjectState) -> ProjectState:
 
 
 def listing(
-    connection: sqlite3.Connection, user: str, *, start: Start = NEWEST, limit: int | None = None
+    connection: sqlite3.Connection,
+    user: str,
+    statuses: Sequence[str] = (),
+    *,
+    start: Start = NEWEST,
+    limit: int | None = None,
 ) -> list[ProjectState]:
-    """Return projects of one user, from ``start`` on; projects that were joined into another are left out."""
-    sql = f"SELECT * FROM projects WHERE user = ? AND row {start.behind} ? ORDER BY row {start.order}"
-    with closing(connection.execute(sql, (user, start.bound))) as cursor:
+    """Return projects of one user with these statuses (none for all), from ``start`` on.
+
+    Projects that were joined into another are left out.
+    """
+    where = Conditions("user = ?", user)
+    where.among("status", statuses)
+    where.add(f"row {start.behind} ?", start.bound)
+    sql = f"SELECT * FROM projects WHERE {where} ORDER BY row {start.order}"
+    with closing(connection.execute(sql, where.values)) as cursor:
         mains = (project for project in map(from_row, cursor) if main(connection, project.id) == project.id)
         return list(islice(mains, limit))
+
+
+def archived(connection: sqlite3.Connection, user: str) -> AllBut | None:
+    """Return the scope of all projects but the archived ones and those joined into them; None without archived projects."""
+    sql = "SELECT id FROM projects WHERE user = ? AND status = 'archived'"
+    groups = [together(connection, id) for (id,) in connection.execute(sql, (user,)).fetchall()]
+    without = {id for (main, *others) in groups if _is_archived(connection, main) for id in (main, *others)}
+    return AllBut(tuple(sorted(id for id in without if id is not None))) if without else None
+
+
+def _is_archived(connection: sqlite3.Connection, id: str | None) -> bool:
+    state = by_id(connection, id)
+    return state is not None and state.status == project.ARCHIVED
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:

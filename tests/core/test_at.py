@@ -38,7 +38,7 @@ actions = st.lists(
     st.tuples(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct", "retag",
-             "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias",
+             "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "archive", "alias",
              "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
              "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document",
@@ -65,7 +65,7 @@ def answers_of(of, ids, users=USERS[:2]):
             "review": asked.review(),
             "interactions": asked.interactions.list(),
             "in a session": asked.interactions.list(session="s", project="casa"),
-            "projects": asked.projects.list(),
+            "projects": asked.projects.list(statuses=()),
             "state": [perhaps(asked.projects.state, name, history=True) for name in ("Home", "hut", "Work")],
             "project": [perhaps(asked.projects.get, name) for name in ("Home", "casa", "Work")],
             "documents": asked.documents.list(statuses=()),

@@ -113,6 +113,20 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+def test_a_listing_without_texts_reads_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("prompt", "response", "summary", "context")
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        ledger.capture(
+            "Which seat?", "A window seat.", summary="The seat.", context={"shown": ["seat"]}, project="trip"
+        )
+        found = decoded(monkeypatch)
+        (slim,) = ledger.interactions.list(text=False, project="trip")
+        assert found == [] and [getattr(slim, name) for name in texts] == [None] * 4
+        (full,) = ledger.interactions.list(project="trip")
+        assert found != [] and full.prompt == "Which seat?"
+        assert slim.to_dict() == full.to_dict() | dict.fromkeys(texts)
+
+
 def test_a_page_of_a_sessions_events_reads_no_more_than_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

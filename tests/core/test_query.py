@@ -37,6 +37,7 @@ ACTIONS = (
         "supersede",
         "revise",
         "correct",
+        "archive",
         "retag",
         "valid",
     ),

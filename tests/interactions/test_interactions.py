@@ -33,6 +33,21 @@ def test_a_listing_is_read_page_by_page_newest_first(ledger: Ledger) -> None:
         ledger.interactions.list(client="cli", after=first.next)
 
 
+def test_every_page_of_a_slim_listing_is_slim(ledger: Ledger) -> None:
+    for number in range(3):
+        ledger.capture(f"Question {number}?")
+    page = ledger.interactions.list(text=False, limit=1)
+    assert [turn.prompt for turn in page.all()] == [None] * 3
+    assert page.next is not None and ledger.interactions.list(limit=1, after=page.next)[0].prompt == "Question 1?"
+
+
+def test_a_time_without_an_offset_is_refused_with_the_form_to_use(ledger: Ledger) -> None:
+    for asked in ({"since": "2026-03-01 10:00:00"}, {"until": "2026-03-01 10:00:00"}):
+        with pytest.raises(RejectedError, match="write 2026-03-01T10:00:00Z or 2026-03-01T10:00:00\\+01:00"):
+            ledger.interactions.list(**asked)
+    assert ledger.interactions.list(since="2026-03-01 10:00:00Z") == []
+
+
 def test_a_page_may_have_a_thousand(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(1_003):

@@ -147,6 +147,8 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "CommandUndone": ("reason",),
         "CommandRedone": ("reason",),
         "ProjectRegistered": ("name", "description"),
+        "ProjectArchived": ("reason",),
+        "ProjectRestored": ("reason",),
         "ProjectDescribed": ("description",),
         "ProjectAliasAdded": ("alias",),
         "ProjectStateSet": ("name", "value", "source"),

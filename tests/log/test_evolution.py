@@ -138,7 +138,9 @@ def test_a_released_log_survives_backup_recovery_and_export(golden: Any, tmp_pat
 def test_every_type_of_event_occurs_in_a_released_log() -> None:
     """A new type is told of by a log of its own, for those that are released stay as they are."""
     later = {
+        "ProjectArchived",
         "ProjectDescribed",
+        "ProjectRestored",
         "ProjectJoined",
         "MemoryCorrected",
         "LedgerBranched",
@@ -663,7 +665,7 @@ def mishap(path: str) -> None:
         for often in ("", " often"):
             ledger.remember(f"The user{often} takes the early ferry to the island.")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rounds, "Planner", broken)
+            patch.setattr(rounds, "ConsolidationPlanner", broken)
             ledger.jobs.run()
         chat = ledger.session("deck")
         told = [{"role": "assistant", "content": f"Wave number {number} came over the deck."} for number in range(60)]

@@ -12,11 +12,13 @@ from ledger import events as e
 from ledger.projects.rules import (
     CATEGORIES,
     AddProjectAlias,
+    Archive,
     DescribeProject,
     InvalidateState,
     Join,
     JoinedProject,
     ProjectState,
+    RestoreProject,
     SetState,
     TrustedEntry,
     admits,
@@ -49,6 +51,9 @@ def test_each_command_and_what_is_already_so() -> None:
     assert decide(DescribeProject("ships"), replace(given, description="")) == [e.ProjectDescribed("ships")]
     assert decide(Join("p_fedcba9876543210"), given) == decide(Join(PROJECT), given) == []
     assert decide(Join("p_0000000000000000", "one"), given) == [e.ProjectJoined("p_0000000000000000", "one")]
+    assert decide(Archive("over"), given) == [e.ProjectArchived("over")] and decide(RestoreProject(), given) == []
+    over = project(status="archived")
+    assert decide(RestoreProject("on"), over) == [e.ProjectRestored("on")] and decide(Archive(), over) == []
     for command in (SetState("mood", "k", "v"), InvalidateState("mood", "k")):
         with pytest.raises(RejectedError, match="status, decision, requirement, contact, milestone, fact, config"):
             decide(command, given)
@@ -65,6 +70,8 @@ def test_each_event_assigns_what_it_says() -> None:
     assert fold(e.ProjectStateInvalidated("status", "phase")) == replace(now, state=())
     assert fold(e.ProjectRegistered("another")) == now
     assert fold(e.ProjectDescribed("ships")) == replace(now, description="ships")
+    assert fold(e.ProjectArchived("over")) == replace(now, status="archived")
+    assert fold(e.ProjectRestored("on")) == now
     other = JoinedProject("p_0000000000000000", 12)
     assert fold(e.ProjectJoined(other.id)) == replace(now, joined=(*now.joined, other))
 

@@ -192,6 +192,8 @@ def member(memory: answers.Memory) -> Text:
 
 
 def turn(interaction: answers.Interaction) -> Text:
+    if interaction.prompt is None and interaction.response is None and interaction.extraction != "erased":
+        return Text()  # listed without its texts
     text = Text("> ", style="dim").append_text(short(interaction.prompt, QUOTED_CHARS))
     if interaction.response:
         text.append("\n").append_text(short(interaction.response, QUOTED_CHARS))

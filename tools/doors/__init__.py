@@ -1,0 +1,1 @@
+"""Checks of the doors with the real programs on their other side."""

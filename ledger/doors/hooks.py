@@ -107,7 +107,7 @@ def record(event: Mapping[str, Any], options: HookOptions) -> None:
 
     ends = event.get("hook_event_name") == "SessionEnd"
     session, transcript = _text(event, "session_id"), _text(event, "transcript_path")
-    os.makedirs(os.path.dirname(options.path), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(options.path)), mode=0o700, exist_ok=True)
     settings = None
     if ends:
         from ledger.core.settings import Settings
@@ -183,7 +183,7 @@ def log(path: str, event: str, error: BaseException) -> None:
         reason = one_line(str(error))[:300] if isinstance(error, LedgerError | OSError) else _place(error)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = f"{moment} {one_line(event)[:40] or 'start'} {type(error).__name__}: {reason}\n"
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path + HOOKS_LOG, flags, 0o600)
         try:

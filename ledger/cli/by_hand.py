@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec.structs import replace
-
+from ledger.cli import asking
+from ledger.cli.agents import install, uninstall
 from ledger.cli.calling import (
     STDIN,
     Progress,
@@ -34,7 +34,7 @@ from ledger.cli.searching import bisect
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.harmless import one_line
-from ledger.types import EVERYTHING, CodingAgent, DocumentPath, Event, Project, SessionName
+from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
     from ledger import answers
@@ -89,7 +89,7 @@ def erase(
     arguments = {**call.arguments, "subject": target}
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
-            if not _is_at_a_terminal():
+            if not asking.is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             plan: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
@@ -105,7 +105,7 @@ def erase(
             if undecided:
                 options = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
                 raise RejectedError(f"nothing was erased: other events hold these texts too, so choose {options}")
-            if not _is_confirmed("Erase this for good?"):
+            if not asking.is_confirmed("Erase this for good?"):
                 raise Stopped("nothing was erased")
         with stopped_by_signals() as stop:
             return ledger.erase(cancel=stop, **arguments)
@@ -129,16 +129,6 @@ def _span(text: str) -> tuple[str, int, int]:
     if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
         raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {text!r:.60} is not")
     return field, int(first), int(last)
-
-
-def _is_at_a_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
-def _is_confirmed(question: str) -> bool:
-    """Ask on stderr and return True for a yes; every other answer is a no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def hold(
@@ -450,49 +440,6 @@ def demo(call: ShellCall, *, all: bool = False, keep: bool = False, progress: Pr
     if not numbers["equal"]:
         raise Stopped("the rebuilt ledger is not the same")
     return None
-
-
-def install(call: ShellCall, agent: CodingAgent, *, dry_run: bool = False, yes: bool = False) -> object:
-    """Give a coding agent this memory: its hooks, and the MCP server. Show what would be written and where, and ask first.
-
-    Args:
-        agent: The coding agent. Its ledger is --db, or LEDGER_PATH, or ~/.memory-ledger/memory.db.
-        dry_run: Only show what would be written.
-        yes: Do not ask; without a terminal, an installation needs this.
-    """
-    return _installed(call, agent, dry_run=dry_run, yes=yes, remove=False)
-
-
-def uninstall(call: ShellCall, agent: CodingAgent, *, dry_run: bool = False, yes: bool = False) -> object:
-    """Take away what install wrote for a coding agent, and nothing else. The ledger stays.
-
-    Args:
-        agent: The coding agent.
-        dry_run: Only show what would be taken away.
-        yes: Do not ask; without a terminal, a removal needs this.
-    """
-    return _installed(call, agent, dry_run=dry_run, yes=yes, remove=True)
-
-
-def _installed(call: ShellCall, agent: CodingAgent, *, dry_run: bool, yes: bool, remove: bool) -> object:
-    from ledger.cli.views import Raw
-    from ledger.doors import installing
-
-    settings, quiet = call.settings, bool(call.around["quiet"])
-    named = settings.path if "path" in settings.origins else None
-    planned = installing.plan(agent, named, settings.user, remove=remove)
-    report = planned.report
-    if not call.around["json"] and not quiet:
-        show_once(Raw("".join(line + "\n" for line in installing.lines(report))))
-    if planned.files and not dry_run:
-        if not yes and not _is_at_a_terminal():
-            raise RejectedError("without a terminal this needs --yes; --dry-run only shows what would be written")
-        if not yes and not _is_confirmed("Take this away?" if remove else "Write this?"):
-            raise Stopped("nothing was written")
-        installing.apply(planned)
-        report = replace(report, written=True)
-        say(f"done; {report.hint}", quiet=quiet)
-    return report if call.around["json"] else None
 
 
 def docs(call: ShellCall, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:

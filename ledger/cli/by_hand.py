@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ledger.cli import output
+from ledger.cli import asking
+from ledger.cli.agents import install, uninstall
 from ledger.cli.calling import (
     STDIN,
     Progress,
@@ -89,7 +90,7 @@ def erase(
     arguments = {**call.arguments, "subject": target}
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
-            if not output.is_at_a_terminal():
+            if not asking.is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             plan: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
@@ -105,7 +106,7 @@ def erase(
             if undecided:
                 options = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
                 raise RejectedError(f"nothing was erased: other events hold these texts too, so choose {options}")
-            if not output.is_confirmed("Erase this for good?"):
+            if not asking.is_confirmed("Erase this for good?"):
                 raise Stopped("nothing was erased")
         with stopped_by_signals() as stop:
             return ledger.erase(cancel=stop, **arguments)
@@ -508,8 +509,6 @@ CHANGED = {
     ("", "query"): CommandChange(query, drop=("parameters",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {
-    "config": config,
-    "demo": demo,
-    "docs": docs,
+    "config": config, "demo": demo, "docs": docs, "install": install, "uninstall": uninstall,
     **DOORS,
 }

@@ -129,14 +129,3 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 def _is_utf8() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-
-
-def is_at_a_terminal() -> bool:
-    """Return True if a person can answer a question."""
-    return sys.stdin.isatty()
-
-
-def is_confirmed(question: str) -> bool:
-    """Ask on stderr and return True for a yes; every other answer is a no."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -10,7 +10,9 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+Entry = dict[str, object]
 
 TAIL_BYTES = 64 * 1024 * 1024
 """The end of a transcript that is read (our choice); older turns were recorded by earlier hooks."""
@@ -65,7 +67,7 @@ def _tail(path: str) -> list[bytes]:
     return lines[1:] if size > TAIL_BYTES else lines
 
 
-def _entry(line: bytes) -> dict[str, Any]:
+def _entry(line: bytes) -> Entry:
     """Return the entry of a line; a line that is being written, or is no object, is an empty entry."""
     try:
         entry = json.loads(line)
@@ -74,14 +76,14 @@ def _entry(line: bytes) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _key(entry: dict[str, Any]) -> str:
+def _key(entry: Entry) -> str:
     payload = entry.get("payload")
     item = payload.get("item") if isinstance(payload, dict) else None
     key = item.get("id") if isinstance(item, dict) else entry.get("uuid")
     return key if isinstance(key, str) else ""
 
 
-def turns(entries: Iterable[dict[str, Any]]) -> Iterator[Turn]:
+def turns(entries: Iterable[Entry]) -> Iterator[Turn]:
     """Yield the turns of a transcript's entries, each when its answer is complete."""
     current: Turn | None = None
     by_program = False  # of Codex: ``codex exec`` began the turn
@@ -113,7 +115,7 @@ def turns(entries: Iterable[dict[str, Any]]) -> Iterator[Turn]:
         yield current
 
 
-def _of_codex(payload: dict[str, Any]) -> tuple[str, list[str]]:
+def _of_codex(payload: Entry) -> tuple[str, list[str]]:
     item = payload.get("item")
     if payload.get("type") != "item_completed" or not isinstance(item, dict):
         return "", []
@@ -121,7 +123,7 @@ def _of_codex(payload: dict[str, Any]) -> tuple[str, list[str]]:
     return role, _texts(item.get("content"))
 
 
-def _of_claude(entry: dict[str, Any]) -> tuple[str, list[str]]:
+def _of_claude(entry: Entry) -> tuple[str, list[str]]:
     if entry["type"] == "attachment":
         return _queued(entry.get("attachment"))
     message = entry.get("message")
@@ -153,7 +155,7 @@ def _texts(content: object) -> list[str]:
     return [text for text in texts if isinstance(text, str) and text.strip() and not _INTERRUPTED.fullmatch(text)]
 
 
-def _is_typed(entry: dict[str, Any]) -> bool:
+def _is_typed(entry: Entry) -> bool:
     """Return True if a person typed the prompt, as far as the client says so."""
     attachment = entry.get("attachment")
     said = attachment if isinstance(attachment, dict) else entry

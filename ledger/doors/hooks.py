@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ledger import Ledger
@@ -46,11 +46,9 @@ def main() -> None:
         event = json.loads(sys.stdin.buffer.read(EVENT_BYTES))
         name = str(event.get("hook_event_name", ""))
         if text := answer(event, options):
-            sys.stdout.write(text + "\n")
-            sys.stdout.flush()
+            os.write(sys.stdout.fileno(), text.encode() + b"\n")  # without a buffer, whose flush at the end might fail
     except BaseException as error:  # also an interrupt: nothing that happens here may fail the session
         log(path, name, error)
-    os._exit(0)  # no flush and no thread that is left may change the exit code
 
 
 def options_of(words: Sequence[str]) -> HookOptions:
@@ -72,7 +70,7 @@ def options_of(words: Sequence[str]) -> HookOptions:
     return HookOptions(os.path.abspath(settings.path), settings.user, settings.client or "claude-code")
 
 
-def answer(event: Mapping[str, Any], options: HookOptions) -> str:
+def answer(event: Mapping[str, object], options: HookOptions) -> str:
     """Return what a hook prints for an event: JSON with the context for the model, or "" if there is nothing to say."""
     name = event.get("hook_event_name")
     if name in ("SessionStart", "UserPromptSubmit"):
@@ -84,7 +82,7 @@ def answer(event: Mapping[str, Any], options: HookOptions) -> str:
     return ""
 
 
-def remembered(event: Mapping[str, Any], options: HookOptions) -> str:
+def remembered(event: Mapping[str, object], options: HookOptions) -> str:
     """Return what ``context`` says about the event's prompt, in at most 400 tokens; "" if there is no memory."""
     if not os.path.exists(options.path):
         return ""
@@ -100,14 +98,14 @@ def remembered(event: Mapping[str, Any], options: HookOptions) -> str:
         return f"{INTRODUCTION}\n{pack.as_text()}" if pack.items else ""
 
 
-def record(event: Mapping[str, Any], options: HookOptions) -> None:
+def record(event: Mapping[str, object], options: HookOptions) -> None:
     """Record the new turns of the event's transcript, each once; at the end of a session also run the jobs that are due."""
     from ledger import Ledger
     from ledger.doors.agent_transcripts import new_turns
 
     ends = event.get("hook_event_name") == "SessionEnd"
     session, transcript = _text(event, "session_id"), _text(event, "transcript_path")
-    os.makedirs(os.path.dirname(options.path), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(options.path)), mode=0o700, exist_ok=True)
     settings = None
     if ends:
         from ledger.core.settings import Settings
@@ -128,7 +126,7 @@ def record(event: Mapping[str, Any], options: HookOptions) -> None:
             ledger.jobs.run(timeout=JOBS_SECONDS)
 
 
-def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, Any], options: HookOptions, waiting: str) -> None:
+def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], options: HookOptions, waiting: str) -> None:
     """Capture a turn, or add the response to the interaction ``waiting``; a refusal is logged, and the next turn follows."""
     from ledger.domain.errors import KeyReusedError, LedgerError
     from ledger.english.foreign import LONG_CHARS, LONG_LINES
@@ -157,13 +155,13 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, Any], options: 
         log(options.path, str(event.get("hook_event_name", "")), error)
 
 
-def project_of(event: Mapping[str, Any]) -> str | None:
+def project_of(event: Mapping[str, object]) -> str | None:
     """Return the name of the directory that the session works in, which names the project."""
     place = os.environ.get("CLAUDE_PROJECT_DIR") or _text(event, "cwd")
     return os.path.basename(place.rstrip("/\\")) or None
 
 
-def _text(event: Mapping[str, Any], name: str) -> str:
+def _text(event: Mapping[str, object], name: str) -> str:
     value = event.get(name)
     return value if isinstance(value, str) else ""
 
@@ -181,7 +179,7 @@ def log(path: str, event: str, error: BaseException) -> None:
         reason = one_line(str(error))[:300] if isinstance(error, LedgerError | OSError) else _place(error)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = f"{moment} {one_line(event)[:40] or 'start'} {type(error).__name__}: {reason}\n"
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path + HOOKS_LOG, flags, 0o600)
         try:

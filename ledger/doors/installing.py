@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -37,11 +37,14 @@ HINTS = {
 }
 
 
+Action = Literal["create", "change", "remove", "keep"]
+
+
 class FileChange(Struct, frozen=True, kw_only=True):
     """A file that an installation changes; ``text`` is what is put in, or the whole of a new file."""
 
     path: str
-    action: Literal["create", "change", "remove", "keep"]
+    action: Action
     text: str = ""
 
 
@@ -121,7 +124,7 @@ def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool) -> 
                 f"{edit.path} cannot be changed, and nothing was written: {why}", rule="install"
             ) from None
         if after != text:
-            action: Any = "remove" if after is None else "create" if text is None else "change"
+            action: Action = "remove" if after is None else "create" if text is None else "change"
             files.append((edit.path, before, None if after is None else after.encode("utf-8")))
         else:
             action = "keep"
@@ -249,7 +252,7 @@ def _hooks(path: Path, command: str) -> _Edit:
     return _Edit(path, put, take, f"{', '.join(SECONDS)}: {command}")
 
 
-def _handler(command: str, event: str) -> dict[str, Any]:
+def _handler(command: str, event: str) -> dict[str, object]:
     return {"hooks": [{"type": "command", "command": command, "timeout": SECONDS[event]}]}
 
 
@@ -271,7 +274,7 @@ def _entry(path: Path, place: tuple[str, ...], value: object) -> _Edit:
     return _Edit(path, put, take, f"{'.'.join(place)}: {json.dumps(value, ensure_ascii=False)}")
 
 
-def _command(programs: Programs) -> dict[str, Any]:
+def _command(programs: Programs) -> dict[str, object]:
     command, *words = programs.server()
     return {"command": command, "args": words}
 

@@ -211,7 +211,7 @@ def _read_back(before: str, changed: str, place: Place, value: object, ours: Our
     return changed
 
 
-def _rest(value: Any, place: Place, ours: Ours | None) -> Any:
+def _rest(value: object, place: Place, ours: Ours | None) -> object:
     """Return a value without our entry, and without the objects and arrays that are empty then."""
     if not place:
         return [item for item in value if not ours(item)] if ours and isinstance(value, list) else value
@@ -248,7 +248,7 @@ def with_block(text: str | None, table: Place, values: dict[str, str | list[str]
         changed = text[:start] + block + text[end:]
     else:
         changed = f"{text}\n{block}"
-    wanted: dict[str, Any] = before
+    wanted = before
     for name in table[:-1]:
         wanted = wanted.setdefault(name, {})
         if not isinstance(wanted, dict):

@@ -96,7 +96,7 @@ def test_certificates_are_printed_or_kept(db: str, tmp_path: Path) -> None:
 
 def erase(db: str, *words: str, said: str | None, monkeypatch: pytest.MonkeyPatch) -> Result:
     """As at a terminal where somebody says this."""
-    monkeypatch.setattr("ledger.cli.output.is_at_a_terminal", lambda: said is not None)
+    monkeypatch.setattr("ledger.cli.asking.is_at_a_terminal", lambda: said is not None)
     return run("erase", *words, db=db, stdin=said)
 
 

@@ -89,7 +89,10 @@ def test_only_what_the_client_calls_a_persons_words_is_typed(marks: dict[str, ob
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("What is this?\n\n<pasted_content id=\"fafd\">\nI live in Kiruna.\n</pasted_content id=\"fafd\">\n", "What is this?\n\n[pasted text]"),
+        (
+            'What is this?\n\n<pasted_content id="fafd">\nI live in Kiruna.\n</pasted_content id="fafd">\n',
+            "What is this?\n\n[pasted text]",
+        ),
         # A paste that forges its own end ends only where the id says so.
         ('<pasted_content id="ab">x</pasted_content id="cd"> I live in Kiruna.</pasted_content id="ab"> ok', "[pasted text] ok"),
         ("<pasted_content>x</pasted_content> I live in Kiruna.</pasted_content> ok", "[pasted text] ok"),

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run as run_command
 from places import ROOT
 
 from ledger import Ledger
-from ledger.cli.app import run as run_command
 from ledger.doors import hooks
 
 Hook = Callable[..., str]
@@ -244,9 +244,7 @@ def test_an_event_that_nobody_expects_ends_well_and_prints_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"])
-def test_a_file_that_is_no_ledger_is_left_alone_and_the_doctor_shows_the_error(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_ledger_is_left_alone_and_the_doctor_shows_the_error(tmp_path: Path, name: str) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(b"no ledger at all" * 1_000)
     done = process(path, event(name, prompt="hello"))
@@ -254,8 +252,7 @@ def test_a_file_that_is_no_ledger_is_left_alone_and_the_doctor_shows_the_error(
     assert path.read_bytes() == b"no ledger at all" * 1_000
     (line,) = (tmp_path / "memory.db.hooks.log").read_text().splitlines()
     assert f" {name} StorageError: " in line
-    run_command(["doctor", "--db", str(path)])
-    assert f"{name} StorageError" in " ".join(capsys.readouterr().out.split())
+    assert f"{name} StorageError" in " ".join(run_command("doctor", db=path).stdout.split())
 
 
 def test_the_log_is_private_bounded_and_quotes_no_text_of_an_unexpected_error(tmp_path: Path) -> None:

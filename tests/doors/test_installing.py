@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from command_line import run
 
-from ledger.cli.app import run
 from ledger.doors import installing
 from ledger.types import CodingAgent
 
@@ -54,57 +54,48 @@ def state(home: Path) -> dict[str, tuple[bytes, int]]:
 def test_installed_twice_is_once_and_uninstalled_is_as_before(agent: str, start: object, home: Path) -> None:
     assert callable(start)
     before = state(start(home))
-    assert run(["install", agent, "--yes"]) == 0
+    assert run("install", agent, "--yes").exit_code == 0
     once = state(home)
     assert once.keys() >= before.keys() and once != before
-    assert run(["install", agent, "--yes"]) == 0 and state(home) == once
-    assert run(["install", agent, "--yes", "--user", "ada", "--db", str(home / "other.db")]) == 0
+    assert run("install", agent, "--yes").exit_code == 0 and state(home) == once
+    assert run("install", agent, "--yes", "--user", "ada", "--db", str(home / "other.db")).exit_code == 0
     assert state(home) != once
-    assert run(["uninstall", agent, "--yes"]) == 0
+    assert run("uninstall", agent, "--yes").exit_code == 0
     assert state(home) == before
 
 
 def test_a_clean_home_has_no_folder_left_after_uninstall(home: Path) -> None:
     for agent in AGENTS:
-        assert run(["install", agent, "--yes"]) == run(["uninstall", agent, "--yes"]) == 0
+        assert run("install", agent, "--yes").exit_code == run("uninstall", agent, "--yes").exit_code == 0
     assert sorted(path.name for path in home.rglob("*")) == [".config"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_dry_run_names_the_files_and_writes_nothing(
-    agent: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_names_the_files_and_writes_nothing(agent: str, home: Path) -> None:
     before = state(filled(home))
-    assert run(["install", agent, "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    assert state(home) == before
-    assert run(["install", agent, "--dry-run", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    shown = run("install", agent, "--dry-run")
+    assert (shown.exit_code, state(home)) == (0, before)
+    report = json.loads(run("install", agent, "--dry-run", "--json").stdout)
     assert not report["written"] and report["ledger"] == str(home / ".memory-ledger/memory.db")
     assert {change["action"] for change in report["changes"]} <= {"create", "change"}
     for change in report["changes"]:
-        assert change["path"] in shown and change["path"].startswith(str(home))
+        assert change["path"] in shown.stdout and change["path"].startswith(str(home))
 
 
-def test_without_a_terminal_nothing_is_written_unless_yes_is_given(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["install", "cursor"]) == 4
-    assert "this needs --yes" in capsys.readouterr().err
+def test_without_a_terminal_nothing_is_written_unless_yes_is_given(home: Path) -> None:
+    refused = run("install", "cursor")
+    assert refused.exit_code == 4 and "this needs --yes" in refused.stderr
     assert state(home) == {}
 
 
 @pytest.mark.parametrize(("reply", "written"), [("y\n", True), ("\n", False), ("n\n", False)])
 def test_at_a_terminal_it_shows_the_plan_and_asks(
-    reply: str, written: bool, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    reply: str, written: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import io
-
-    monkeypatch.setattr("ledger.cli.output.is_at_a_terminal", lambda: True)
-    monkeypatch.setattr("sys.stdin", io.StringIO(reply))
-    assert run(["install", "cursor"]) == (0 if written else 1)
-    shown = capsys.readouterr()
-    assert f"create: {home}/.cursor/mcp.json" in shown.out and "Write this? [y/N]" in shown.err
+    monkeypatch.setattr("ledger.cli.asking.is_at_a_terminal", lambda: True)
+    shown = run("install", "cursor", stdin=reply)
+    assert shown.exit_code == (0 if written else 1)
+    assert f"create: {home}/.cursor/mcp.json" in shown.stdout and "Write this? [y/N]" in shown.stderr
     assert (home / ".cursor/mcp.json").exists() is written
 
 
@@ -120,16 +111,16 @@ def test_at_a_terminal_it_shows_the_plan_and_asks(
 )
 @pytest.mark.parametrize("content", [b"{ nonsense", b"", b"\xff\xfe{}"])
 def test_a_file_that_cannot_be_read_is_named_and_nothing_at_all_is_written(
-    agent: str, name: str, content: bytes, home: Path, capsys: pytest.CaptureFixture[str]
+    agent: str, name: str, content: bytes, home: Path
 ) -> None:
     (filled(home) / name).write_bytes(content)
     before = state(home)
-    code = run(["install", agent, "--yes"])
+    refused = run("install", agent, "--yes")
     if content == b"" and name.endswith(".toml"):  # which is a file of TOML
-        assert code == 0 and run(["uninstall", agent, "--yes"]) == 0
+        assert refused.exit_code == 0 and run("uninstall", agent, "--yes").exit_code == 0
     else:
-        assert code == 4
-        assert f"{home / name} cannot be changed, and nothing was written" in capsys.readouterr().err
+        assert refused.exit_code == 4
+        assert f"{home / name} cannot be changed, and nothing was written" in refused.stderr
     assert state(home) == before
 
 
@@ -140,7 +131,7 @@ def test_a_symbolic_link_stays_one_and_its_target_keeps_its_mode(home: Path) -> 
     target.chmod(0o640)
     (home / ".cursor").mkdir()
     (home / ".cursor/mcp.json").symlink_to(target)
-    assert run(["install", "cursor", "--yes"]) == 0
+    assert run("install", "cursor", "--yes").exit_code == 0
     assert (home / ".cursor/mcp.json").is_symlink() and "memory-ledger" in target.read_text()
     assert target.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in target.parent.iterdir()] == ["mcp.json"]
@@ -158,24 +149,24 @@ def test_a_file_that_changes_between_the_plan_and_the_writing_is_left_alone(home
 
 
 def test_what_somebody_put_into_our_folder_stays(home: Path) -> None:
-    assert run(["install", "claude", "--yes"]) == 0
+    assert run("install", "claude", "--yes").exit_code == 0
     own = home / ".claude/skills/memory-ledger/skills/mine/SKILL.md"
     own.parent.mkdir()
     own.write_text("mine")
-    assert run(["uninstall", "claude", "--yes"]) == 0
+    assert run("uninstall", "claude", "--yes").exit_code == 0
     assert list(state(home)) == [".claude/skills/memory-ledger/skills/mine/SKILL.md"]
 
 
-def test_uninstall_where_nothing_is_installed_says_so(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["uninstall", "opencode", "--yes"]) == 0
-    assert "nothing of memory-ledger is installed for opencode" in capsys.readouterr().out
+def test_uninstall_where_nothing_is_installed_says_so(home: Path) -> None:
+    done = run("uninstall", "opencode", "--yes")
+    assert done.exit_code == 0 and "nothing of memory-ledger is installed for opencode" in done.stdout
     assert state(home) == {}
 
 
 def test_every_agent_starts_the_server_of_this_installation_on_the_ledger_and_user_that_were_named(home: Path) -> None:
     path = home / "my ledger.db"
     for agent in AGENTS:
-        assert run(["install", agent, "--yes", "--db", str(path), "--user", "ada"]) == 0
+        assert run("install", agent, "--yes", "--db", str(path), "--user", "ada").exit_code == 0
     words = [installing.program("memory-ledger"), "mcp", "--db", str(path), "--user", "ada"]
 
     def read(name: str) -> dict[str, dict[str, dict[str, object]]]:
@@ -227,5 +218,5 @@ def test_variables_of_the_agents_name_their_folders(home: Path, monkeypatch: pyt
     monkeypatch.setenv("CODEX_HOME", str(home / "x"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "g"))
     for agent in AGENTS:
-        assert run(["install", agent, "--yes"]) == 0
+        assert run("install", agent, "--yes").exit_code == 0
     assert {name.split(os.sep)[0] for name in state(home)} == {"c", "x", "g", ".cursor"}

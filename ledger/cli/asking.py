@@ -1,0 +1,15 @@
+"""A question to the person at the terminal, before something that a program alone must not decide."""
+
+from __future__ import annotations
+
+import sys
+
+
+def is_at_a_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask on stderr and return True for a yes; every other answer is a no."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -509,6 +509,10 @@ CHANGED = {
     ("", "query"): CommandChange(query, drop=("parameters",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {
-    "config": config, "demo": demo, "docs": docs, "install": install, "uninstall": uninstall,
+    "config": config,
+    "demo": demo,
+    "docs": docs,
+    "install": install,
+    "uninstall": uninstall,
     **DOORS,
 }

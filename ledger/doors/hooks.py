@@ -147,7 +147,7 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], option
             metadata={"turn": turn.key},
             channel="agent" if not turn.typed else "file" if long else "user",
             idempotency_key=f"{options.client}:{turn.key}",
-            **({"occurred_at": turn.at} if turn.at else {}),
+            occurred_at=turn.at or None,
         )
     except KeyReusedError:
         pass  # a resumed session repeats the turns of another

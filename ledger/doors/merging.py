@@ -127,8 +127,8 @@ def with_entry(text: str, place: Place, value: object, ours: Ours | None = None)
         return _read_back(text, text[: node.start] + _line(value) + text[node.end :], place, value, ours)
     at_array = ours is not None and len(missing) == 1
     if not isinstance(node.value, list if at_array else dict):
-        names = ".".join(place[: len(place) - len(missing)]) or "the whole file"
-        raise Unreadable(f"{names} is no {'array' if at_array else 'object'}")
+        where = ".".join(place[: len(place) - len(missing)]) or "the whole file"
+        raise Unreadable(f"{where} is no {'array' if at_array else 'object'}")
     entry = _line(value)
     if ours is not None and not at_array:
         entry = f"[{entry}]"

@@ -177,8 +177,8 @@ def test_a_ledger_that_is_only_read_is_replayed_too_and_one_beside_live_writers(
 @given(
     st.lists(st.tuples(
         st.sampled_from(("remember", "propose", "promote", "supersede", "revise", "correct", "retag", "invalidate",
-            "retract", "restore", "quarantine", "capture", "extract", "undo", "redo", "distrust", "trust", "ingest", "remove_document", "cite",
-            "batch", "clock", "erase", "erase")),
+            "retract", "restore", "quarantine", "capture", "extract", "undo", "redo", "distrust", "trust",
+            "ingest", "remove_document", "cite", "batch", "clock", "erase", "erase")),
         st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from(USERS)), min_size=4, max_size=25),
     st.lists(st.integers(0, 10_000), min_size=2, max_size=3),
 )  # fmt: skip

@@ -15,8 +15,10 @@ import sys
 import tempfile
 import threading
 import zipfile
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from ledger import Ledger
 from ledger.doors.installing import PLUGIN
@@ -38,7 +40,7 @@ class ScriptedModel(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         message = {"id": "m", "type": "message", "role": "assistant", "model": "scripted", "content": []}
-        events = {
+        events: dict[str, dict[str, Any]] = {
             "message_start": {"message": {**message, "usage": {"input_tokens": 1, "output_tokens": 1}}},
             "content_block_start": {"index": 0, "content_block": {"type": "text", "text": ""}},
             "content_block_delta": {"index": 0, "delta": {"type": "text_delta", "text": "Noted."}},
@@ -122,7 +124,7 @@ def check(claude: Path, place: Path) -> int:
         ] and not errors, f"memories {memories}, given to the model: {given} {errors}"
 
     command = (sys.executable, "-m", "ledger")
-    steps = {
+    steps: dict[str, Callable[[], tuple[bool, str]]] = {
         "plugin validate": lambda: run(claude, "plugin", "validate", PLUGIN),
         "plugin validate --profile directory": lambda: run(
             claude, "plugin", "validate", "--profile", "directory", PLUGIN

@@ -29,7 +29,8 @@ the command is in effect again.
 The reasons are applied in rounds. A round first lets events fall for reasons 1 and 2 until no more events fall. Then it
 folds each examined subject to find the events of reason 3. If they are other events than in the round before, they fall
 in the next round. An event of the round before may fit again, because another event of its subject that contradicted
-it has fallen too. Then the next round starts afresh, with only the named events and the events of reason 3.
+it has fallen too. Then the next round starts afresh, with only the named events and the events of reason 3. The next
+round also starts afresh if an undo was met among the falling events, because the events of that undo count again.
 
 The result never depends on the order in which the subjects are examined. The rounds end when one of them changes
 nothing. If twenty rounds were not enough, an event that did not fit once stays fallen, so that the rounds end. The
@@ -144,9 +145,7 @@ class Closure:
     def __init__(self, reader: Reader, named_events: Iterable[int], gone: Iterable[str] = ()) -> None:
         self.reader, self.named_events, self._gone_from_start = reader, frozenset(named_events), frozenset(gone)
         self.unfit: Unfit = {}
-        self._affected_by: dict[
-            str, list[str]
-        ] = {}  # a cache: for a gone subject, the subjects to examine for that reason
+        self._affected_by: dict[str, list[str]] = {}  # a cache of ``_affected``, by the subject that is gone
         self._start()
         self._derive()
         self.projects_in_use: list[tuple[AnyEvent, AnyEvent]] = []
@@ -317,9 +316,8 @@ class Closure:
         )  # the observation may have lost its evidence
         self._enqueue(observations.retired_without(self.reader.connection, stream))
         self._note_if_gone(stream, self.reader.state(stream, self.fallen, self.restored), self._after)
-        if (
-            stream[0] != "s"
-        ):  # for a session a redo finds the events without their ground by itself (``orphaned_events``)
+        # A redo checks a session anew (``orphaned_events``) and refuses events without their ground, so they need not fall.
+        if stream[0] != "s":
             self._examine_void_events(stream)
 
     def _examine_void_events(self, stream: str) -> None:

@@ -287,7 +287,7 @@ class AsyncValues(AsyncValuesRead):
         self, namespace: Iterable[str], key: str, value: Json, *, index: bool = True, expires_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> Value:
-        """Put a value under a key, whatever was there before; ``get`` returns it equal."""
+        """Put a value under a key, in place of any value before; ``get`` returns the value unchanged."""
         return await self._work(lambda: self._sync.put(
             namespace, key, value, index=index, expires_at=expires_at, **options,
         ))
@@ -308,7 +308,7 @@ class AsyncValues(AsyncValuesRead):
     async def restore(
         self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions],
     ) -> Value:
-        """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts."""
+        """Bring the value back that was removed from a key or expired there; an ``expires_at`` in the past is dropped."""
         return await self._work(lambda: self._sync.restore(namespace, key, reason=reason, **options))
 
 

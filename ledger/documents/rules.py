@@ -268,13 +268,15 @@ def evolve(document: DocumentState | None, event: AnyEvent) -> DocumentState | N
     """Return the document after an event in effect; None while no DocumentAdded is in effect."""
     data: DocumentEvent = event.data
     if document is None:
-        return _gone(_begun(event, data)) if isinstance(data, DocumentAdded) else None
+        return _with_erasure(_begun(event, data)) if isinstance(data, DocumentAdded) else None
     if document.status == ERASED:  # a later title may not have been erased, so the underlying status goes on
         document = replace(document, status=document.underlying or "active", underlying=None)
-    return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
+    return _with_erasure(
+        replace(document, version=event.version, position=event.position, **_changes(document, event, data))
+    )
 
 
-def _gone(document: DocumentState) -> DocumentState:
+def _with_erasure(document: DocumentState) -> DocumentState:
     return document if document.title is not None else replace(document, status=ERASED, underlying=document.status)
 
 

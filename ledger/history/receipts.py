@@ -14,7 +14,7 @@ from projections.views import audit, delivered
 def receipts(
     reader: Reader, user: str, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the places where contents of a source were shown.
+    """Return the places where contents of an origin were shown.
 
     First the interactions that used them (``memories_used``, ``chunks_used``), then the receipts of the recalls and
     windows that delivered them.
@@ -43,7 +43,7 @@ def receipts(
 def _reached(
     reader: Reader, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str]
 ) -> dict[str, list[int]]:
-    """Return the ids under which contents of a source may have been shown, each with the positions of its events."""
+    """Return the ids under which contents of an origin may have been shown, each with the positions of its events."""
     touched = set(streams)
     reached: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
     # of a session only the fallen events count: other events may have been distrusted before

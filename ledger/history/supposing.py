@@ -1,4 +1,4 @@
-"""Hypothetical beliefs without a command, a group or a source, or under another policy; nothing is written."""
+"""Hypothetical beliefs without a command, a group or an origin, or under another policy; nothing is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ledger.memories.queries import belief
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import checked
 from ledger.undo import distrusting
-from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, source_plan
+from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, origin_plan
 from ledger.undo.in_effect import Reader
 from ledger.undo.targets import commands_named, target_of
 from ledger.undo.undo_plan import UndoPlan
@@ -38,10 +38,10 @@ def what_if(
     until: Since = None,
     policy: Mapping[str, object] | None = None,
 ) -> answers.WhatIf:
-    """Return the beliefs without a command, a group or a source, or under another confidence policy; write nothing.
+    """Return the beliefs without a command, a group or an origin, or under another confidence policy; write nothing.
 
     ``without`` is a command, event, position or correlation as in ``undo`` (with what was built on it), the id of an
-    interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
+    interaction, document or session, or an origin as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
     ``gain``, ``echo_gain`` and ``max_matches`` for recorded matches; texts that were never matched cannot be matched
     now.
     """
@@ -66,13 +66,13 @@ def _left_out(
     if without is None:
         return (), (), ()
     connection = reader.connection
-    source = _source_of(engine, connection, owner, without, since, until)
-    if source is None:
+    target = _target_of(engine, connection, owner, without, since, until)
+    if target is None:
         assert not isinstance(without, Mapping)
         entries = commands_named(connection, owner, target_of(without))
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.fallen, (), plan.streams
-    distrust = source_plan(connection, owner, source, reader)
+    distrust = origin_plan(connection, owner, target, reader)
     return distrust.fallen, distrust.restored, distrust.streams
 
 
@@ -90,12 +90,12 @@ def origin_of(without: Without) -> tuple[str | None, str] | None:
     return None
 
 
-def _source_of(
+def _target_of(
     engine: Engine, connection: Connection, owner: str, without: Without, since: Since, until: Since
 ) -> DistrustTarget | None:
     if (origin := origin_of(without)) is not None:
         kind, name = origin
-        return distrusting.find_source(engine, connection, owner, name, kind, since, until)
+        return distrusting.find_origin(engine, connection, owner, name, kind, since, until)
     if since is not None or until is not None:
         raise RejectedError("since and until limit an origin; without= names a command, or nothing, so leave them out")
     return None

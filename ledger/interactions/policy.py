@@ -29,9 +29,14 @@ MOST_DENIED = 20  # denied memories that are named for a response (our own choic
 
 
 class RestatementSearch(Struct, frozen=True):
-    """The result of a search outside the lock.
+    """The memories that a response restates or denies, as a search outside the lock found them.
 
-    It has the size of the pool, the rows of the memories that the response restates, best first, and of those that it denies.
+    Attributes:
+        matcher: The name of the rule that compared the texts.
+        pool_size: The number of memories that the response was compared with.
+        response: The response with its summary, divided into words.
+        matches: The rows of the restated memories, best match first, each with its match.
+        denied: The rows of the denied memories.
     """
 
     matcher: str

@@ -12,13 +12,14 @@ from ledger.english.words import STOP_WORDS, words
 from ledger.extraction.lines import ConversationLine
 
 TABLE = "by_source/1"
-"""The table's name and version; a change of the table or of the division of a message (``foreign/1``) needs a new version."""
+"""The table's name and version. Events store the name of the line that admitted a memory, so a change of the table needs a new
+version. So does a change of the rule ``foreign/1``, which divides a message into the user's own words and pasted text."""
 
 ACTIVE, CANDIDATE = "active", "candidate"
 AGENT_CONFIDENCE = 600_000
 """The greatest confidence of a memory that an agent records by itself, in millionths.
 
-The number is this product's own choice, equal to that of a rule on sentences."""
+The number is this product's own choice, equal to the confidence of a rule on sentences (``SENTENCE_CONFIDENCE``)."""
 
 _USER = "user"
 _OF_NOBODY = frozenset(("user",))  # memories begin with "The user", which need not stand in the text
@@ -42,8 +43,8 @@ OWN_WORDS = AdmissionRow("own_words", "the user says it of himself, in a message
 CORRECTION = AdmissionRow("correction", "the user corrects an older memory, which a model names", ACTIVE)
 AGENT = AdmissionRow("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
 ORDER = AdmissionRow("standing_order", "a rule found a standing order in the user's words")
-LABELLED = AdmissionRow("labelled", "a rule found it under a label, or said of no person")
-PASTED = AdmissionRow("pasted", "it may be somebody else's text in the user's message")
+LABELLED = AdmissionRow("labelled", "a rule found it under a label, or in a sentence about no person")
+PASTED = AdmissionRow("pasted", "it may be somebody else's text, pasted into the user's message")
 ASSISTANT = AdmissionRow("assistant", "only the assistant states it")
 OUTSIDE = AdmissionRow("outside", "it came in through another channel than the user's")
 
@@ -70,7 +71,10 @@ def about(recorded: str) -> str:
 
 
 def of_channel(channel: str) -> AdmissionRow:
-    """Return the line for a memory that was given as a whole, and not by a person."""
+    """Return the line for a memory that a caller other than a person states, in a call such as ``remember``.
+
+    No message or turn has the words of such a memory, so the line follows from the channel alone.
+    """
     return AGENT if channel == "agent" else OUTSIDE
 
 

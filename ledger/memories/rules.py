@@ -447,16 +447,16 @@ def evolve(memory: MemoryState | None, event: AnyEvent) -> MemoryState | None:
     """Return the memory after an event in effect; None while no capture is in effect."""
     data: MemoryEvent = event.data
     if memory is None:
-        return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
+        return _with_erasure(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
     if memory.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
         memory = replace(memory, status=memory.underlying or "active", underlying=None)
     matched = isinstance(data, MemoryReinforced) and data.matcher is not None
     place = {"version": event.version, "position": event.position}
     place |= {} if matched else {"decided_at": event.position}
-    return _gone(replace(memory, **place, **_changes(memory, event, data)))
+    return _with_erasure(replace(memory, **place, **_changes(memory, event, data)))
 
 
-def _gone(memory: MemoryState) -> MemoryState:
+def _with_erasure(memory: MemoryState) -> MemoryState:
     """Return the memory with the status "erased" if its content was erased."""
     return memory if memory.content is not None else replace(memory, status=ERASED, underlying=memory.status)
 

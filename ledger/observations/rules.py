@@ -220,14 +220,14 @@ def evolve(observation: ObservationState | None, event: AnyEvent) -> Observation
     """Return the observation after an event in effect; None while no ObservationFormed is in effect."""
     data: ObservationEvent = event.data
     if observation is None:
-        return _gone(_formed(event, data)) if isinstance(data, ObservationFormed) else None
+        return _with_erasure(_formed(event, data)) if isinstance(data, ObservationFormed) else None
     # A second ObservationFormed is an equal attempt: it adds its evidence, and takes the first one's place if that falls.
     if observation.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
         observation = replace(observation, status=observation.underlying or "active", underlying=None)
-    return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
+    return _with_erasure(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
 
-def _gone(observation: ObservationState) -> ObservationState:
+def _with_erasure(observation: ObservationState) -> ObservationState:
     return (
         observation
         if observation.text is not None

@@ -78,8 +78,8 @@ class PolicyState(Struct, frozen=True):
       kinds; 0 is no bound (rubino has 1,375 and none)
     - ``threats``: the treatment of a memory in which a scanner finds an order to the model or the like
     - ``secrets``: the treatment of a password or key in any text
-    - ``admit``: the decision on memories that nobody reviewed: by the table in ``domain/admitting.py`` ("by_source") or by a
-      person ("review"); an assistant's own statement is always a candidate, of at most ``claim_confidence``
+    - ``admit``: the decision on memories that nobody reviewed: by the table in ``memories/admission_rules.py`` ("by_source") or
+      by a person ("review"); an assistant's own statement is always a candidate, of at most ``claim_confidence``
     - ``consolidate``: the consolidation of memories; with "turns" also of turns and sessions
     """
 

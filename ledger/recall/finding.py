@@ -1,4 +1,8 @@
-"""The search for the candidates of a recall on one snapshot, by words and by vectors, and their ranking."""
+"""The search for the hits of a recall on one snapshot, by words and by vectors, and their ranking.
+
+A ``RankingCandidate`` is the part of a hit that the ranking reads. It has nothing to do with the candidates of the review,
+which no recall finds.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ T = TypeVar("T")
 
 
 class RecallHit(Struct):
-    """A candidate with the memory or passage that it stands for."""
+    """A memory or passage that a search found, with the ``candidate`` that is ranked in its place."""
 
     candidate: RankingCandidate
     memory: MemoryState | None = None
@@ -77,7 +81,7 @@ class Finder:
         self._terms: dict[TextIndex, ranking.Terms] = {}
 
     def ranked(self) -> list[RecallHit]:
-        """Return the candidates, best first; ``warnings`` then says which parts of the search were not possible."""
+        """Return the hits, best first; ``warnings`` then says which parts of the search were not possible."""
         request = self._request
         if not request.limit:
             return []
@@ -112,7 +116,7 @@ class Finder:
     def _widened(self) -> Question | None:
         """Return the question with stored words added to each unknown word; None if every word is known.
 
-        A word that no candidate has is searched for alone. If no searched text has the word either, the word is unknown, and the
+        A word that no hit has is searched for alone. If no searched text has the word either, the word is unknown, and the
         most similar words with the same beginning are added. Only words of searched texts are added, so that no words of other
         users are seen.
         """
@@ -190,7 +194,7 @@ class Finder:
         return self._terms[index]
 
     def _score(self, hits: Iterable[RecallHit], index: TextIndex) -> None:
-        """Set the score of each candidate's words, and their share of the question."""
+        """Set the score of each hit's words, and their share of the question."""
         terms = self._terms_of(index)
         for hit in hits:
             score, share = ranking.word_score(hit.candidate.text, terms)
@@ -219,7 +223,7 @@ class Finder:
         self._score(hits, search.SEARCH)
 
     def _around(self, hits: list[RecallHit]) -> dict[str, list[int]]:
-        """Return the turns of each session with candidates, in their order. The neighbors of a candidate become candidates."""
+        """Return the turns of each session with hits, in their order. The neighbors of a hit are added to the hits."""
         groups: dict[str, list[RankingCandidate]] = {}
         for hit in hits:
             if hit.candidate.group is not None:
@@ -230,9 +234,9 @@ class Finder:
         for session, turns in groups.items():
             best = [turn.key for turn in sorted(turns, key=lambda turn: -turn.words)]
             keys = around[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
-            candidates = set(best)
+            turns_hit = set(best)
             for left, right in pairwise(keys):
-                if left in candidates or right in candidates:
+                if left in turns_hit or right in turns_hit:
                     fresh.update({left, right} - known)
         rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
         hits += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
@@ -265,7 +269,7 @@ class Finder:
         return of_rows(self._connection, source, rows, *condition)
 
     def _add_nearest(self, hits: list[RecallHit]) -> None:
-        """Add the candidates that only their vectors found. The nearest passage of a turn counts."""
+        """Add the hits that only their vectors found. The nearest passage of a turn counts."""
         if self._sought is None or self._vectors is None:
             return
 
@@ -332,7 +336,7 @@ def _in_order(hits: Iterable[RecallHit], order: Iterable[RankingCandidate]) -> l
 
 
 def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0.0) -> RecallHit:
-    """Return a memory as a candidate. Its searched text is its content with its entities and tags."""
+    """Return a memory as a hit. Its searched text is its content with its entities and tags."""
     believed = confidence_rules.effective(
         state.confidence,
         decays=state.status == "active" and policy.decays(state.kind),
@@ -355,7 +359,7 @@ def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0
 
 
 def of_passage(row: PassageRow, bm25: float = 0.0) -> RecallHit:
-    """Return a passage as a candidate. A message is ranked as a turn; the text of a chunk includes the headings above it."""
+    """Return a passage as a hit. A message is ranked as a turn; the text of a chunk includes the headings above it."""
     candidate = RankingCandidate(
         key=row.turn,
         corpus=passages.TURN if row.corpus == passages.MESSAGE else row.corpus,

@@ -1,4 +1,4 @@
-"""The answers of undo, redo and distrust."""
+"""The answers of undo, redo, distrust and trust, which are called acts: they make events void or bring them back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Dependent(Answer, frozen=True, kw_only=True):
-    """A command that cannot stay without a command that an act makes void: its position and subject, and the reason."""
+    """A command that cannot stay when an undo, a distrust or a trust makes another command void, with the reason.
+
+    ``position`` and ``subject`` are those of the first event of the command that cannot stay.
+    """
 
     position: int
     command: str
@@ -36,9 +39,10 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     commands. ``dependents`` are the commands that were not named and fall with the named commands. ``turned_down`` are
     rejections, retractions and invalidations by people that stay in effect although their memories no longer exist.
     ``memories`` are the memories concerned, as they are and as they would be; only a dry run lists them. ``reversed_by`` is the
-    verb that reverses the act: "redo" with this ``command_id`` after an undo, "undo" with each of the ``commands`` after a
-    redo, "distrust" with the source if the act ended a distrust. In that case ``cascaded`` are the commands that became void
-    again, because they depended on commands that the source had undone.
+    verb that reverses the call: "redo" with this ``command_id`` after an undo, "undo" with each of the ``commands`` after a
+    redo, "distrust" with the origin after the undo of a distrust. The undo of a distrust is a trust: the undos of the origin
+    count again, and ``cascaded`` are the commands that become void with them, because they were built on what those undos had
+    made void. ``absorbed`` is False also if the call had nothing to change; ``events`` is 0 then.
     """
 
     commands: tuple[str, ...]
@@ -58,6 +62,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
+# The note of a report: a decision that others took because of a void event, such as a rejection, is not taken anew.
 DECISIONS_STAND = "decisions of others stand as they were made: none is made again"
 
 
@@ -66,9 +71,11 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
     ``memories`` and ``observations`` are the memories and observations that changed, also by the loss of a source.
     ``unsupported`` are the observations without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are
-    the interactions, and the recalls and windows with a receipt, that showed one of these memories or words of the origin.
-    ``cascaded`` are the commands that a ``trust`` made void, because they depended on commands that the origin had undone;
-    ``dependents`` gives the reasons. ``beliefs`` are the memories as they are and as they would be; only a dry run lists them.
+    the places where one of these memories, or a text of the origin, was shown to a model: the ids of the interactions that
+    used it, and the receipts of the recalls and windows that delivered it. ``cascaded`` are the commands that a ``trust`` made
+    void, because they were built on events that the origin had undone; ``dependents`` gives the reasons. ``beliefs`` are the
+    memories as they are and as they would be; only a dry run lists them. ``absorbed`` is False also if the call had nothing to
+    change; ``events`` is 0 then.
     """
 
     kind: str

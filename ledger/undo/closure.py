@@ -27,10 +27,14 @@ that are void today and count again: if a distrusted origin had undone a command
 the command is in effect again.
 
 The reasons are applied in rounds. A round first lets events fall for reasons 1 and 2 until no more events fall. Then it
-derives the events of reason 3 for each subject that was examined. If there are new ones, they fall in the next round.
-If an event that did not fit in an earlier round fits now, because a neighbour that contradicted the event has fallen
-too, the derivation starts again from the named events. So the result depends on the log and the act, and never on the
-order of work.
+folds each examined subject to find the events of reason 3. If they are other events than in the round before, they fall
+in the next round. An event of the round before may fit again, because another event of its subject that contradicted
+it has fallen too. Then the next round starts afresh, with only the named events and the events of reason 3. The next
+round also starts afresh if an undo was met among the falling events, because the events of that undo count again.
+
+The result never depends on the order in which the subjects are examined. The rounds end when one of them changes
+nothing. If twenty rounds were not enough, an event that did not fit once stays fallen, so that the rounds end. The
+result is still the same for the same log and act, but it may hold more events than the smallest set.
 
 A plan is made on one snapshot and changes nothing.
 """
@@ -63,10 +67,10 @@ from ledger.undo.in_effect import EVERY_POSITION, NAMES, Reader, first_use, is_s
 from projections.core.projector import FAMILIES
 from projections.views import audit, control, memories, observations
 
-# After so many rounds an event that did not fit once stays fallen, so that the rounds end: each of two events may fit
-# only without the other.
+# After so many rounds an event that did not fit once stays fallen. Without a limit the rounds might never end: each of two
+# events may fit only without the other.
 ROUNDS = 20
-_REPLACING = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")  # events of a subject that gives way to another
+_REPLACING = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")  # recorded when another subject takes the place
 Unfit = dict[int, tuple[AnyEvent, Any]]  # by position: an event, and the state of its subject that does not admit it
 
 
@@ -124,13 +128,14 @@ class SupposedLog:
 class Closure:
     """The events that an act makes void, derived from the events that the act names.
 
-    ``UndoPlan`` and ``SourcePlan`` say by ``_may_fall`` and ``_falling_along`` how an undo differs from a distrust.
+    ``UndoPlan`` and ``OriginPlan`` say by ``_may_fall``, ``_reverse_act`` and ``_falling_along`` how an undo differs from a
+    distrust.
 
     Attributes:
         named_events: The positions of the events that the act names.
         fallen: The positions of the events that the act makes void.
         restored: The positions of the void events that count again, because the undos that made them void fall.
-        falling_undos: The command ids of these undos.
+        falling_undos: The command ids of the undos that were met among the falling events in this round.
         gone: The subjects that no longer exist after the act.
         unfit: The events that fall because they do not fit their subject.
         projects_in_use: The registrations of projects that stay, each with an event that uses the project.
@@ -140,7 +145,7 @@ class Closure:
     def __init__(self, reader: Reader, named_events: Iterable[int], gone: Iterable[str] = ()) -> None:
         self.reader, self.named_events, self._gone_from_start = reader, frozenset(named_events), frozenset(gone)
         self.unfit: Unfit = {}
-        self._affected_by: dict[str, list[str]] = {}  # by a subject that is gone: the subjects to examine
+        self._affected_by: dict[str, list[str]] = {}  # a cache of ``_affected``, by the subject that is gone
         self._start()
         self._derive()
         self.projects_in_use: list[tuple[AnyEvent, AnyEvent]] = []
@@ -156,12 +161,18 @@ class Closure:
         """Return True if an act of this kind can make the event void."""
         raise NotImplementedError
 
+    def _reverse_act(self, event: AnyEvent) -> None:
+        """Reverse the effect of an event that may not fall itself, if the event is an act; an undo reverses no acts."""
+
     def _falling_along(self, event: AnyEvent) -> Iterable[int]:
         """Yield the positions of the events that fall whenever this event falls."""
         raise NotImplementedError
 
     def _rest_of_command(self, event: AnyEvent) -> list[audit.AuditRow]:
-        """Return the entries of an event's command, or no entries if a call returned these entries before."""
+        """Return the entries of an event's command at the first call for the command, and no entries at later calls.
+
+        The caller of the first call lets all the entries fall, so that later calls have nothing to add.
+        """
         command = event.envelope.command_id
         if command in self._whole_commands:
             return []
@@ -171,13 +182,14 @@ class Closure:
     # --- rounds --------------------------------------------------------------------------------------------------
 
     def _start(self, undos: Iterable[str] = ()) -> None:
-        """Forget what has fallen, except for these undos. The events that do not fit are kept."""
+        """Prepare a round in which nothing has fallen yet but these undos; ``unfit`` is kept."""
         self.fallen: set[int] = set()
         self.restored: set[int] = set()
         self.falling_undos: dict[str, None] = {}
-        self._reversed_undos: dict[str, None] = dict.fromkeys(undos)  # their events are in ``restored``
+        # The undos whose events are in ``restored``: these undos of the round before, and later those of ``falling_undos``.
+        self._reversed_undos: dict[str, None] = dict.fromkeys(undos)
         self._after = SupposedLog(self.reader, self.fallen, self.restored, self._gone_from_start)
-        # The log as if every undo and distrust were ended, but for what this act makes void.
+        # The log as if no other undo or distrust were in effect: only the events that this act makes void are missing.
         self._without_other_acts = SupposedLog(self.reader, self.fallen, EVERY_POSITION, self._gone_from_start)
         self._queue = OrderedDict[str, None]()  # a plain dict takes quadratic time to give its first keys one by one
         self._examined: dict[str, None] = {}
@@ -224,10 +236,10 @@ class Closure:
         return unfit
 
     def _has_lost_its_occasion(self, event: AnyEvent) -> bool:
-        """Return True if an event followed from others by itself and would not have followed after the act.
+        """Return True if a consequence of other events would not have followed from the events that stay.
 
-        A merged memory copied a relation that none of its members has, or an observation was retracted for want of
-        evidence and would have had evidence.
+        This holds for a relation that a merged memory took over from its members, if no member has the relation after
+        the act, and for the retraction of an observation for want of evidence, if the observation has evidence then.
         """
         if isinstance(event.data, ObservationRetracted):
             return event.data.why == NO_EVIDENCE and self._after.gains_evidence(event)
@@ -237,11 +249,14 @@ class Closure:
     # --- events that fall with others ----------------------------------------------------------------------------------
 
     def _let_fall(self, positions: Iterable[int]) -> None:
-        """Add events to the fallen ones, each with the events that fall along with it."""
+        """Add events to the fallen ones, each with the events that fall along with it; reverse the acts among them."""
         waiting = [position for position in positions if position not in self.fallen]
         while waiting:
             event = self.reader.event(waiting.pop())
-            if event.position in self.fallen or not self._may_fall(event):
+            if event.position in self.fallen:
+                continue
+            if not self._may_fall(event):
+                self._reverse_act(event)
                 continue
             if event.type in NAMES:
                 self._name_events[event.position] = event
@@ -253,7 +268,8 @@ class Closure:
     def _let_unused_projects_fall(self) -> None:
         """Let each registration of a project fall if no event that stays uses the project.
 
-        A name that was given along with something else, such as the name of a session, stays.
+        Only ``projects.add`` registers a project for its own sake. A name that another command registered by the way,
+        such as that of a session at its first message, stays.
         """
         for event in self._name_events.values():
             if event.envelope.command == "projects.add":
@@ -285,7 +301,7 @@ class Closure:
             self._enqueue(self.reader.found_in(event.stream).get(event.position, ()))
             self._enqueue(self.reader.resting_on(message_id(event.stream, event.position)))
         if isinstance(event.data, RelationAdded | RelationRemoved):
-            self._enqueue(self.reader.merged_from(event.stream))
+            self._enqueue(self.reader.merged_into(event.stream))
 
     def _enqueue(self, streams: Iterable[str]) -> None:
         self._queue.update(dict.fromkeys(streams))
@@ -300,7 +316,8 @@ class Closure:
         )  # the observation may have lost its evidence
         self._enqueue(observations.retired_without(self.reader.connection, stream))
         self._note_if_gone(stream, self.reader.state(stream, self.fallen, self.restored), self._after)
-        if stream[0] != "s":  # a redo itself checks the conversations
+        # A redo checks a session anew (``orphaned_events``) and refuses events without their ground, so they need not fall.
+        if stream[0] != "s":
             self._examine_void_events(stream)
 
     def _examine_void_events(self, stream: str) -> None:

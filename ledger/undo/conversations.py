@@ -33,9 +33,10 @@ def orphaned_events(
     for an interaction that no longer exists.
 
     A message needs the interaction that has its text. A summary needs every message and every summary that the summary
-    was written from or replaced. A summary is made by two events, and each needs the other: an origin may be distrusted
-    from a position between them. An event that took summaries out of use needs at least one of these summaries, unless
-    it hid their messages too.
+    was written from or replaced. A summary is made by two events, ``SummaryCreated`` and ``ContextReplaced``, and each
+    needs the other: one of them is void alone if a distrust begins or ends at a position between them. An event that took
+    summaries out of use needs at least one of these summaries, unless the summaries went because their messages were
+    hidden: the messages stay hidden without the summaries too.
     """
     in_effect, fold, orphaned = reader.events_in_effect(session, without, restored), WindowFold(), list[AnyEvent]()
     messages = {event.position for event in in_effect if isinstance(event.data, MessageAppended)}

@@ -1,6 +1,7 @@
-"""Distrust and trust: make void what a source recorded and caused, and bring it back.
+"""Distrust and trust: make void what an origin recorded and caused, and bring it back.
 
-A source is an actor, a client, an agent, a session, a document or an interaction. The public API calls it an origin.
+An origin is an actor, a client, an agent, a session, a document or an interaction. A source is something else: what a
+memory or an observation cites. A trust ends a distrust.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ from ledger.memories.queries import belief
 from ledger.observations.queries import UNSUPPORTED
 from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader
-from ledger.undo.source_plan import SourcePlan
-from ledger.undo.undoing import ActPlan, Done, void_again
+from ledger.undo.origin_plan import OriginPlan
+from ledger.undo.undoing import ActOutcome, ActPlan, void_again
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
 from projections.views import control
 
-NAMED = ("actor", "client", "agent")  # sources that go by a name
-IDENTIFIED = {"i": "interaction", "s": "session", "d": "document"}
+NAMED = ("actor", "client", "agent")  # kinds of origins that go by a name
+IDENTIFIED = {"i": "interaction", "s": "session", "d": "document"}  # kinds of origins by the first letter of their ids
 KINDS = (*NAMED, *IDENTIFIED.values())
 Position = int
 
 
 class DistrustTarget(Struct, frozen=True):
-    """The source of a distrust, and the span of its events that the distrust is about.
+    """The origin of a distrust, and the span of its events that the distrust is about.
 
     Attributes:
         kind: "actor", "client", "agent", "interaction", "session" or "document".
-        name: The name of an actor, a client or an agent; the id of any other source.
+        name: The name of an actor, a client or an agent; the id of any other origin.
         since: The first position of the span.
         until: The position after the last position of the span; None if the span has no end.
     """
@@ -58,15 +59,15 @@ class DistrustTarget(Struct, frozen=True):
     until: int | None = None
 
     def covers(self, other: DistrustTarget) -> bool:
-        """Return True if this source includes the other source."""
+        """Return True if both are about the same origin, and this span includes the other span."""
         ends_later = self.until is None or (other.until is not None and other.until <= self.until)
         return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends_later
 
 
-class Details(Struct, frozen=True):
+class DistrustReach(Struct, frozen=True):
     """The reach of a distrust or a trust besides the events themselves; ``DistrustReport`` explains the fields."""
 
-    source: DistrustTarget
+    target: DistrustTarget
     memories: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     observations: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class Details(Struct, frozen=True):
 def distrust(
     engine: Engine,
     asker: Who,
-    source: str,
+    origin: str,
     *,
     kind: str | None = None,
     since: Position | Time | None = None,
@@ -87,51 +88,52 @@ def distrust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Make void what a source recorded and caused, and refuse its later writes.
+    """Make void what an origin recorded and caused, and refuse its later writes.
 
-    Memories that rest on nothing else cease to exist. Memories that the source hid or moved come back. The statements
-    of others stay, and their decisions are not made again. ``trust`` reverses a distrust.
+    Memories that rest on nothing else cease to exist. The effect of the origin on memories of others ends: a memory that
+    the origin superseded or retracted is active again, and a correction or another kind or project is reverted. The
+    statements of others stay, and their decisions are not made again. ``trust`` reverses a distrust.
 
     Args:
         engine: The engine of the ledger.
         asker: The user, and the actor who distrusts.
-        source: The id of an interaction, a document or a session, or the name that ``kind`` asks for.
-        kind: The kind of the source; needed for the name of an actor, a client, an agent or a session.
-        since: The first position, or the time, from which on events of the source are void. With the position after
-            the end of the log nothing becomes void, and only the later writes of the source are refused.
-        until: The position, or the time, from which on the source counts again; its later writes are accepted.
+        origin: The id of an interaction, a document or a session, or the name that ``kind`` asks for.
+        kind: The kind of the origin; needed for the name of an actor, a client, an agent or a session.
+        since: The first position, or the time, from which on events of the origin are void. With the position after
+            the end of the log nothing becomes void, and only the later writes of the origin are refused.
+        until: The position, or the time, from which on the origin counts again; its later writes are accepted.
         reason: The reason, which the log keeps.
         exclusive: Allow more than 50,000 events; nobody else can write until the distrust is done.
         dry_run: Only list the effect.
 
     Raises:
-        NotFoundError: This user has no such source.
+        NotFoundError: This user has no such origin.
         RejectedError: The kind is missing, the span is empty or in the future, or more than 50,000 events become void
             and ``exclusive`` is False.
     """
     reason = check_reason("reason", reason)
-    check_text("source", source)
-    arguments = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
+    check_text("origin", origin)
+    arguments = (origin, kind, str(since), reason, *([str(until)] if until is not None else []))
 
     def make_plan(connection: Connection, head: int) -> ActPlan:
-        target = find_source(engine, connection, asker.user, source, kind, since, until)
+        target = find_origin(engine, connection, asker.user, origin, kind, since, until)
         if (distrusted_already := _covering(connection, asker.user, target)) is not None:
-            return ActPlan(head, details=Details(distrusted_already))
-        events = source_plan(connection, asker.user, target)
-        plan = _act_plan(engine, connection, head, events, target, asker.user)
-        alternative = Alternative(events.reader, events.fallen, events.restored)
-        return replace(plan, details=_with_beliefs(plan.details, alternative)) if dry_run else plan
+            return ActPlan(head, reach=DistrustReach(distrusted_already))
+        closure = origin_plan(connection, asker.user, target)
+        plan = _act_plan(engine, connection, head, closure, target, asker.user)
+        alternative = Alternative(closure.reader, closure.fallen, closure.restored)
+        return replace(plan, reach=_with_beliefs(plan.reach, alternative)) if dry_run else plan
 
     def emit(work: Work, plan: ActPlan) -> None:
-        target: DistrustTarget = plan.details.source
-        allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
+        target: DistrustTarget = plan.reach.target
+        allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the origin writes from now on"
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _emit_undos_taken_back(work, plan, reason)
         fields: dict[str, Any] = {"since": target.since, "until": target.until, "reason": reason}
         if plan.positions or not _is_distrusted(work, target):
             if not plan.positions and work.secret_in(target.name):  # nothing else would bring the name into the log
                 raise RejectedError(
-                    "the name of the source holds a secret, and the source has written nothing: the log would be the first"
+                    "the name of the origin holds a secret, and the origin has written nothing: the log would be the first"
                     " to hold that name",
                     rule="secret",
                 )
@@ -146,7 +148,7 @@ def distrust(
 def trust(
     engine: Engine,
     asker: Who,
-    source: str,
+    origin: str,
     *,
     kind: str | None = None,
     reason: str = "",
@@ -154,28 +156,28 @@ def trust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Bring back what a distrust made void; ``source`` names the source, or the distrust by its command id.
+    """Bring back what a distrust made void; ``origin`` names the origin, or the distrust by its command id.
 
-    The undos of the source take effect again too. ``kind``, ``reason``, ``exclusive`` and ``dry_run`` are as in
+    The undos of the origin take effect again too. ``kind``, ``reason``, ``exclusive`` and ``dry_run`` are as in
     ``distrust``.
 
     Raises:
-        NotFoundError: No distrust of this source is in effect.
-        DependentsError: Later commands were built on events that the undos of the source make void again, and
+        NotFoundError: No distrust of this origin is in effect.
+        DependentsError: Later commands were built on events that the undos of the origin make void again, and
             ``cascade`` is False. With ``cascade`` these commands become void too.
         ConflictError: An event that comes back does not fit, or needs something that is not there.
     """
     reason = check_reason("reason", reason)
-    check_text("source", source)
+    check_text("origin", origin)
 
     def make_plan(connection: Connection, head: int) -> ActPlan:
         in_effect = [distrust for distrust in control.distrusted(connection) if distrust.user == asker.user]
-        matches = [distrust for distrust in in_effect if distrust.act == source]
+        matches = [distrust for distrust in in_effect if distrust.act == origin]
         if not matches:
-            target = find_source(engine, connection, asker.user, source, kind)
+            target = find_origin(engine, connection, asker.user, origin, kind)
             matches = [match for match in in_effect if (match.kind, match.source) == (target.kind, target.name)]
         if not matches:
-            raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
+            raise NotFoundError(f"no distrust of {origin!r:.60} is in effect for this user")
         ending = [distrust.act for distrust in matches]
         plan = undoing.restoring_plan(connection, head, ending, cascade or dry_run)
         fallen = void_again(connection, ending) | set(plan.cascaded.positions)
@@ -184,14 +186,14 @@ def trust(
         reader = Reader(connection)
         alternative = Alternative(reader, fallen, restored)
         changed, unsupported = _changed_observations(engine, alternative, plan.streams)
-        details = Details(
+        reach = DistrustReach(
             _combined([_as_target(distrust) for distrust in matches]),
             memories,
             observations=changed,
             unsupported=unsupported,
             receipts=receipts(reader, asker.user, memories, restored),
         )
-        return replace(plan, details=_with_beliefs(details, alternative) if dry_run else details)
+        return replace(plan, reach=_with_beliefs(reach, alternative) if dry_run else reach)
 
     def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -203,14 +205,14 @@ def trust(
         asker,
         make_plan,
         emit,
-        (source, kind, reason, *([cascade] if cascade else [])),
+        (origin, kind, reason, *([cascade] if cascade else [])),
         dry_run,
     )
     return _distrust_report(engine, done, asker.user, trusted=True)
 
 
 def distrusted(engine: ReadingEngine, user: str, *, start: Start = NEWEST, limit: int = -1) -> list[answers.Distrusted]:
-    """Return the distrusted sources, at most ``limit`` of them from ``start`` on."""
+    """Return the distrusted origins, at most ``limit`` of them from ``start`` on."""
     with engine.reading() as connection:
         rows = control.distrusted_of(connection, user, start, limit)
     return [
@@ -219,18 +221,18 @@ def distrusted(engine: ReadingEngine, user: str, *, start: Start = NEWEST, limit
     ]
 
 
-def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
+def _distrust_report(engine: Engine, done: ActOutcome, user: str, *, trusted: bool = False) -> answers.DistrustReport:
     plan, outcome = done.plan, done.outcome
-    details = plan.details if isinstance(plan.details, Details) else _details_of(engine, plan, user)
+    reach = plan.reach if isinstance(plan.reach, DistrustReach) else _reach_of_earlier_act(engine, plan, user)
     return answer_of(
         answers.DistrustReport,
-        details,
-        kind=details.source.kind,
-        origin=details.source.name,
-        since=details.source.since,
-        until=details.source.until,
+        reach,
+        kind=reach.target.kind,
+        origin=reach.target.name,
+        since=reach.target.since,
+        until=reach.target.until,
         events=len(plan.positions) or plan.events,
-        beliefs=details.beliefs,
+        beliefs=reach.beliefs,
         position=outcome.position,
         dependents=plan.cascaded.dependents,
         cascaded=plan.cascaded.commands,
@@ -241,45 +243,48 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
     )
 
 
-def _with_beliefs(details: Details, alternative: Alternative) -> Details:
-    """Return the details with each memory concerned, as it is and as it would be."""
+def _with_beliefs(reach: DistrustReach, alternative: Alternative) -> DistrustReach:
+    """Return the reach with each memory concerned, as it is and as it would be."""
     reader = alternative.reader
-    beliefs = (belief(reader.connection, id, reader.state(id), alternative.state(id)) for id in details.memories)
-    return replace(details, beliefs=tuple(beliefs))
+    beliefs = (belief(reader.connection, id, reader.state(id), alternative.state(id)) for id in reach.memories)
+    return replace(reach, beliefs=tuple(beliefs))
 
 
-def _details_of(engine: Engine, plan: ActPlan, user: str) -> Details:
-    """Return the details of a distrust that was answered before, from its events."""
-    data = plan.details
-    source = (
+def _reach_of_earlier_act(engine: Engine, plan: ActPlan, user: str) -> DistrustReach:
+    """Return the reach of an act that was carried out before under the same idempotency key, from its events.
+
+    The events of a trust do not name the origin, so the target of a trust is empty.
+    """
+    data = plan.reach
+    target = (
         DistrustTarget(data.kind, data.origin or "", data.since, data.until)
         if data is not None
         else DistrustTarget("", "")
     )
     memories = tuple(subject for subject in plan.streams if subject[0] == "m")
     with engine.reading() as connection:
-        return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
+        return DistrustReach(target, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
 
-# --- the source --------------------------------------------------------------------------------------------
+# --- the origin --------------------------------------------------------------------------------------------
 
 
-def find_source(
+def find_origin(
     engine: Engine,
     connection: Connection,
     user: str,
-    source: str,
+    origin: str,
     kind: str | None,
     since: Position | Time | None = None,
     until: Position | Time | None = None,
 ) -> DistrustTarget:
-    """Return the source with this kind and name or id; raise ``NotFoundError`` if this user has no such source."""
+    """Return the origin with this kind and name or id; raise ``NotFoundError`` if this user has no such origin."""
     if kind is None:
-        prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
+        prefix = origin[:1] if ids.is_prefix(origin, origin[:1]) and len(origin) >= 3 else ""
         kind = IDENTIFIED.get(prefix, "")
     if kind not in KINDS:
-        raise RejectedError(f"the kind of {source!r:.60} is needed: one of {', '.join(KINDS)}")
-    name = source if kind in NAMED else _identified(connection, user, source, kind)
+        raise RejectedError(f"the kind of {origin!r:.60} is needed: one of {', '.join(KINDS)}")
+    name = origin if kind in NAMED else _id_of(connection, user, origin, kind)
     now = engine.writer.now()
     start = _position_of("since", connection, since, now) if since is not None else 1
     end = _position_of("until", connection, until, now) if until is not None else None
@@ -290,17 +295,20 @@ def find_source(
     return DistrustTarget(kind, name, start, end)
 
 
-def _identified(connection: Connection, user: str, source: str, kind: str) -> str:
-    letter = next(prefix for prefix, word in IDENTIFIED.items() if word == kind)
-    name = named(connection, user, "s", source) if letter == "s" else None
-    if letter in "id":
-        row = find_row(connection, source, letter, user) or first_position(connection, source)
-        event = read_event(connection, row) if row is not None else None  # a void subject has no row any more
+def _id_of(connection: Connection, user: str, origin: str, kind: str) -> str:
+    """Return the id of a session by its name or id, or of an interaction or a document by its id or the id's beginning."""
+    letter = next(letter for letter, kind_of_letter in IDENTIFIED.items() if kind_of_letter == kind)
+    if kind == "session":
+        id = named(connection, user, "s", origin)
+    else:
+        # A void subject has no row any more, but its first event is still in the log.
+        position = find_row(connection, origin, letter, user) or first_position(connection, origin)
+        event = read_event(connection, position) if position is not None else None
         is_own = event is not None and event.envelope.user == user and event.stream[0] == letter
-        name = event.stream if event is not None and is_own else None
-    if name is None or name == NOWHERE:
-        raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
-    return name
+        id = event.stream if event is not None and is_own else None
+    if id is None or id == NOWHERE:
+        raise NotFoundError(f"no {kind} of this user is called {origin!r:.60}")
+    return id
 
 
 def _changed_observations(
@@ -308,23 +316,23 @@ def _changed_observations(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the observations that will differ, and those of them that lose their last live source."""
     changed, unsupported = list[str](), list[str]()
-    for now, then in alternative.observations(streams, engine.writer.now()):
-        changed.append((now or then).id)  # type: ignore[union-attr]
-        if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
-            unsupported.append(then.id)
+    for present, other in alternative.observations(streams, engine.writer.now()):
+        changed.append((present or other).id)  # type: ignore[union-attr]
+        if other is not None and other.status == UNSUPPORTED and (present is None or present.status != UNSUPPORTED):
+            unsupported.append(other.id)
     return tuple(changed), tuple(unsupported)
 
 
 def _act_plan(
-    engine: Engine, connection: Connection, head: int, plan: SourcePlan, source: DistrustTarget, user: str
+    engine: Engine, connection: Connection, head: int, plan: OriginPlan, target: DistrustTarget, user: str
 ) -> ActPlan:
     changed = plan.changed_subjects()
     memories = tuple(sorted(subject for subject in changed if subject[0] == "m"))
     gone = tuple(sorted(subject for subject in plan.gone if subject in changed))
     alternative = Alternative(plan.reader, plan.fallen, plan.restored)
     changed_observations, unsupported = _changed_observations(engine, alternative, plan.streams)
-    details = Details(
-        source,
+    reach = DistrustReach(
+        target,
         memories,
         gone,
         receipts=receipts(plan.reader, user, plan.streams, plan.fallen, gone),
@@ -337,35 +345,33 @@ def _act_plan(
         tuple(sorted(plan.fallen)),
         streams=tuple(sorted(plan.streams)),
         ended_acts=tuple((undo, CommandUndone.__name__, positions) for undo, positions in undos),
-        details=details,
+        reach=reach,
     )
 
 
-def source_plan(connection: Connection, user: str, source: DistrustTarget, reader: Reader | None = None) -> SourcePlan:
-    """Return the plan of a distrust of a source: the events that fall with the events that the source recorded."""
+def origin_plan(connection: Connection, user: str, target: DistrustTarget, reader: Reader | None = None) -> OriginPlan:
+    """Return the plan of a distrust of an origin: the events that fall with the events that the origin recorded."""
     reader = reader or Reader(connection)
-    if source.kind in ("interaction", "document"):
-        positions = (event.position for event, _ in reader.stream(source.name))
-        last = source.until - 1 if source.until is not None else 2**62
-        return SourcePlan(reader, [position for position in positions if source.since <= position <= last])
-    sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {source.kind} = ? ORDER BY position"
-    last = source.until - 1 if source.until is not None else 2**62
-    recorded = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
-    distrusted = [source, *_distrusted_sources(connection, user)]
-    # No memory can rest on a session that is distrusted as a whole.
-    whole_sessions = {target.name for target in distrusted if target.covers(DistrustTarget("session", target.name))}
-    return SourcePlan(reader, recorded, whole_sessions)
+    last = target.until - 1 if target.until is not None else 2**62
+    if target.kind in ("interaction", "document"):
+        positions = (event.position for event, _ in reader.stream(target.name))
+        return OriginPlan(reader, [position for position in positions if target.since <= position <= last])
+    sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {target.kind} = ? ORDER BY position"
+    recorded = [position for (position,) in connection.execute(sql, (target.since, last, user, target.name))]
+    # The event that opened a session names the session, and stays. So a session that is distrusted as a whole still exists,
+    # but no memory may rest on it: the plan takes it as gone.
+    distrusted = [target, *_distrusted_origins(connection, user)]
+    whole_sessions = {origin.name for origin in distrusted if origin.covers(DistrustTarget("session", origin.name))}
+    return OriginPlan(reader, recorded, whole_sessions)
 
 
-def _distrusted_sources(connection: Connection, user: str) -> list[DistrustTarget]:
-    """Return the distrusted sources of this user."""
+def _distrusted_origins(connection: Connection, user: str) -> list[DistrustTarget]:
     return [_as_target(distrust) for distrust in control.distrusted(connection) if distrust.user == user]
 
 
-def _covering(connection: Connection, user: str, source: DistrustTarget) -> DistrustTarget | None:
-    """Return a source under distrust that includes this source, or None."""
-    known = _distrusted_sources(connection, user)
-    return next((target for target in known if target.covers(source)), None)
+def _covering(connection: Connection, user: str, target: DistrustTarget) -> DistrustTarget | None:
+    """Return a distrust of this user in effect that includes the target, or None."""
+    return next((origin for origin in _distrusted_origins(connection, user) if origin.covers(target)), None)
 
 
 def _as_target(row: control.DistrustedSource) -> DistrustTarget:
@@ -373,14 +379,14 @@ def _as_target(row: control.DistrustedSource) -> DistrustTarget:
 
 
 def _combined(parts: list[DistrustTarget]) -> DistrustTarget:
-    """Return one target for several distrusts of one source, from the first position to the last."""
+    """Return one target for several distrusts of the same origin, from the first ``since`` to the last ``until``."""
     ends = [part.until for part in parts if part.until is not None]
     until = max(ends) if len(ends) == len(parts) else None
     return replace(parts[0], since=min(part.since for part in parts), until=until)
 
 
-def _is_distrusted(work: Work, source: DistrustTarget) -> bool:
-    return _covering(work.connection(), work.who.user, source) is not None
+def _is_distrusted(work: Work, target: DistrustTarget) -> bool:
+    return _covering(work.connection(), work.who.user, target) is not None
 
 
 def _position_of(name: str, connection: Connection, bound: Position | Time, now: str) -> int:
@@ -403,7 +409,7 @@ def _position_of(name: str, connection: Connection, bound: Position | Time, now:
 
 
 def _emit_undos_taken_back(work: Work, plan: ActPlan, reason: str) -> None:
-    """Record that the undos of the source end, each as a redo."""
+    """Record that the distrust ends the undos that its origin made: a redo for each undo, in the same append."""
     for undo, _, positions in plan.ended_acts:
         for spans in bulk.parts(positions):
             work.emit(LEDGER_STREAM, CommandRedone(undo, spans, reason))

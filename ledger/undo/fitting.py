@@ -66,7 +66,7 @@ def _not_restorable_error(event: AnyEvent, why: str, remedy: str) -> ConflictErr
 
 
 def check_restorable(reader: Reader, streams: Collection[str], restored: set[int], without: Collection[int]) -> None:
-    """Raise ``ConflictError`` if the events ``restored`` do not fit their subjects, or their keys or names are taken."""
+    """Raise ``ConflictError`` if the events ``restored`` do not fit, or their names or idempotency keys are taken."""
     _check_projects(reader, restored, without)
     for stream in streams:
         _check_subject(reader, stream, restored, without)
@@ -188,6 +188,7 @@ def check_values(
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
+    """Raise ``ConflictError`` if another command used the idempotency key of an event that comes back."""
     sql = "SELECT position FROM keys WHERE key = ? AND released_at IS NULL"
     for position in positions:
         key = reader.event(position).key

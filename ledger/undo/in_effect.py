@@ -2,6 +2,12 @@
 
 Most methods answer for a supposed log: ``without`` are positions of events that are taken as void, and ``restored`` are
 positions of void events that are taken as in effect. ``without`` wins. With neither the answer is for the log as it is.
+
+An attempt at a memory is an event that states the memory: the first statement, or a later equal statement that the
+memory absorbed. A memory exists as long as one attempt is in effect, so each attempt has sources of its own.
+
+A consequence is an event that nobody asked for, and that only followed from other events, such as a relation that a
+merged memory took over from its members. A consequence can fall without the rest of its command.
 """
 
 from __future__ import annotations
@@ -30,8 +36,10 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
-NAMES = type_names(of(effect="name"))  # such events stay while others use the name; an unused name harms nobody
-LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # final, or ended only by an act of its own kind
+NAMES = type_names(of(effect="name"))  # a name stays, but for the registration of a project that no event uses any more
+LASTING = type_names(
+    (*of(effect="lasting"), *PUT_BACK)
+)  # an undo cannot name such an event; a new undo or distrust reverses a redo or a trust
 INERT = type_names(of(effect="inert"))  # such events report something and change no subject
 _INDEPENDENT_OF_CAUSE = type_names(of(falls_with_cause=False))
 
@@ -169,6 +177,7 @@ class Reader:
         if subject[0] == "o":
             evidence = [support for support, _ in supports(self.events_in_effect(subject, without, restored)).values()]
             not_withdrawn = [support.source for support in evidence if not support.withdrawn]
+            # An observation may exist though all its sources were withdrawn. Then the sources that it ever had count.
             supporting = not_withdrawn or [support.source for support in evidence]
             if supporting and self.state(subject, without, restored) is not None:
                 yield supporting
@@ -180,7 +189,8 @@ class Reader:
         for event in self.events_in_effect(subject, without, restored):
             if isinstance(event.data, ATTEMPTS):
                 sources: Sequence[str] = event.data.sources
-                # the session is no ground if the message in it is void, even if a captured turn has the same text
+                # A memory that was found in a message cites the session of the message. If the message is void, the session
+                # is no ground. A captured turn with the same text is a source of its own and needs no look here.
                 if has_lost_its_message(self, event, is_void, lambda turn: True):
                     sources = [source for source in sources if not source.startswith("s_")]
                     if not sources:
@@ -276,7 +286,7 @@ class Reader:
         merged = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
         return next((data.memories for data in merged if data.memory == edge.stream), ())
 
-    def merged_from(self, memory: str) -> set[str]:
+    def merged_into(self, memory: str) -> set[str]:
         """Return the memories that this memory was merged into."""
         merged = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
         return {data.memory for data in merged if isinstance(data, MemoriesMerged)}
@@ -313,10 +323,10 @@ def first_use(reader: Reader, registered: AnyEvent, is_no_use: Callable[[int], b
 
 
 def is_consequence(event: AnyEvent) -> bool:
-    """Return True if nobody asked for an event: the event only followed from other events.
+    """Return True if an event is a consequence: nobody asked for the event, which only followed from other events.
 
-    Such an event falls and returns without the rest of its command. These are the relations that a merge copied, the
-    retirement of an observation for want of evidence or into another observation, and the reinforcement of a memory
+    Such an event falls and returns without the rest of its command. Consequences are the relations that a merge copied,
+    the retraction of an observation for want of evidence or into another observation, and the reinforcement of a memory
     that a response restates, because each restated memory is reinforced independently of the others.
     """
     if isinstance(event.data, MemoryReinforced):

@@ -26,7 +26,8 @@ class CommandGroup(Struct, frozen=True, kw_only=True):
     Attributes:
         session: The session of the commands, by name.
         command: The verb, such as "extract".
-        columns: Columns of the trail with their values, such as a correlation id (an import, a run).
+        columns: Filters by columns of the audit trail, as the parameters of ``audit.trail`` name them: ``actor``,
+            ``correlation_id`` (all commands of an import or a run have the same), ``since`` and ``until``.
     """
 
     session: str | None = None
@@ -79,7 +80,8 @@ def commands_named(
             f"no command of this user is named by {target!r:.60}: {hint}; history.undo_all() takes a session, a verb or an actor"
         )
     distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
-    # A distrust also records redos, for the undos that it reverses. They end with the distrust.
+    # A distrust also records redos, for the undos that it reverses. No redo can be undone, but these redos end with the
+    # distrust, so they do not forbid its undo.
     undoable = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]
     if lasting := [entry for entry in undoable if entry.type in LASTING]:
         message = f"{lasting[0].type} cannot be undone: {_alternative(connection, lasting[0])}"
@@ -115,7 +117,7 @@ _ALTERNATIVES = {
 def _alternative(connection: Connection, entry: audit.AuditRow) -> str:
     """Return the words that tell a person what to do instead of undoing a lasting event.
 
-    Instead of undoing a redo or a trust, one undoes or distrusts again; the words name the commands or the source.
+    Instead of undoing a redo or a trust, a person undoes or distrusts again; the words name the commands or the origin.
     """
     event = read_event(connection, entry.position)
     data = event.data if event is not None else None
@@ -126,8 +128,8 @@ def _alternative(connection: Connection, entry: audit.AuditRow) -> str:
         return f"undo again what it put back: undo {', '.join(commands[:5])}{more}"
     if isinstance(data, OriginTrusted):
         ended = _distrust_in(connection, data.distrusted)
-        source = f"{ended.origin!r:.60} (kind {ended.kind})" if ended is not None and ended.origin else "the source"
-        return f"distrust {source} again"
+        origin = f"{ended.origin!r:.60} (kind {ended.kind})" if ended is not None and ended.origin else "the origin"
+        return f"distrust {origin} again"
     return _ALTERNATIVES.get(entry.type, "it is for good")
 
 

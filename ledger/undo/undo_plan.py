@@ -13,7 +13,10 @@ from ledger.undo.closure import Closure
 from ledger.undo.in_effect import is_consequence
 from projections.views import control, duplicates
 
-_STAYING = type_names(of(effect=("lasting", "act")))  # an undo or a distrust ends by its own redo or trust
+# An undo or a distrust ends by its own redo or trust. A distrust leaves other events: ``origin_plan``.
+_NEVER_UNDONE = type_names(of(effect=("lasting", "act")))
+
+_THIS_UNDO = ""  # the undo that is planned has no command id yet
 
 
 class UndoPlan(Closure):
@@ -29,18 +32,23 @@ class UndoPlan(Closure):
     def commands(self) -> list[str]:
         """Return the commands that fall, in the order of the log.
 
-        The command of a mere consequence is not among them: the command itself stays.
+        A command of which only a consequence falls is not among them, because the command itself stays.
         """
         events = (self.reader.event(position) for position in sorted(self.fallen))
         return list(dict.fromkeys(event.envelope.command_id for event in events if not is_consequence(event)))
 
     def _may_fall(self, event: AnyEvent) -> bool:
+        # A person's refusal of a text holds although an earlier undo made the refusal void together with its memory. The
+        # undo of the refusal itself ends that, so a refusal that the undo names falls although the event is void already.
         if event.position in self.named_events and duplicates.outlives(self.reader.connection, event.position):
-            return True  # a refusal that still holds although an earlier undo made it void together with its memory
-        return event.type not in _STAYING and not self._was_undone(event)
+            return True
+        return event.type not in _NEVER_UNDONE and not self._was_undone(event)
 
     def _is_no_use(self, position: int) -> bool:
-        """Return True if an event keeps no project: it falls, or is undone, and a redo needs the registration first."""
+        """Return True if an event keeps no project: the event falls, or was undone.
+
+        A redo cannot bring an undone event back into a project before the registration of the project is back.
+        """
         return position in self.fallen or self._is_undone(position)
 
     def dependents(self) -> tuple[answers.Dependent, ...]:
@@ -74,7 +82,8 @@ class UndoPlan(Closure):
         return answers.dependent(self.reader.event(position), why)
 
     def _acts(self, event: AnyEvent) -> set[str]:
-        this_undo = {""} if event.position in self.fallen else set[str]()  # the undo has no command id yet
+        """Return the command ids of the acts that keep an event void after this undo; "" stands for this undo."""
+        this_undo = {_THIS_UNDO} if event.position in self.fallen else set[str]()
         return this_undo | set(control.acts(self.reader.connection, event.position))
 
     def _is_distrusted(self, event: AnyEvent) -> bool:
@@ -85,9 +94,15 @@ class UndoPlan(Closure):
         )
 
     def _was_undone(self, event: AnyEvent) -> bool:
-        """Return True if an undo made an event void, or, for a mere consequence, any other event of its command."""
-        if not self._is_undone(event.position) or not is_consequence(event):
-            return self._is_undone(event.position)
+        """Return True if an undo of its command made an event void.
+
+        A consequence may have been undone without its command, and does not count as undone then. If its command also
+        has events that somebody asked for, one of those has to be undone too.
+        """
+        if not self._is_undone(event.position):
+            return False
+        if not is_consequence(event):
+            return True
         entries = self.reader.command(event)
         asked_for = [entry.position for entry in entries if not is_consequence(self.reader.event(entry.position))]
         return not asked_for or any(map(self._is_undone, asked_for))

@@ -64,7 +64,7 @@ class ActPlan(Struct, frozen=True):
         beliefs: The memories concerned, as they are and would be; only in a dry run.
         actors: The actors whose events become void.
         verbs: By command, the name of the call and the position of its first event.
-        details: The reach of a distrust or a trust besides the events.
+        reach: The reach of a distrust or a trust besides the events; of an earlier distrust its event.
     """
 
     head: int
@@ -78,7 +78,7 @@ class ActPlan(Struct, frozen=True):
     beliefs: tuple[Belief, ...] = ()
     actors: tuple[str, ...] = ()
     verbs: Mapping[str, str] = {}
-    details: Any = None
+    reach: Any = None
 
     @property
     def events(self) -> int:
@@ -158,7 +158,8 @@ def undo(
         elif plan.positions:
             _emit_undone(work, plan.commands, plan.positions, reason)
 
-    # An idempotency key is kept with a digest of these arguments, so their form is the form of older versions.
+    # An idempotency key is kept with a digest of these arguments, so their form is the form of older versions. There, undo
+    # and undo_all took the same parameters: the target is None for a group, the session and the verb for a target.
     if isinstance(target, CommandGroup):
         verb = "history.undo_all"
         arguments: tuple[object, ...] = (
@@ -224,7 +225,7 @@ def _beliefs(
     )
 
 
-def _report(done: Done) -> answers.UndoReport:
+def _report(done: ActOutcome) -> answers.UndoReport:
     plan, outcome = done.plan, done.outcome
     return answers.UndoReport(
         commands=(commands := tuple(sorted(plan.commands))),
@@ -263,13 +264,13 @@ def run_act(
     emit: Callable[[Work, ActPlan], None],
     arguments: object,
     dry_run: bool,
-) -> Done:
+) -> ActOutcome:
     """Plan an act on a snapshot, and carry the plan out if nobody wrote since; a dry run only plans."""
     if dry_run:
         plan = _plan_on_snapshot(engine, make_plan)
         if isinstance(plan, Refused):
             raise plan.error
-        return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
+        return ActOutcome(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
     carried_out: list[ActPlan] = []
 
     def decide(planned: ActPlan | Refused | None, last: bool = False) -> Outcome:
@@ -286,7 +287,7 @@ def run_act(
     outcome = optimistic(lambda: next(plans), decide, at_last=lambda: decide(None, last=True))
     engine.writer.forget_names()
     plan = carried_out[-1] if carried_out else _plan_of_earlier_act(engine, outcome.position)
-    return Done(plan, outcome, False)
+    return ActOutcome(plan, outcome, False)
 
 
 def _plan_on_snapshot(engine: Engine, make_plan: Callable[[Connection, int], ActPlan]) -> ActPlan | Refused:
@@ -342,7 +343,7 @@ def _plan_of_earlier_act(engine: Engine, position: int) -> ActPlan:
         tuple(ended),
         actors=tuple(sorted({event.envelope.actor or "" for event in concerned})) if undone else (),
         verbs=_verbs(concerned),
-        details=data,
+        reach=data,
     )
 
 
@@ -384,8 +385,8 @@ def restoring_plan(connection: Connection, head: int, acts: Iterable[str], casca
 
 def emit_restoring(work: Work, plan: ActPlan, reason: str) -> None:
     for act, type_, positions in plan.ended_acts:
-        for redone in undos_reversed_by(work.connection(), act):  # these undos take effect again
-            work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
+        for ended in redos_in_distrust(work.connection(), act):  # without the distrust these redos end: undo again
+            work.emit(LEDGER_STREAM, CommandUndone((ended.undone,), ended.ranges, reason))
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
         for spans in bulk.parts(positions) or [()]:
             work.emit(LEDGER_STREAM, event(act, spans, reason))
@@ -393,8 +394,8 @@ def emit_restoring(work: Work, plan: ActPlan, reason: str) -> None:
         _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)
 
 
-def undos_reversed_by(connection: Connection, act: str) -> list[CommandRedone]:
-    """Return the redos that a distrust recorded for the undos of its source; an act of another kind has none."""
+def redos_in_distrust(connection: Connection, act: str) -> list[CommandRedone]:
+    """Return the redos that a distrust recorded to reverse the undos of its origin; an act of another kind has none."""
     if all(distrust.act != act for distrust in control.distrusted(connection)):
         return []
     events = read_all(connection, audit.of_command(connection, act))
@@ -403,8 +404,8 @@ def undos_reversed_by(connection: Connection, act: str) -> list[CommandRedone]:
 
 def void_again(connection: Connection, acts: Iterable[str]) -> set[int]:
     """Return the positions that become void when these acts end, because a distrust had reversed their undo."""
-    reversed_undos = (event for act in acts for event in undos_reversed_by(connection, act))
-    return {position for event in reversed_undos for position in control.positions(event.ranges)}
+    redos = (redo for act in acts for redo in redos_in_distrust(connection, act))
+    return {position for redo in redos for position in control.positions(redo.ranges)}
 
 
 def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
@@ -421,8 +422,8 @@ def _reversed_by(plan: ActPlan) -> str:
     return "distrust" if OriginDistrusted.__name__ in types else "undo" if types else "redo"
 
 
-class Done(Struct, frozen=True):
-    """An act that was carried out, or only planned."""
+class ActOutcome(Struct, frozen=True):
+    """The plan of an act with the outcome of the command; with ``dry_run`` the act was only planned."""
 
     plan: ActPlan
     outcome: Outcome

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 class Value(Answer, frozen=True, kw_only=True):
     """A value under its key.
 
-    ``value`` is what was put, equal in every character; None of an erased value. ``type`` is "text", or "json" for anything but
-    a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time when it was last
-    put, ``position`` that of its last change. ``match`` says how well it fits a query, from 0 to 1. ``absorbed`` marks the
-    answer of a command that had nothing to change.
+    ``value`` is the text or the JSON exactly as it was put, and None if it was erased. ``type`` is "text", or "json" for
+    anything but a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time of
+    the last put, ``position`` that of the last change. ``match`` is the fit to a query, from 0 to 1. ``absorbed`` is True in
+    the answer of a command that had nothing to change.
     """
 
     id: str

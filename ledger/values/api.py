@@ -57,7 +57,7 @@ class ValuesRead(Area):
             where: Only objects with these fields: {"city": "Porto", "score": {"$gte": 5}}. The operators are $eq, $ne, $gt,
                 $gte, $lt and $lte; a field within an object is named by an object; a missing field is None.
             query: A question by which the values are searched, best first, at most 500; None for all values.
-            statuses: "active", "expired" or "removed"; none for all of them.
+            statuses: The statuses to list, of "active", "expired" and "removed"; an empty list for all three.
 
         Raises:
             RejectedError: A limit, cursor, filter or status is invalid, or a query is asked for other than active values.
@@ -80,10 +80,10 @@ class ValuesRead(Area):
                     where=wanted,
                     statuses=chosen,
                     limit=count,
-                    after=None if start is None else _read_place(start),
+                    after=None if start is None else _read_cursor(start),
                 )
 
-        return page("values", filters, limit, after, fetch, _place)
+        return page("values", filters, limit, after, fetch, _cursor)
 
     def namespaces(
         self,
@@ -115,7 +115,7 @@ class ValuesRead(Area):
         return page("namespaces", filters, limit, after, fetch, place_of)
 
     def _matching(self, query: str, prefix: tuple[str, ...], where: Mapping[str, Json]) -> Sequence[Value]:
-        """Return the values that a search finds below a namespace and that pass the filter, best first."""
+        """Return the values at a namespace and below it that match the query and pass the filter, best match first."""
         from ledger.recall import recalling
 
         matches = recalling.values_about(self._engine, self._scope.user, query, prefix)
@@ -138,9 +138,9 @@ class Values(ValuesRead):
         expires_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> Value:
-        """Put a value under a key, whatever was there before; ``get`` returns it equal.
+        """Put a value under a key, in place of any value before; ``get`` returns the value unchanged.
 
-        ``expected=0`` is for a key that has no value now, any other position for a key that was not changed after it.
+        With ``expected=0`` the key must have no value now. With another position the key must not have changed after it.
 
         Args:
             namespace: The labels of the namespace, from the outermost; () for the root. At most 32 of 1,024 bytes.
@@ -212,7 +212,7 @@ class Values(ValuesRead):
     def restore(
         self, namespace: Iterable[str], key: str, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> Value:
-        """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts.
+        """Bring the value back that was removed from a key or expired there; an ``expires_at`` in the past is dropped.
 
         Args:
             namespace: The labels of the namespace, from the outermost; () for the root.
@@ -230,11 +230,11 @@ def _id(value: Value) -> str:
     return value.id
 
 
-def _place(value: Value) -> str:
+def _cursor(value: Value) -> str:
     return msgspec.json.encode((place_of(value.namespace or ()), value.key, value.id)).decode()
 
 
-def _read_place(start: str) -> tuple[str, str, str]:
+def _read_cursor(start: str) -> tuple[str, str, str]:
     try:
         return msgspec.json.decode(start, type=tuple[str, str, str])
     except (msgspec.DecodeError, TypeError):

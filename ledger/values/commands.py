@@ -46,7 +46,7 @@ def put(
     expected = asker.expected
 
     def body(work: Work) -> str:
-        state = _under(work, namespace, key)
+        state = _value_at(work, namespace, key)
         if expected is not None:
             _check_expected(work, expected, state, namespace, key)
         if end is not None and end <= work.recorded_at:
@@ -58,7 +58,7 @@ def put(
             name=key,
             indexed=indexed,
             expires_at=end,
-            is_known=state is not None and _has_content(work, state, content),
+            has_content=state is not None and _has_content(work, state, content),
         )
         return _emit(work, command, state)
 
@@ -67,10 +67,11 @@ def put(
 
 
 def _check_expected(work: Work, expected: Expected, state: ValueState | None, namespace: Namespace, key: str) -> None:
-    """Raise ``ConflictError`` if the key was changed after the expected position.
+    """Raise ``ConflictError`` if the key was changed after the expected position, or has a value although 0 is expected.
 
-    The rule of all commands asks for changes of the subject. A key may have lost its subject, and 0 means that there must be no
-    value now, although there may have been one.
+    The pipeline checks ``expected`` of other commands against the last change of the subject. A key needs a check of its own:
+    after a move the last change of the key is no change of a value that the key has now. 0 asks for a key without a value
+    now; the key may have had one before.
     """
     expecting.check_end(work, expected)
     if not expected.position:
@@ -113,15 +114,15 @@ def move(
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
-        state = _known(work, namespace, key)
+        state = _existing(work, namespace, key)
         if not state.is_alive(work.recorded_at):
             raise queries.absent(namespace, key)
-        there = _under(work, to_namespace, to_key)
-        if there is not None and there.id != state.id and there.is_alive(work.recorded_at):
+        occupant = _value_at(work, to_namespace, to_key)
+        if occupant is not None and occupant.id != state.id and occupant.is_alive(work.recorded_at):
             raise RejectedError(
-                f"{to_key!r:.60} is taken by {there.id}: remove that value first, or move this one to another place",
+                f"{to_key!r:.60} is taken by {occupant.id}: remove that value first, or move this one to another place",
                 rule="key",
-                subject=there.id,
+                subject=occupant.id,
             )
         return _emit(work, rules.MoveValue(to_namespace, to_key, reason), state)
 
@@ -135,7 +136,7 @@ def remove(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: s
 
 
 def restore(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: str = "") -> answers.Value:
-    """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts."""
+    """Bring the value back that was removed from a key or expired there; an ``expires_at`` in the past is dropped."""
     command = rules.RestoreValue(check_reason("reason", reason))
     return _on_value(engine, asker, "values.restore", namespace, key, command)
 
@@ -149,13 +150,13 @@ def _on_value(
     command: rules.RemoveValue | rules.RestoreValue,
 ) -> answers.Value:
     def body(work: Work) -> str:
-        return _emit(work, command, _known(work, namespace, key))
+        return _emit(work, command, _existing(work, namespace, key))
 
     return _answered(engine, engine.writer.run(verb, asker, body, (namespace, key, command)))
 
 
 def sweep(engine: Engine, seen: ValueState, as_of: str) -> bool:
-    """Remove a value that has expired by a time, if it is still so, and return True if it was removed."""
+    """Remove a value if it has still expired at a time, and return True if it was removed; ``seen`` is its state before."""
 
     def body(work: Work) -> str:
         state: ValueState | None = work.at_row(seen.row, "v")
@@ -171,15 +172,15 @@ def sweep(engine: Engine, seen: ValueState, as_of: str) -> bool:
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
-def _under(work: Work, namespace: Namespace, key: str) -> ValueState | None:
-    """Return the value under a key: the one of now, or else the one that was put there last."""
-    work.rows.flush()
+def _value_at(work: Work, namespace: Namespace, key: str) -> ValueState | None:
+    """Return the value that the key has now, or else the removed or expired value that was put there last."""
+    work.rows.flush()  # the query has to see the earlier commands of a batch
     place = rules.place_of(namespace)
     return values.under(work.connection(), work.who.user, place, key, work.recorded_at)
 
 
-def _known(work: Work, namespace: Namespace, key: str) -> ValueState:
-    state = _under(work, namespace, key)
+def _existing(work: Work, namespace: Namespace, key: str) -> ValueState:
+    state = _value_at(work, namespace, key)
     if state is None:
         raise queries.absent(namespace, key)
     return state

@@ -6,10 +6,11 @@ from ledger.log.event_base import Body, Code, EventData, Text, Time, Traits, Use
 
 
 class ValuePut(EventData, frozen=True):
-    """A value under a name, from here and whole.
+    """The value under a name from here on; nothing of an earlier value under the name is left.
 
-    The first event of a value has its ``namespace`` and ``name``; later events may leave them out. ``type`` is "json" or "text".
-    From ``expires_at`` on the value is no longer returned. A search finds it if it is ``indexed``.
+    The first event of a value has its ``namespace`` and ``name``; later events may leave them out. The API calls the name a
+    key; in the log a key is the idempotency key of a command. ``type`` is "json" or "text". From ``expires_at`` on the value is
+    no longer returned. A search finds the value only if ``indexed`` is true.
     """
 
     traits = Traits("reversible", begins="value", quarantined_as="value")
@@ -33,7 +34,7 @@ class ValueMoved(EventData, frozen=True):
 
 
 class ValueRemoved(EventData, frozen=True):
-    """The value is no longer returned. ``rule`` is that of a removal by the job that sweeps expired values."""
+    """The value is no longer returned. ``rule`` is "expiry/1" if a job removed an expired value, "" if somebody removed it."""
 
     traits = Traits("reversible")
 

@@ -4,9 +4,10 @@ none ──put──► active ──remove──► removed       restore, or a
               │    ▲
               └────┘ put again, or moved to another key
 
-From ``expires_at`` on an active value counts as removed; nothing has to be recorded for that. An erasure ends every status: a
-value without its name or its content is erased, and no command is accepted for it. The content stays in the log, at the
-position ``content_at``.
+From ``expires_at`` on an active value is expired: a status of its own, which no event records and which follows from the
+time of the read. An expired value is not returned, and a restore or a put makes it active, as with a removed value. An erasure
+ends every status: a value without its name or its content is erased, and no command is accepted for it. The state does not
+hold the content: the content is in the log, in the event at the position ``content_at``.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _encode, _decode = msgspec.json.encode, msgspec.json.decode
 class ValueState(Struct, frozen=True):
     """The state that folds out of one value's events; the fields are the columns of its row, in order.
 
-    ``place`` is the namespace as a list of JSON without its brackets, each label with a comma behind it. ``size`` is in bytes
-    of UTF-8.
+    ``place`` is the namespace as one text: each label in JSON with a comma after it, as ``"ada","home",`` for ("ada", "home").
+    ``name`` is the key. ``size`` is in bytes of UTF-8.
     """
 
     row: int
@@ -94,17 +95,17 @@ def checked_key(key: str, name: str = "key") -> str:
 
 
 def place_of(namespace: Iterable[str]) -> str:
-    """Return the form of a namespace in which the forms of all namespaces below it begin with it."""
+    """Return a namespace as one text, its place. The place of every namespace below begins with the place of this one."""
     return "".join(f"{_encode(label).decode()}," for label in namespace)
 
 
 def labels_of(place: str) -> tuple[str, ...]:
-    """Return the labels of a namespace in the form of ``place_of``."""
+    """Return the labels of the namespace with a place."""
     return _decode(f"[{place[:-1]}]", type=tuple[str, ...])
 
 
 def is_place(text: object) -> bool:
-    """Return True if a text has the form of ``place_of``."""
+    """Return True if a text is the place of a namespace."""
     try:
         return isinstance(text, str) and place_of(labels_of(text)) == text
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -112,8 +113,12 @@ def is_place(text: object) -> bool:
 
 
 def after_all_below(place: str) -> str:
-    """Return a text that comes after the place and every place below it, and before all others."""
-    return f"{place[:-1]}-" if place else "#"  # the character after a comma; after a quotation mark
+    """Return a text that is greater than a place and every place below it, and less than every greater place.
+
+    So a range from the place up to this text, which the range excludes, holds exactly a namespace and all below it.
+    """
+    # "-" is the character after the comma that ends a place; "#" is the one after the quotation mark that begins each.
+    return f"{place[:-1]}-" if place else "#"
 
 
 def encoded(value: object) -> tuple[str, str]:
@@ -168,17 +173,17 @@ def _lines(path: str, value: object) -> Iterator[str]:
         for key, item in value.items():
             yield from _lines(f"{path}.{key}" if path else key, item)
     elif isinstance(value, list):
-        plain = [_word(item) for item in value if not isinstance(item, dict | list)]
+        plain = [_as_text(item) for item in value if not isinstance(item, dict | list)]
         if plain:
             yield f"{path}: {', '.join(plain)}" if path else ", ".join(plain)
         for item in value:
             if isinstance(item, dict | list):
                 yield from _lines(path, item)
     else:
-        yield f"{path}: {_word(value)}" if path else _word(value)
+        yield f"{path}: {_as_text(value)}" if path else _as_text(value)
 
 
-def _word(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
 
 
@@ -197,8 +202,8 @@ def checked_filter(where: object) -> Mapping[str, Json]:
         raise RejectedError(
             f"where is a dictionary of fields, as in {{'score': {{'$gte': 5}}}}, and {where!r:.40} is not"
         )
-    if commands := [name for name in where if isinstance(name, str) and name.startswith("$")]:
-        raise RejectedError(f"where begins with the names of fields, and {commands[0]!r:.40} is an operator")
+    if operators := [name for name in where if isinstance(name, str) and name.startswith("$")]:
+        raise RejectedError(f"where begins with the names of fields, and {operators[0]!r:.40} is an operator")
     checked = check_json("where", dict(where))
     pending: list[object] = [checked]
     while pending:
@@ -212,12 +217,12 @@ def checked_filter(where: object) -> Mapping[str, Json]:
 
 
 def _check_operators(part: Mapping[str, object]) -> None:
-    named = [name for name in part if name.startswith("$")]
-    if unknown := [name for name in (part if named else ()) if name not in OPERATORS]:
+    operators = [name for name in part if name.startswith("$")]
+    if unknown := [name for name in (part if operators else ()) if name not in OPERATORS]:
         raise RejectedError(
             f"where compares with {', '.join(OPERATORS)} alone or with fields alone, and {unknown[0]!r:.40} is neither"
         )
-    for name in named:
+    for name in operators:
         if name not in ("$eq", "$ne") and (
             isinstance(part[name], bool) or not isinstance(part[name], str | int | float)
         ):
@@ -278,7 +283,7 @@ def is_equal(left: object, right: object) -> bool:
 
 
 class PutValue(Struct, frozen=True):
-    """A command that puts a value under a key. ``is_known`` is True if the value has this content already."""
+    """A command that puts a value under a key. ``has_content`` is True if the key has this content already."""
 
     content: str | Blob
     type: str
@@ -286,7 +291,7 @@ class PutValue(Struct, frozen=True):
     name: str
     indexed: bool = True
     expires_at: str | None = None
-    is_known: bool = False
+    has_content: bool = False
 
 
 class MoveValue(Struct, frozen=True):
@@ -321,10 +326,10 @@ def decide(command: Command, value: ValueState | None, now: str) -> list[EventDa
         case PutValue(), "none" | "removed" | "expired":
             return [_put(command)]
         case PutValue(), "active" if value is not None:
-            return [] if _is_so(command, value) else [_put(command)]
+            return [] if _is_put_already(command, value) else [_put(command)]
         case MoveValue(namespace, name, reason), "active" if value is not None:
-            here = (place_of(namespace), name) == (value.place, value.name)
-            return [] if here else [ValueMoved(namespace, name, reason)]
+            has_the_key = (place_of(namespace), name) == (value.place, value.name)
+            return [] if has_the_key else [ValueMoved(namespace, name, reason)]
         case RemoveValue(reason), "active" | "expired":
             return [ValueRemoved(reason)]
         case SweepValue(), "expired":
@@ -348,9 +353,9 @@ def _is_expired(value: ValueState, now: str) -> bool:
     return value.status == ACTIVE and value.has_expired(now)
 
 
-def _is_so(command: PutValue, value: ValueState) -> bool:
+def _is_put_already(command: PutValue, value: ValueState) -> bool:
     same = (command.type, command.indexed, command.expires_at) == (value.type, value.indexed, value.expires_at)
-    return command.is_known and same
+    return command.has_content and same
 
 
 def _put(command: PutValue) -> ValuePut:
@@ -373,13 +378,13 @@ def evolve(value: ValueState | None, event: AnyEvent) -> ValueState | None:
     """Return the value after an event in effect; None while no ValuePut with a name is in effect."""
     data: ValueEvent = event.data
     if value is None:
-        return _gone(_begun(event, data)) if isinstance(data, ValuePut) and data.name != "" else None
+        return _with_erasure(_begun(event, data)) if isinstance(data, ValuePut) and data.name != "" else None
     if value.status == ERASED:  # a later content or name may not have been erased, so the underlying status goes on
         value = replace(value, status=value.underlying or ACTIVE, underlying=None)
-    return _gone(replace(value, version=event.version, position=event.position, **_changes(value, event, data)))
+    return _with_erasure(replace(value, version=event.version, position=event.position, **_changes(value, event, data)))
 
 
-def _gone(value: ValueState) -> ValueState:
+def _with_erasure(value: ValueState) -> ValueState:
     if value.name is not None and value.place is not None and value.size is not None:
         return value
     return replace(value, status=ERASED, underlying=value.status)

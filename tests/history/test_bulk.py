@@ -20,7 +20,7 @@ from ledger.core.log_reading import read_event
 from ledger.erasure import completing, erasing
 from ledger.types import EVERYTHING, SessionName
 from ledger.undo.in_effect import Reader
-from ledger.undo.source_plan import SourcePlan
+from ledger.undo.origin_plan import OriginPlan
 from ledger.undo.undo_plan import UndoPlan
 
 RARE = "The heron keeps the brass key of the harbour office."
@@ -123,7 +123,7 @@ def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
     with probe.store(ledger).snapshot() as connection:
         connection.set_trace_callback(asked.append)
         try:
-            plan = SourcePlan(Reader(connection), [each.position for each in ledger.history.audit(actor="eve")])
+            plan = OriginPlan(Reader(connection), [each.position for each in ledger.history.audit(actor="eve")])
         finally:
             connection.set_trace_callback(None)
         found = [row[3] for sql in set(asked) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
@@ -231,7 +231,7 @@ def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monke
     facts(ledger.bind(actor="eve"), 6)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     with pytest.raises(
-        RejectedError, match=f"since={ledger.position + 1} only refuses what the source writes from now on"
+        RejectedError, match=f"since={ledger.position + 1} only refuses what the origin writes from now on"
     ):
         ledger.history.distrust("eve", kind="actor")
     assert ledger.history.distrust("eve", kind="actor", since=ledger.position + 1).events == 0

@@ -38,7 +38,7 @@ from ledger.events import (
 )
 from ledger.guards import quarantining, watching
 from ledger.history.citations import ATTEMPTS
-from ledger.undo import in_effect, source_plan, targets, undo_plan
+from ledger.undo import in_effect, origin_plan, targets, undo_plan
 from projections.core.projector import FAMILIES
 
 GOVERNED = get_args(get_type_hints(Traits)["governs"])
@@ -138,9 +138,9 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
     "lasting": (in_effect.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
     "inert": (in_effect.INERT, SAYING),
-    "what an undo leaves": (undo_plan._STAYING, FOR_GOOD | ACTS),
-    "what a distrust leaves": (source_plan._STAYING, FOR_GOOD | SAYING),
-    "whole commands": (source_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
+    "what an undo leaves": (undo_plan._NEVER_UNDONE, FOR_GOOD | ACTS),
+    "what a distrust leaves": (origin_plan._NEVER_DISTRUSTED, FOR_GOOD | SAYING),
+    "whole commands": (origin_plan._WHOLE, {"MemoriesMerged", "ConflictResolved"}),
     "attempts at a memory": (ATTEMPTS, {"MemoryCaptured", "DuplicateAbsorbed"}),
     "what rests on its sources": (
         in_effect._INDEPENDENT_OF_CAUSE,

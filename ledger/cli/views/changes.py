@@ -122,7 +122,7 @@ def _reversal(report: answers.UndoReport) -> str:
     if report.reversed_by == "redo":
         return f"redo {report.command_id}"
     if report.reversed_by == "distrust":
-        return "distrust the source again"
+        return "distrust the origin again"
     more = f", and {len(report.commands) - 5:,} more" if len(report.commands) > 5 else ""
     return ", ".join(f"undo {command}" for command in report.commands[:5]) + more
 

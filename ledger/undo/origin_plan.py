@@ -1,4 +1,4 @@
-"""The plan of a distrust: everything that a source recorded and caused, event by event.
+"""The plan of a distrust: everything that an origin recorded and caused, event by event.
 
 An undo takes whole commands. A distrust takes single events, so that what other people did stays as far as it still
 fits.
@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.events import PUT_BACK, AnyEvent, CommandUndone, OriginDistrusted, of, type_names
+from ledger.events import PUT_BACK, WAYS_BACK, AnyEvent, CommandUndone, of, type_names
 from ledger.undo.closure import Closure
 from projections.views import control
 
-_STAYING = type_names(of(effect=("lasting", "inert")))
+_NEVER_DISTRUSTED = type_names(of(effect=("lasting", "inert")))  # an undo leaves other events: ``undo_plan``
 _WHOLE = of(whole=True)  # events about several memories: if one of them falls, the whole command falls
 
 
-class SourcePlan(Closure):
-    """The events that fall with a source: ``named_events`` are the events that the source recorded.
+class OriginPlan(Closure):
+    """The events that fall with an origin: ``named_events`` are the events that the origin recorded.
 
-    If the source redid or trusted something, the events that came back thereby become void again. If the source undid
-    something, the undo falls, and its events are in effect again.
+    An act of the origin stays in the log as it is, and its effect is reversed. If the origin redid or trusted something,
+    the events that came back thereby become void again. If the origin undid something, the events of the undo are in
+    effect again. A distrust by the origin is not reversed: it stays until a trust ends it.
     """
 
     def changed_subjects(self) -> set[str]:
@@ -32,18 +33,16 @@ class SourcePlan(Closure):
         }
 
     def _may_fall(self, event: AnyEvent) -> bool:
+        return not isinstance(event.data, WAYS_BACK) and event.type not in _NEVER_DISTRUSTED
+
+    def _reverse_act(self, event: AnyEvent) -> None:
         if isinstance(event.data, PUT_BACK):
             self._let_fall(control.positions(event.data.ranges))
-            return False
         if isinstance(event.data, CommandUndone):
             undo = event.envelope.command_id
             self.falling_undos[undo] = None
             if undo not in self._reversed_undos:
                 self._reverse(undo)
-            return False
-        if isinstance(event.data, OriginDistrusted):  # a distrust stays until a trust ends it
-            return False
-        return event.type not in _STAYING
 
     def _falling_along(self, event: AnyEvent) -> Iterable[int]:
         if isinstance(event.data, _WHOLE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from ledger.english import agreement, matching
@@ -15,7 +15,14 @@ Best = tuple[frozenset[str], frozenset[str], str]
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    with patch.object(matching, "_can_have", lambda *_: True), patch.object(matching, "_best", best):
+    with ExitStack() as stack:
+        for name, plain in (
+            ("_can_have", lambda *_: True),
+            ("_can_deny", lambda *_: True),
+            ("_bounds", lambda *_: {0: 1_000}),
+            ("_best", lambda part, response, *_: best(part, response)),
+        ):
+            stack.enter_context(patch.object(matching, name, plain))
         yield
 
 

@@ -82,11 +82,16 @@ def confirmed(part: Clause, clause: Clause) -> frozenset[str]:
         return NONE
     if _is_of_user(part):
         shared = _of_user(part, clause, shared)
-    elif not _is_plain(part, clause) or len(shared) < min(len(part.stems), OTHERS_STEMS):
+    elif len(shared) < least_stated(part) or not _is_plain(part, clause):
         return NONE
     if not part.figures <= shared or any(shared.isdisjoint(name) for name in part.names):
         return NONE
     return shared
+
+
+def least_stated(part: Clause) -> int:
+    """Return the fewest stems of a memory's clause that a response's clause must have to state it."""
+    return 1 if _is_of_user(part) else min(len(part.stems), OTHERS_STEMS)
 
 
 def _is_plain(part: Clause, clause: Clause) -> bool:
@@ -278,6 +283,11 @@ def differing(part: Clause, clause: Clause) -> tuple[str, frozenset[str]]:
     if part.opposable and clause.opposable and (turned := _opposites(part, clause)):
         return "opposite", shared | turned
     return "", NONE
+
+
+def can_differ(part: Clause, clause: Clause) -> bool:
+    """Return False if ``differing`` finds nothing for these clauses, because neither turns anything round."""
+    return bool(clause.over or clause.denied or part.denied or (part.opposable and clause.opposable))
 
 
 def _opposites(part: Clause, clause: Clause) -> frozenset[str]:

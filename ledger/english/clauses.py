@@ -136,34 +136,61 @@ class Clause:
     """A part of a sentence.
 
     Attributes:
-        words: The words as they stand.
+        tokens: The words and marks of the text.
+        words: The words as the rules compare them.
         stems: The stems without negations; a name counts in the following clauses of its sentence too.
         meanings: The meaning of each stem.
-        denied: The words that a negation denies, each as its stem and its meaning.
-        over: The words that the clause says have ended.
         who: The name, or the user, that begins the clause, or else its sentence; "" if unknown.
-        names: The stems of each run of capitalised words that does not begin the sentence, dates included.
         notes: The words of its sentence that speak of a note.
-        owned: Each owner besides the user with the thing that it owns.
         supposed: The clause is a condition or a supposition.
         carried: The supposition comes from the clause before.
-        modal: The clause has a modal verb.
-        negative: The clause has a denying word, or says that something has ended.
+        first: The clause begins its sentence.
     """
 
+    tokens: Sequence[str]
     words: tuple[str, ...]
     stems: frozenset[str]
     meanings: Mapping[str, str]
-    denied: frozenset[str]
-    over: frozenset[str]
     who: str
-    names: tuple[frozenset[str], ...]
     notes: frozenset[str]
-    owned: tuple[tuple[str, str], ...]
     supposed: bool
     carried: bool
-    modal: bool
-    negative: bool
+    first: bool
+
+    @once
+    def denied(self) -> frozenset[str]:
+        """Return the words that a negation denies, each as its stem and its meaning."""
+        return self._turned[0]
+
+    @once
+    def over(self) -> frozenset[str]:
+        """Return the words that the clause says have ended."""
+        return self._turned[1]
+
+    @once
+    def negative(self) -> bool:
+        """Return True if the clause has a denying word, or says that something has ended."""
+        return self._turned[2]
+
+    @once
+    def _turned(self) -> tuple[frozenset[str], frozenset[str], bool]:
+        return _turned(self.tokens, self.words)
+
+    @once
+    def names(self) -> tuple[frozenset[str], ...]:
+        """Return the stems of each run of capitalised words that does not begin the sentence, dates included."""
+        return tuple(_runs(self.tokens[1:] if self.first else self.tokens))
+
+    @once
+    def owned(self) -> tuple[tuple[str, str], ...]:
+        """Return each owner besides the user with the thing that it owns."""
+        return tuple(_owned(self.tokens))
+
+    @once
+    def modal(self) -> bool:
+        """Return True if the clause has a modal verb."""
+        without_month = [token for token in self.tokens if token != "May"]
+        return not _MODALS.isdisjoint(words(" ".join(without_month)) if "May" in self.tokens else self.words)
 
     @once
     def all(self) -> frozenset[str]:
@@ -200,7 +227,7 @@ class Clause:
 
 def clauses(text: str) -> tuple[Clause, ...]:
     """Return the clauses of a text that have a stem, without those of questions."""
-    return tuple(clause for sentence in _sentences(text) for clause in _of_sentence(sentence) if clause.stems)
+    return tuple(clause for sentence in _cut_sentences(text) for clause in _of_sentence(*sentence) if clause.stems)
 
 
 def unquoted(text: str) -> str:
@@ -212,7 +239,7 @@ def unquoted(text: str) -> str:
 
 def pieces(text: str) -> int:
     """Return the largest number of clauses that a text can have. Counting takes a seventh of the time of reading them."""
-    return sum(len(_cut(_TOKEN.findall(sentence))) for sentence in _sentences(text))
+    return sum(len(parts) for _, _, parts in _cut_sentences(text))
 
 
 def tells(word: str) -> bool:
@@ -282,12 +309,17 @@ def _sentences(text: str) -> Iterator[str]:
     return (sentence for sentence in sentences if not sentence.rstrip(_CLOSING).endswith(("?", "？")))
 
 
-def _of_sentence(sentence: str) -> Iterator[Clause]:
-    tokens = _TOKEN.findall(sentence)
+@lru_cache(maxsize=1)  # the pieces of a text are counted right before its clauses are read
+def _cut_sentences(text: str) -> tuple[tuple[str, list[str], list[list[str]]], ...]:
+    """Return each sentence with its tokens, and these cut where a clause begins."""
+    return tuple((sentence, (tokens := _TOKEN.findall(sentence)), _cut(tokens)) for sentence in _sentences(text))
+
+
+def _of_sentence(sentence: str, tokens: Sequence[str], parts: Sequence[Sequence[str]]) -> Iterator[Clause]:
     of_sentence = _first(words(" ".join(tokens)), _names(tokens))
     before: Clause | None = None
     named, notes, supposed, open_still, first = NONE, NONE, False, False, True
-    for part in _cut(tokens):
+    for part in parts:
         own, names = words(" ".join(part)), _names(part)
         names |= named if names <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
         notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
@@ -304,15 +336,22 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
             and len([word for word in own if tells(word) and word not in USER]) == 1
         ):
             clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
-        named, first, before = names - clause.denied, False, clause  # "Do Not Disturb" is not a person's name
+        named = names - clause.denied if names else NONE  # "Do Not Disturb" is not a person's name
+        first, before = False, clause
         yield clause
+
+
+_CUTTING = _BREAKS | _JOINS | _NOMINATIVES | _SUPPOSING | _LEADING | {","}
+"""The words before which a clause can begin."""
 
 
 def _cut(tokens: Sequence[str]) -> list[list[str]]:
     parts, before = list[list[str]]([[]]), ""
     for at, token in enumerate(tokens):
         word = token.lower()
-        if (word in _BREAKS and before not in DENYING) or (
+        if word not in _CUTTING:
+            parts[-1].append(token)
+        elif (word in _BREAKS and before not in DENYING) or (
             word == "," and parts[-1] and parts[-1][0] in _RELATIVE
         ):  # in "nothing but" the "but" does not begin a clause
             parts.append([])
@@ -342,8 +381,13 @@ def _names(tokens: Sequence[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=16_384)
 def _named(token: str) -> frozenset[str]:
-    stems_of_name = frozenset(map(stem, filter(tells, words(token)))) if token[:1].isupper() else NONE
+    stems_of_name = _capitalised(token) if token[:1].isupper() else NONE
     return stems_of_name - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY})
+
+
+@lru_cache(maxsize=16_384)
+def _capitalised(token: str) -> frozenset[str]:
+    return frozenset(map(stem, filter(tells, words(token))))
 
 
 def _first(own: Sequence[str], named: frozenset[str]) -> str:
@@ -376,12 +420,29 @@ def _clause(
     first: bool,
     prose: bool,
 ) -> Clause:
-    text = " ".join(part)
+    return Clause(
+        tokens=part,
+        words=tuple(own),
+        stems=named.union(stem(word) for word in own if word not in STOP_WORDS and word not in NEGATIONS),
+        meanings={stem(word): significant(word) for word in own if word not in STOP_WORDS} if prose else {},
+        who=who,
+        notes=notes,
+        supposed=supposed[0],
+        carried=supposed[1],
+        first=first,
+    )
+
+
+def _turned(tokens: Sequence[str], own: Sequence[str]) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Return the denied words of a clause, the words that have ended, and whether it has a word that denies or ends."""
+    text = " ".join(tokens)
     turned = OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text))
     spoken = words(turned) if turned != text else own
+    if _TURNS.isdisjoint(spoken):
+        return NONE, NONE, False
     marks: dict[bool, set[str]] = {True: set(), False: set()}  # words that have ended, and words that are denied
     ending, left = False, 0
-    for word in () if _TURNS.isdisjoint(spoken) else spoken:
+    for word in spoken:
         if word in _TURNS:
             ending, left = word == _MARK, _REACH
         elif left and significant(word):
@@ -389,31 +450,18 @@ def _clause(
             left = 0
         else:
             left = max(left - 1, 0)
-    stems = named.union(stem(word) for word in own if word not in STOP_WORDS and word not in NEGATIONS)
-    return Clause(
-        words=tuple(own),
-        stems=stems,
-        meanings={stem(word): significant(word) for word in own if word not in STOP_WORDS} if prose else {},
-        denied=frozenset(marks[False]),
-        over=frozenset(marks[True]),
-        who=who,
-        names=tuple(_runs(part[1:] if first else part)),
-        notes=notes,
-        owned=tuple(_owned(part)),
-        supposed=supposed[0],
-        carried=supposed[1],
-        negative=not _TURNS.isdisjoint(spoken),
-        modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
-    )
+    return frozenset(marks[False]), frozenset(marks[True]), True
 
 
 def _runs(tokens: Sequence[str]) -> Iterator[frozenset[str]]:
-    run: set[str] = set()
+    run = NONE
     for token in (*tokens, ""):
-        capitalised = {stem(word) for word in words(token) if tells(word)} if token[:1].isupper() else set[str]()
-        if not capitalised and run:
-            yield frozenset(run)
-        run = run | capitalised if capitalised else set()
+        capitalised = _capitalised(token) if token[:1].isupper() else NONE
+        if capitalised:
+            run |= capitalised
+        elif run:
+            yield run
+            run = NONE
 
 
 def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:

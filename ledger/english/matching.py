@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
 from ledger.english import substring
-from ledger.english.agreement import ALL_STEMS, OTHERS_STEMS, confirmed, differing, is_of_same, is_statement
-from ledger.english.clauses import ME, NONE, SOMEBODY, USER, Clause, clauses, pieces, unquoted
+from ledger.english.agreement import ALL_STEMS, OTHERS_STEMS, can_differ, confirmed, differing, is_of_same, is_statement, least_stated
+from ledger.english.clauses import ME, NONE, SOMEBODY, USER, YOURS, Clause, clauses, pieces, unquoted
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
 from ledger.english.porter import stem
 from ledger.english.words import NEGATIONS, STOP_WORDS, unspaced, words
@@ -127,7 +127,8 @@ class _Places(dict[str, Collection[int]]):
     def __init__(self, response: Sequence[Clause]) -> None:
         self._having: dict[str, list[int]] = {}
         for at, clause in enumerate(response):
-            for token in {*clause.stems, *clause.meanings.values(), *clause.denied, *clause.over}:
+            said = {*clause.stems, *clause.meanings.values(), *clause.denied, *clause.over, *map(stem, clause.words)}
+            for token in said:
                 self._having.setdefault(token, []).append(at)
 
     def __missing__(self, own: str) -> Collection[int]:
@@ -167,17 +168,29 @@ def _stems_5(response: Response, content: str) -> Restatement:
     if (
         not own
         or len(own & response.reaching) < needed
-        or _is_short(content)
         or not _can_have(response, own, needed, content)
+        or _is_short(content)
     ):
         return NEITHER
+    parts = _clauses_of_memory(content)
+    bounds = [_bounds(part, response) for part in parts]
+    if sum(map(_most, bounds)) < needed:
+        return NEITHER
+    if not any(map(_can_deny, parts, repeat(response), bounds)):
+        bounds = [_stating(part, response, bound) for part, bound in zip(parts, bounds, strict=True)]
+        if len(own) <= SHORT_STEMS and not all(bounds):
+            return NEITHER
+    best = list(map(_most, bounds))
+    spare = sum(best) - needed
+    if spare < 0:
+        return NEITHER
     agreeing, touched, denial, whole = set[str](), set[str](), "", True
-    for part in _clauses_of_memory(content):
-        most, against, why = _best(part, response)
+    for part, bound, most_of_part in zip(parts, bounds, best, strict=True):
+        most, against, why = _best(part, response, bound, most_of_part - spare)
         agreeing |= most
         touched |= most if len(most) > len(against) else against
         whole = whole and bool(most)
-        if len(against) >= max(len(most), LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems))):
+        if len(against) >= max(len(most), _least_denied(part)):
             denial = denial or why
     if denial:
         return Restatement(denial=denial) if len(touched & own) >= needed else NEITHER
@@ -250,25 +263,74 @@ def _can_have(response: Response, own: Collection[str], needed: int, content: st
     return sum(sorted(most.values(), reverse=True)[:count]) >= needed
 
 
-def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[str], str]:
+def _bounds(part: Clause, response: Response) -> Mapping[int, int]:
+    """Return, for each clause of a response by its place, the most stems of a memory's clause that it can say or deny."""
+    bounds = response.most_of(part.stems | part.meanings.keys())  # negations have a meaning and are not among the stems
+    if not _POSSESSED.isdisjoint(part.all):  # "your" stands for the user, and so does "the" of a thing of the user's
+        return {at: bound + 1 for at, bound in bounds.items()}
+    return bounds
+
+
+def _most(bounds: Mapping[int, int]) -> int:
+    return max(bounds.values(), default=0)
+
+
+def _can_deny(part: Clause, response: Response, bounds: Mapping[int, int]) -> bool:
+    """Return True if a clause of a response may deny a memory's clause."""
+    least = _least_denied(part)
+    return not part.supposed and any(
+        bound >= least and can_differ(part, response.clauses[at]) for at, bound in bounds.items()
+    )
+
+
+def _least_denied(part: Clause) -> int:
+    return max(LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems)))
+
+
+def _stating(part: Clause, response: Response, bounds: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the bounds of the clauses that can state a memory's clause: they have enough stems, all figures and all names."""
+    least = least_stated(part)
+    places = [at for at, bound in bounds.items() if bound >= least]
+    names = (name for name in part.names if SOMEBODY not in name)  # "your" may stand for the user
+    for any_of in chain(([figure] for figure in part.figures), names) if places else ():
+        having = response.most_of(any_of)
+        places = [at for at in places if at in having]
+    return {at: bounds[at] for at in places}
+
+
+def _best(
+    part: Clause, response: Response, bounds: Mapping[int, int], least: int
+) -> tuple[frozenset[str], frozenset[str], str]:
     """Return the most stems of a memory's clause that one clause says in the same sense, and in the opposite sense.
 
-    The third value is the way in which the opposite clause differs.
+    The third value is the way in which the opposite clause differs. Of equal clauses the first one counts. Clauses that can have
+    fewer than ``least`` stems are left out: with one of them the memory would have too few, whatever the others say.
     """
     most, against, why = NONE, NONE, ""
-    for at in sorted(response.most_of(part.stems)):
+    most_at = against_at = len(response.clauses)
+    for bound, at in sorted((-bound, at) for at, bound in bounds.items() if bound >= least):
+        if -bound < len(most):  # this clause and all that follow can neither say nor deny as much
+            break
         clause = response.clauses[at]
         if not is_statement(part, clause):
             continue
         differs, shared = differing(part, clause) if clause.supposed <= part.supposed else ("", NONE)
-        if not differs and len(stated := confirmed(part, clause)) > len(most):
-            most = stated
-        elif differs and len(shared) > len(against) and not part.supposed and is_of_same(part, clause):
-            against, why = shared, differs
+        if not differs:
+            if (-bound, -at) > (len(most), -most_at):
+                stated = confirmed(part, clause)
+                if (len(stated), -at) > (len(most), -most_at) and stated:
+                    most, most_at = stated, at
+        elif (
+            (len(shared), -at) > (len(against), -against_at)
+            and not part.supposed
+            and is_of_same(part, clause)
+        ):
+            against, why, against_at = shared, differs, at
     return most, against, why
 
 
 _OF_USER = USER | ME
+_POSSESSED = YOURS | ME
 _ROOTS = frozenset(map(significant, FAMILY))  # the meanings of words with several forms
 
 

@@ -407,3 +407,12 @@ def test_a_text_has_no_more_clauses_than_pieces_and_one_sentence_is_not_looked_f
     assert len(found) <= clauses.pieces(text)
     with patch.object(clauses, "_ENDING", re.compile("")):
         assert clauses.clauses(text) == found
+
+
+def test_a_memory_is_compared_only_with_the_clauses_that_can_decide() -> None:
+    others = [f"You have a red {thing}" for thing in ("kettle", "bicycle", "sofa", "tent", "lamp", "guitar") * 10]
+    response = Response(". ".join([*others, "You have a small red car", *others]))
+    with patch.object(matching, "is_statement", wraps=matching.is_statement) as compared:
+        found = judge("stems/5", response, "The user has a small red car.")
+    assert found.match == Match(4, 4, 1_000_000)
+    assert compared.call_count == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from ipaddress import ip_address
 
@@ -78,7 +77,11 @@ def _close_on_signals(ledger: AsyncLedger) -> None:
     def stop(number: int) -> None:
         task = loop.create_task(ledger.aclose())
         closing.add(task)  # the loop itself holds no task
-        task.add_done_callback(lambda _: os._exit(128 + number))
+        task.add_done_callback(lambda _: end(number))
+
+    def end(number: int) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)

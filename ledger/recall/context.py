@@ -42,7 +42,7 @@ from ledger.recall.packs import Item, Pack
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.search.ranking import who
-from projections.views import memories, projects, sessions, summaries
+from projections.views import memories, sessions, summaries
 
 if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine

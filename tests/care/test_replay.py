@@ -176,7 +176,8 @@ def test_a_ledger_that_is_only_read_is_replayed_too_and_one_beside_live_writers(
 @pytest.mark.slow
 @given(
     st.lists(st.tuples(
-        st.sampled_from(("remember", "propose", "promote", "supersede", "revise", "correct", "retag", "invalidate", "retract", "restore",
+        st.sampled_from(("remember", "propose", "promote", "supersede", "revise", "correct", "retag",
+             "invalidate", "retract", "restore",
             "quarantine", "capture", "extract", "undo", "redo", "distrust", "trust", "ingest", "remove_document", "cite",
             "batch", "clock", "erase", "erase")),
         st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from(USERS)), min_size=4, max_size=25),

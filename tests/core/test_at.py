@@ -37,8 +37,10 @@ SAMPLE = 200 if LONG else 8  # positions of one history that are compared
 actions = st.lists(
     st.tuples(
         st.sampled_from(
-            ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct", "retag",
-             "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "archive", "alias",
+            ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise",
+             "correct", "retag",
+             "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state",
+             "archive", "alias",
              "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
              "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document")

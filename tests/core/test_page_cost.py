@@ -116,7 +116,9 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_listing_without_texts_reads_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ("prompt", "response", "summary", "context")
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
-        ledger.capture("Which seat?", "A window seat.", summary="The seat.", context={"shown": ["seat"]}, project="trip")
+        ledger.capture(
+            "Which seat?", "A window seat.", summary="The seat.", context={"shown": ["seat"]}, project="trip"
+        )
         found = decoded(monkeypatch)
         (slim,) = ledger.interactions.list(text=False, project="trip")
         assert found == [] and [getattr(slim, name) for name in texts] == [None] * 4

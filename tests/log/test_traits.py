@@ -234,7 +234,10 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ConsolidationCompleted", "ConsolidationFailed"), ("tags",)),
         },
     ),
-    "words of people's own": (watching.CODED, {name: ("kind",) for name in ("MemoryCaptured", "DuplicateAbsorbed", "MemoryCorrected")}),
+    "words of people's own": (
+        watching.CODED,
+        dict.fromkeys(("MemoryCaptured", "DuplicateAbsorbed", "MemoryCorrected"), ("kind",)),
+    ),
     "what is quarantined by its position": (
         quarantining.TEXTS,
         {

@@ -12,7 +12,9 @@ MAST = "The mast of the Aurora is down."
 
 def test_kind_project_and_entities_are_corrected_by_one_call(ledger: Ledger) -> None:
     mast = ledger.remember(MAST, kind="fact", project="house", entities=["Aurora"])
-    fixed = ledger.memories.correct(mast.id, kind="project", project="boat", entities=["Aurora", "mast"], reason="a slip")
+    fixed = ledger.memories.correct(
+        mast.id, kind="project", project="boat", entities=["Aurora", "mast"], reason="a slip"
+    )
     assert (fixed.id, fixed.kind, fixed.project, fixed.entities) == (mast.id, "project", "boat", ("Aurora", "mast"))
     assert (fixed.content, fixed.confidence, fixed.recorded_at) == (mast.content, mast.confidence, mast.recorded_at)
     assert [memory.id for memory in ledger.memories.list(project="boat", kinds=["project"])] == [mast.id]

@@ -48,7 +48,8 @@ def is_the_fold(ledger):
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            ("remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct", "retag", "retract",
+            ("remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct",
+             "retag", "retract",
              "restore", "capture", "attach", "undo", "undo", "redo", "policy", "distrust", "trust", "batch", "erase",
              "join", "taken back", "clock")
         ),

@@ -92,7 +92,9 @@ def test_what_is_joined_into_an_archived_project_is_archived_with_it(sails: Ledg
     sails.projects.archive("boat")
     joined = sails.projects.join("boat", "house")
     assert joined.status == "archived" and names(sails) == []
-    assert "attic" not in sails.recall("sails").as_text() and "attic" in sails.recall("sails", project="house").as_text()
+    assert (
+        "attic" not in sails.recall("sails").as_text() and "attic" in sails.recall("sails", project="house").as_text()
+    )
     sails.undo(joined.position)
     sails.projects.join("house", "boat")
     assert names(sails) == ["house"] and "Aurora" in sails.recall("sails").as_text()

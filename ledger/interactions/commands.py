@@ -270,6 +270,7 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
+        work.occurred_at = work.occurred_at or current.occurred_at  # a reference is of the time of its turn
         evaluated.append(reinforcement.record(work, current, evaluation, work.policy()))
         return current.id
 

@@ -473,7 +473,7 @@ def _succeed(
 
 def _happened(work: Work) -> str:
     """Return the time from which a statement holds: when it happened, at the latest now."""
-    return min(work.occurred_at or work.recorded_at, work.recorded_at)
+    return memory_rules.happened(work.occurred_at, work.recorded_at)
 
 
 def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:

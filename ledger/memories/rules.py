@@ -20,6 +20,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain import secrecy
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
+from ledger.domain.times import moment
 from ledger.english.entities import name_form
 from ledger.erasure.rules import BLACK
 from ledger.events import (
@@ -272,10 +273,10 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return _retagging(command, memory)
         case DescribeMemory(), "candidate" | "active":
             return _description(command, memory)
-        case Correct(), "candidate" | "active":
-            return _correction(command, memory)
-        case SetValidity(), "candidate" | "active":
-            return _validity(command, memory)
+        case Correct() as correct, "candidate" | "active":
+            return _correction(correct, memory)
+        case SetValidity() as validity, "candidate" | "active":
+            return _validity(validity, memory)
         case Supersede(by, valid_to, reason, rule), "active":
             return [MemorySuperseded(by, valid_to, reason, rule)]
         case Invalidate(reason), "active":
@@ -469,16 +470,28 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
         data.supersedes, None, False, None, None, None, data.origin, data.admission,
-        envelope.recorded_at, envelope.recorded_at, None,
+        envelope.recorded_at, happened(envelope.occurred_at, envelope.recorded_at), None,
         event.position, event.version, event.position,
     )  # fmt: skip
+
+
+def happened(occurred_at: str | None, recorded_at: str) -> str:
+    """Return the time in UTC at which something happened, at the latest when it was recorded."""
+    return recorded_at if occurred_at is None else min(moment("occurred_at", occurred_at), recorded_at)
+
+
+def _time(event: AnyEvent, known: str | None) -> str:
+    """Return the time of an event; an event of the past does not set back a time that is known."""
+    envelope = event.envelope
+    time = happened(envelope.occurred_at, envelope.recorded_at)
+    return time if envelope.occurred_at is None else max(time, known or "")
 
 
 def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
     return {
         "confidence": confidence_rules.reinforced(data.rule, memory.confidence, data.delta),
         "reference_count": memory.reference_count + 1,
-        "last_referenced_at": event.envelope.recorded_at,
+        "last_referenced_at": _time(event, memory.last_referenced_at),
     }
 
 
@@ -487,7 +500,7 @@ def _hidden(memory: MemoryState, status: str) -> dict[str, object]:
 
 
 def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
-    now = event.envelope.recorded_at
+    now = _time(event, memory.active_at)
     match data:
         case MemoryReinforced():
             return _reinforced(memory, event, data)
@@ -533,7 +546,7 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
         case MemoryReleased():
             return {"quarantined": False}
         case DuplicateAbsorbed():
-            return {"stated_at": now}
+            return {"stated_at": _time(event, memory.stated_at)}
         case MemoryCaptured():
             return {}
         case _:

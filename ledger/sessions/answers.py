@@ -9,6 +9,7 @@ from msgspec import field
 
 from ledger.core.answer import Answer, answer_of
 from ledger.domain.metadata import Value
+from ledger.sessions.rules import chat_form
 from ledger.sessions.rules.message import Part, readable
 from ledger.sessions.rules.provider_forms import Fields
 from projections.views.summaries import SummaryRow as SummaryRow
@@ -49,6 +50,26 @@ class Message(Answer, frozen=True, kw_only=True):
     def text(self) -> str:
         """Return the whole message as one text for people."""
         return readable(self.content, self.parts)
+
+    def as_chat(self) -> Fields:
+        """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
+
+        The entry has role and content, and, as far as the message has them, tool_calls, tool_call_id, media, reasoning, model,
+        created_at, name, extra and metadata; parts with no such field are ``parts``. Ids and positions stay out. An erased text is
+        "(erased)".
+        """
+        content = self.content if self.content is not None else chat_form.ERASED
+        by = "speaker" if self.role == "tool" else "name"  # the name in a tool's message is the function's
+        more = {
+            by: self.speaker,
+            "reasoning": self.reasoning,
+            "model": self.model,
+            "created_at": self.occurred_at,
+            "extra": self.extra,
+            "metadata": self.metadata,
+        }
+        entry = {"role": self.role, "content": content} | chat_form.of_parts(self.role, content, self.parts)
+        return entry | {name: value for name, value in more.items() if value}
 
 
 class Summary(Answer, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any, cast
 
 import msgspec
@@ -21,7 +20,6 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.text import check_json, check_text
 from ledger.interactions import dates
-from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import provider_forms as forms
@@ -31,7 +29,6 @@ from ledger.sessions.rules.other_forms import as_chat as in_chat_form
 from ledger.sessions.rules.provider_forms import MESSAGE_FIELD, OPENAI, Fields
 from ledger.sessions.rules.transcript import TranscriptMessage
 
-ERASED = "(erased)"  # in the place of an erased text
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {
     "occurred_at": "created_at",
@@ -277,58 +274,3 @@ def _reasoning(fields: Fields, what: str) -> list[Fields]:
         return []
     check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES, blank_allowed=True)
     return [{"type": "reasoning", "text": reasoning}] if reasoning.strip() else []
-
-
-def as_chat(message: Message) -> Fields:
-    """Return a message in the form that ``outside`` reads, in the OpenAI chat format as far as possible.
-
-    Media after everything else are ``media``, as in picoclaw.
-    """
-    content = message.content if message.content is not None else ERASED
-    entry: Fields = {"role": message.role, "content": content, **_parts_as_chat(message, content)}
-    by = "speaker" if message.role == "tool" else "name"  # the name in a tool's message is the function's
-    more = {
-        by: message.speaker,
-        "reasoning": message.reasoning,
-        "model": message.model,
-        "created_at": message.occurred_at,
-        "extra": message.extra,
-        "metadata": message.metadata,
-    }
-    return entry | {name: value for name, value in more.items() if value}
-
-
-def _parts_as_chat(message: Message, content: str) -> Fields:
-    parts, entry = list(message.parts), Fields()
-    results = [part for part in parts if part["type"] == "tool_result"]
-    if message.role == "tool" and results == parts[-1:] and results[0] == _result(results[0], content):
-        entry["tool_call_id"] = parts.pop()["id"]
-    media = list(takewhile(_is_plain_media, reversed(parts)))[::-1]
-    calls = [_as_call(part) for part in parts[: len(parts) - len(media)]]
-    if None in calls:
-        return {"parts": [dict(part) for part in message.parts]}
-    more = {"tool_calls": calls, "media": [part["uri"] for part in media]}
-    return entry | {name: value for name, value in more.items() if value}
-
-
-def _is_plain_media(part: messages.Part) -> bool:
-    return part["type"] == "media" and not part.get("mime") and "extra" not in part
-
-
-def _result(part: messages.Part, content: str) -> messages.Part:
-    return {"type": "tool_result", "id": part["id"], "text": content}
-
-
-def _as_call(part: messages.Part) -> Fields | None:
-    """Return a part as a call of the OpenAI chat format.
-
-    The answer is None if the part is no call, or would be read back as a different part.
-    """
-    if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
-        return None
-    arguments, more = part["arguments"], part.get("extra", {}).get(OPENAI, {})
-    text = forms.text_of(arguments)
-    if text is None:
-        text = msgspec.json.encode(arguments).decode()
-    again = text if more.get("type") == "custom" else forms.plain_arguments(text)
-    return forms.openai_call(part["id"], part["name"], text, more) if again == arguments else None

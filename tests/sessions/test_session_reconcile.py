@@ -16,7 +16,6 @@ from soundness import assert_sound, events_of
 
 from ledger import ConflictError, Ledger, RejectedError
 from ledger.sessions import reconciling
-from ledger.sessions.transcripts import as_chat
 from ledger.types import Event
 
 
@@ -148,7 +147,7 @@ def test_what_was_missing_is_mended_in_place_and_the_summaries_stay(ledger: Ledg
 
 
 def lines_of(session) -> list[dict[str, Any]]:
-    return [as_chat(each) for each in session.messages(limit=1_000)]
+    return [each.as_chat() for each in session.messages(limit=1_000)]
 
 
 @pytest.mark.slow
@@ -527,3 +526,24 @@ def test_a_reconciled_ledger_is_sound(ledger: Ledger) -> None:
     session.reconcile(lines(40))
     assert_sound(ledger)
     assert len(events_of(ledger, "MessagesHidden")) == 2
+
+
+# --- a session's own messages ----------------------------------------------------------------------------------------
+
+
+def test_a_message_as_chat_is_an_entry_without_ids_that_reconcile_reads_back(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    at = "2026-01-01T10:00:00.000000Z"
+    compact = CALL | {"function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
+    entries = [
+        user("Hello", name="Ada", created_at=at, metadata={"channel": "web"}),
+        assistant("", tool_calls=[compact], reasoning="I look.", model="m-1", created_at=at),
+        {"role": "tool", "tool_call_id": "call_1", "content": "It rains.", "created_at": at},
+        user("This?", media=["media://cat"], created_at=at, extra={"openai": {"seed": 3}}),
+        user("", parts=[PICTURE], created_at=at),
+    ]
+    session.reconcile(entries)
+    assert [message.as_chat() for message in session.messages()] == entries
+    position = ledger.position
+    assert session.reconcile([message.as_chat() for message in session.messages()]).change == "none"
+    assert ledger.position == position

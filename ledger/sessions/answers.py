@@ -55,8 +55,8 @@ class Message(Answer, frozen=True, kw_only=True):
         """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
 
         The entry has role and content, and, as far as the message has them, tool_calls, tool_call_id, media, reasoning, model,
-        created_at, name, extra and metadata; parts with no such field are ``parts``. Ids and positions stay out. An erased text is
-        "(erased)".
+        created_at, name, extra and metadata; parts with no such field are ``parts``. The entry has no id and no position. An
+        erased text is "(erased)".
         """
         content = self.content if self.content is not None else chat_form.ERASED
         by = "speaker" if self.role == "tool" else "name"  # the name in a tool's message is the function's

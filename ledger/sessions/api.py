@@ -476,7 +476,11 @@ class Session(SessionRead):
         return cursor.skip_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
-        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
+        self,
+        transcript: Iterable[Mapping[str, Any] | answers.Message],
+        *,
+        dry_run: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> answers.HistoryChange:
         """Bring the session to the content of a transcript kept elsewhere.
 
@@ -485,15 +489,17 @@ class Session(SessionRead):
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
                 token_count if there are any. Messages of OpenAI chat completions and Anthropic are read too, and their other
-                fields kept as ``extra``. An empty transcript changes nothing, and ``skipped`` is "empty"; ``clear`` hides all
-                messages.
+                fields kept as ``extra``. A ``Message`` of a session or its ``to_dict()`` is read too. An empty transcript changes
+                nothing, and ``skipped`` is "empty"; ``clear`` hides all messages.
 
         Raises:
             RejectedError: The transcript is no list of messages; nothing changes.
         """
         return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
-    def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+    def replace(
+        self, messages: Iterable[Mapping[str, Any] | answers.Message], **options: Unpack[WriteOptions]
+    ) -> answers.HistoryChange:
         """Make these messages the whole history; the common beginning stays as it is.
 
         Args:

@@ -1,7 +1,7 @@
 """The reading of transcripts kept elsewhere, as lists of objects.
 
 A message has our own field names, or those of OpenAI chat completions or Anthropic messages
-(ledger.sessions.rules.provider_forms).
+(ledger.sessions.rules.provider_forms), or is a ``Message`` that a session gave, also as ``to_dict()``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.text import check_json, check_text
 from ledger.interactions import dates
+from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import provider_forms as forms
@@ -44,6 +45,9 @@ _CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncate
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
 _TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
+
+_ANSWER = frozenset(field.name for field in msgspec.structs.fields(Message) if field.required)
+"""The fields by which the ``to_dict()`` of a session's message is known."""
 
 
 class Outside(Struct, frozen=True):
@@ -146,6 +150,10 @@ def outside(listed: object) -> tuple[list[Outside], int]:
 
 
 def _message(message: object, what: str) -> Outside | None:
+    if isinstance(message, Mapping) and message.keys() >= _ANSWER:
+        message = _answer(message, what)
+    if isinstance(message, Message):
+        message = message.as_chat()
     if not isinstance(message, Mapping):
         raise RejectedError(f"{what} is an object with a role and a content, not {type(message).__name__}")
     message = in_chat_form(message)
@@ -174,6 +182,16 @@ def _message(message: object, what: str) -> Outside | None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
     return Outside(draft, model, moment, tokens, pairs)
+
+
+def _answer(fields: Mapping[Any, Any], what: str) -> Message:
+    """Return the message of a session whose ``to_dict()`` has these fields."""
+    try:
+        return msgspec.convert({**fields}, Message)
+    except msgspec.ValidationError as error:
+        raise RejectedError(
+            f"{what} has the fields of a session's message, and a wrong one: {error}; give message.as_chat() to change a message"
+        ) from None
 
 
 def _time_of(fields: Fields) -> str | None:

@@ -547,3 +547,43 @@ def test_a_message_as_chat_is_an_entry_without_ids_that_reconcile_reads_back(led
     position = ledger.position
     assert session.reconcile([message.as_chat() for message in session.messages()]).change == "none"
     assert ledger.position == position
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda message: message, lambda message: message.to_dict()], ids=["object", "dict"]
+)
+def test_a_sessions_own_messages_given_back_change_nothing(ledger: Ledger, as_given) -> None:
+    session = ledger.session("chat")
+    session.reconcile(CHAT)
+    session.append("user", "And now?", parts=[PICTURE], speaker="Ada", metadata={"channel": "web"})
+    session.append("user", "No more.", extra={"openai": {"seed": 3}})
+    ledger.capture("Why?", "So.", session="chat", append=True)
+    ledger.erase(Event(session.messages()[0].position))
+    before, position = session.messages(), ledger.position
+    for take in (session.replace, session.reconcile):
+        change = take([as_given(message) for message in before])
+        assert (change.change, change.kept, change.repaired, change.left_out) == ("none", len(before), 0, 0)
+        assert ledger.position == position
+    added = ledger.add([as_given(message) for message in before], session="chat")
+    assert added.messages == 0 and session.messages() == before
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda message: message, lambda message: message.to_dict()], ids=["object", "dict"]
+)
+def test_the_messages_of_a_session_go_into_another_without_ids_and_positions(ledger: Ledger, as_given) -> None:
+    ledger.session("chat").reconcile(CHAT)
+    messages = ledger.session("chat").messages()
+    copy = ledger.session("copy")
+    assert copy.replace([as_given(message) for message in messages]).appended == len(CHAT)
+    assert [message.as_chat() for message in copy.messages()] == [message.as_chat() for message in messages]
+    assert [message.extra for message in copy.messages()] == [{}] * len(CHAT)
+    assert ledger.add(as_given(messages[1]), session="one").messages == 1
+
+
+def test_a_dictionary_of_a_message_with_a_wrong_field_is_refused_by_its_name(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "Hello")
+    wrong = session.messages()[0].to_dict() | {"parts": "text"}
+    with pytest.raises(RejectedError, match=r"message 1 of the transcript .*parts"):
+        session.replace([wrong])

@@ -16,7 +16,7 @@ from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
-    """A message of a session, known by its ``position``, and as a source by its ``id``.
+    """A message of a session, known in the session by its ``position``, and to ``erase`` and as a source by its ``id``.
 
     ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
     of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``occurred_at`` and

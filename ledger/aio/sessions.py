@@ -63,7 +63,7 @@ class AsyncSessionRead(AsyncArea):
             metadata=metadata, limit=limit, after=after, include_hidden=include_hidden, oldest_first=oldest_first,
         )))
 
-    async def message(self, position: int) -> Message:
+    async def message(self, position: int | str) -> Message:
         """Return a message, hidden or not."""
         return await self._read(lambda: self._sync.message(position))
 

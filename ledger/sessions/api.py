@@ -130,18 +130,19 @@ class SessionRead(Area):
             preceding=None if oldest_first else preceding,
         )
 
-    def message(self, position: int) -> answers.Message:
+    def message(self, position: int | str) -> answers.Message:
         """Return a message, hidden or not.
 
         Args:
-            position: The position in the log, as in ``Message.position``.
+            position: The position in the log, as in ``Message.position``, or the id of the message.
 
         Raises:
-            NotFoundError: This session has no message at the position.
+            NotFoundError: This session has no such message.
         """
         message = reading.get_message(self._inner, position)
         if message is None:
-            raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
+            place = "with the id" if isinstance(position, str) else "at the position"
+            raise NotFoundError(f"the session {self.name!r:.60} has no message {place} {position!r:.40}")
         return message
 
     def items(self) -> tuple[WindowItem, ...]:

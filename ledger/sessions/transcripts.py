@@ -184,13 +184,13 @@ def _message(message: object, what: str) -> Outside | None:
     return Outside(draft, model, moment, tokens, pairs)
 
 
-def _answer(fields: Mapping[Any, Any], what: str) -> Message:
+def _answer(fields: Mapping[object, object], what: str) -> Message:
     """Return the message of a session whose ``to_dict()`` has these fields."""
     try:
         return msgspec.convert({**fields}, Message)
     except msgspec.ValidationError as error:
         raise RejectedError(
-            f"{what} has the fields of a session's message, and a wrong one: {error}; give message.as_chat() to change a message"
+            f"{what} has the fields of a session's message, and a wrong one: {error}; Message.as_chat() can be changed freely"
         ) from None
 
 

@@ -1146,8 +1146,8 @@ class Ledger(LedgerRead):
         """Remove texts for good, from the log too; the chain still verifies. An erasure cannot be undone.
 
         Args:
-            subject: An id; ``Project(name)``, ``SessionName(name)``, ``DocumentPath(path)``, ``Event(position)``; or
-                ``EVERYTHING`` of this user.
+            subject: An id, also of a message; ``Project(name)``, ``SessionName(name)``, ``DocumentPath(path)``,
+                ``Event(position)``; or ``EVERYTHING`` of this user.
             derived: The choice for texts derived from the subject: "erase", "cut" (only the words that repeat it) or "keep".
                 With None the call is refused if there are such texts, as for the next two arguments.
             sources: The choice for texts that the subject was derived from.

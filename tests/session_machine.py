@@ -22,7 +22,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from window_laws import Said
 
 from ledger import Ledger, LedgerError, RejectedError
-from ledger.sessions.transcripts import as_chat
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 NAMES = ("chat", "other/a:b")
@@ -176,7 +175,7 @@ class Sessions(RuleBasedStateMachine):
         told, session = self.told[name], self.session(name)
         before = session.messages()
         kept = before[: len(before) * part // 100]
-        lines = [as_chat(each) for each in kept]
+        lines = [each.as_chat() for each in kept]
         for _ in range(more):
             self.count += 1
             lines.append({"role": "user", "content": f"new {self.count}"})

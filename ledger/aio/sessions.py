@@ -63,7 +63,7 @@ class AsyncSessionRead(AsyncArea):
             metadata=metadata, limit=limit, after=after, include_hidden=include_hidden, oldest_first=oldest_first,
         )))
 
-    async def message(self, position: int) -> Message:
+    async def message(self, position: int | str) -> Message:
         """Return a message, hidden or not."""
         return await self._read(lambda: self._sync.message(position))
 
@@ -182,12 +182,15 @@ class AsyncSession(AsyncSessionRead):
         return await self._work(lambda: self._sync.skip_extraction(parent=parent, until=until, **options))
 
     async def reconcile(
-        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions],
+        self, transcript: Iterable[Mapping[str, Any] | Message], *, dry_run: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> HistoryChange:
         """Bring the session to the content of a transcript kept elsewhere."""
         return await self._work(lambda: self._sync.reconcile(transcript, dry_run=dry_run, **options))
 
-    async def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> HistoryChange:
+    async def replace(
+        self, messages: Iterable[Mapping[str, Any] | Message], **options: Unpack[WriteOptions],
+    ) -> HistoryChange:
         """Make these messages the whole history; the common beginning stays as it is."""
         return await self._work(lambda: self._sync.replace(messages, **options))
 

@@ -70,7 +70,7 @@ def erase(
     """Erase.
 
     Args:
-        subject: An id, or the position of one event.
+        subject: An id, also of a message, or the position of one event.
         project: A project by name, alias or id.
         session: A session by name, alias or id.
         document: A document by its path or id.

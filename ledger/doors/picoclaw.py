@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ledger.domain.errors import LedgerError
 from ledger.sessions.answers import Message
 from ledger.sessions.api import Session
-from ledger.sessions.transcripts import as_chat, outside
+from ledger.sessions.transcripts import outside
 from ledger.types import Role, WriteOptions
 
 if TYPE_CHECKING:
@@ -131,4 +131,4 @@ _NAMES = {"reasoning": "reasoning_content", "model": "model_name"}  # of our fie
 
 def _as_stored(message: Message) -> dict[str, Any]:
     """Return a message under picoclaw's names of its fields; parts that picoclaw has no place for stay ``parts``."""
-    return {_NAMES.get(name, name): value for name, value in as_chat(message).items()}
+    return {_NAMES.get(name, name): value for name, value in message.as_chat().items()}

@@ -11,10 +11,11 @@ from ledger.core.log_reading import find_row, first_position, read_event
 from ledger.core.snapshot import NOWHERE, named
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.ids import is_prefix, kind_of
+from ledger.domain.ids import is_prefix, kind_of, message_place
 from ledger.domain.text import check_text
 from ledger.erasure import conversations
 from ledger.erasure.rows import Span
+from ledger.events import MessageAppended
 from ledger.types import DocumentPath, Event, Everything, Project, SessionName, Subject
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
@@ -51,7 +52,7 @@ class ErasureRequest(Struct, frozen=True):
 
 
 def request_for(connection: Connection, subject: Subject, owner: str) -> ErasureRequest:
-    """Return the request for a subject or for a single event; for a summary, for the event that holds its text."""
+    """Return the request for a subject or for a single event; for a message or summary, for the event that holds its text."""
     if isinstance(subject, Event) and type(position := subject.position) is int:
         fields, spans = _several("fields", subject.fields), _several("spans", subject.spans)
         event = read_event(connection, position) if 0 < position < 2**63 else None
@@ -60,7 +61,7 @@ def request_for(connection: Connection, subject: Subject, owner: str) -> Erasure
         names = tuple(check_text("a field", item) for item in fields)
         phrases = tuple(check_text("a phrase", item) for item in _several("phrases", subject.phrases))
         return ErasureRequest("event", event.stream, position, names, _checked(spans), phrases)
-    if (place := _summary_at(connection, owner, subject)) is not None:
+    if (place := _part_at(connection, owner, subject)) is not None:
         return ErasureRequest("event", place[0], place[1])
     return request_for_subject(connection, subject, owner)
 
@@ -94,6 +95,9 @@ def request_for_subject(
         case Everything():
             return ErasureRequest("user")
         case str():
+            if message_place(subject) is not None:
+                hint = f"; a message {part.format(whole='session')}" if _part_at(connection, owner, subject) else ""
+                raise NotFoundError(f"no session of this user has the message {subject!r:.40}{hint}")
             if not kind_of(subject):
                 raise NotFoundError(
                     f"no subject of this user has the id {subject!r:.40}; a project is named by Project(name), a session by "
@@ -131,12 +135,17 @@ def _by_id(connection: Connection, id: str, owner: str, *, only: str = "", part:
     raise NotFoundError(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {id!r:.40}{hint}")
 
 
-def _summary_at(connection: Connection, owner: str, subject: object) -> tuple[str, int] | None:
-    """Return (session, position) of the event that holds the text of the summary with this id."""
-    if not isinstance(subject, str) or not is_prefix(subject, "y"):
+def _part_at(connection: Connection, owner: str, subject: object) -> tuple[str, int] | None:
+    """Return (session, position) of the event that holds the text of the message or summary with this id."""
+    if not isinstance(subject, str):
         return None
-    position = conversations.place_of(connection, subject)
-    event = read_event(connection, position) if position is not None else None
+    if (place := message_place(subject)) is not None:
+        event = read_event(connection, place[1])
+        if event is None or event.stream != place[0] or not isinstance(event.data, MessageAppended):
+            return None
+    else:
+        position = conversations.place_of(connection, subject) if is_prefix(subject, "y") else None
+        event = read_event(connection, position) if position is not None else None
     return (event.stream, event.position) if event is not None and event.envelope.user == owner else None
 
 
@@ -194,7 +203,7 @@ def _kept(connection: Connection, owner: str, place: str | int) -> str | int:
         raise RejectedError(f"keep takes ids and positions, not {place!r:.40}")
     if isinstance(place, int):
         return place
-    if (found_at := _summary_at(connection, owner, place)) is not None:
+    if (found_at := _part_at(connection, owner, place)) is not None:
         return found_at[1]
     row = find_row(connection, place, place[:1], owner) if place[:1] in FAMILIES else None
     event = read_event(connection, row) if row is not None else None

@@ -19,7 +19,8 @@ MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
 class Passage(Answer, frozen=True, kw_only=True):
     """A piece of a captured, said or ingested text, or of a value, in its own words: characters ``start`` to ``end``.
 
-    ``id`` is the id of the interaction, chunk, value or, for a message, of the session; ``position`` then names the message.
+    ``id`` is the id of the interaction, chunk, value or, for a message, of the session; then ``position`` names the message, and
+    ``message`` is its id, which ``erase`` and ``session.message`` take.
     ``field`` is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was
     erased; the content of a JSON value has a line for each field. ``speaker`` is the role of the speaker, for example "user" or
     "assistant", with the name of the speaker if the message has a name; "" for a chunk or a value. ``heading_path`` has the
@@ -39,6 +40,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     document: str | None = None
     heading_path: tuple[str, ...] = ()
     speaker: str = ""
+    message: str | None = None
 
 
 class Item(Answer, frozen=True, kw_only=True):

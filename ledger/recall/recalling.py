@@ -14,6 +14,7 @@ from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
+from ledger.domain.ids import message_id
 from ledger.domain.text import one_of
 from ledger.english import question
 from ledger.english.question import Question
@@ -378,4 +379,5 @@ def _passage(
         document=document,
         heading_path=heading_path,
         speaker=spoken_by(row.corpus, row.field, roles.get(row.position, ""), row.speaker or "", row.text),
+        message=message_id(row.id, row.position) if row.corpus == MESSAGE else None,
     )

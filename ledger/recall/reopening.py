@@ -14,7 +14,7 @@ from ledger.core.snapshot import text_of
 from ledger.core.who import Who
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
-from ledger.domain.ids import KINDS
+from ledger.domain.ids import KINDS, message_id
 from ledger.domain.times import moment
 from ledger.english.words import folded
 from ledger.erasure.rules import BLACK
@@ -242,6 +242,7 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
         document=document,
         heading_path=heading,
         speaker=spoken_by("chunk" if document else "", delivered.field, role, name, text or ""),
+        message=message_id(delivered.subject, delivered.position) if isinstance(data, MessageAppended) else None,
     )
 
 

@@ -9,13 +9,14 @@ from msgspec import field
 
 from ledger.core.answer import Answer, answer_of
 from ledger.domain.metadata import Value
+from ledger.sessions.rules import chat_form
 from ledger.sessions.rules.message import Part, readable
 from ledger.sessions.rules.provider_forms import Fields
 from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
-    """A message of a session, known by its ``position``, and as a source by its ``id``.
+    """A message of a session, known in the session by its ``position``, and to ``erase`` and as a source by its ``id``.
 
     ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
     of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``occurred_at`` and
@@ -49,6 +50,26 @@ class Message(Answer, frozen=True, kw_only=True):
     def text(self) -> str:
         """Return the whole message as one text for people."""
         return readable(self.content, self.parts)
+
+    def as_chat(self) -> Fields:
+        """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
+
+        The entry has role and content, and, as far as the message has them, tool_calls, tool_call_id, media, reasoning, model,
+        created_at, name, extra and metadata; parts with no such field are ``parts``. The entry has no id and no position. An
+        erased text is "(erased)".
+        """
+        content = self.content if self.content is not None else chat_form.ERASED
+        by = "speaker" if self.role == "tool" else "name"  # the name in a tool's message is the function's
+        more = {
+            by: self.speaker,
+            "reasoning": self.reasoning,
+            "model": self.model,
+            "created_at": self.occurred_at,
+            "extra": self.extra,
+            "metadata": self.metadata,
+        }
+        entry = {"role": self.role, "content": content} | chat_form.of_parts(self.role, content, self.parts)
+        return entry | {name: value for name, value in more.items() if value}
 
 
 class Summary(Answer, frozen=True, kw_only=True):

@@ -130,18 +130,19 @@ class SessionRead(Area):
             preceding=None if oldest_first else preceding,
         )
 
-    def message(self, position: int) -> answers.Message:
+    def message(self, position: int | str) -> answers.Message:
         """Return a message, hidden or not.
 
         Args:
-            position: The position in the log, as in ``Message.position``.
+            position: The position in the log, as in ``Message.position``, or the id of the message.
 
         Raises:
-            NotFoundError: This session has no message at the position.
+            NotFoundError: This session has no such message.
         """
         message = reading.get_message(self._inner, position)
         if message is None:
-            raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
+            place = "with the id" if isinstance(position, str) else "at the position"
+            raise NotFoundError(f"the session {self.name!r:.60} has no message {place} {position!r:.40}")
         return message
 
     def items(self) -> tuple[WindowItem, ...]:
@@ -476,7 +477,11 @@ class Session(SessionRead):
         return cursor.skip_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
-        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
+        self,
+        transcript: Iterable[Mapping[str, Any] | answers.Message],
+        *,
+        dry_run: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> answers.HistoryChange:
         """Bring the session to the content of a transcript kept elsewhere.
 
@@ -485,15 +490,17 @@ class Session(SessionRead):
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
                 token_count if there are any. Messages of OpenAI chat completions and Anthropic are read too, and their other
-                fields kept as ``extra``. An empty transcript changes nothing, and ``skipped`` is "empty"; ``clear`` hides all
-                messages.
+                fields kept as ``extra``. A ``Message`` of a session or its ``to_dict()`` is read too. An empty transcript changes
+                nothing, and ``skipped`` is "empty"; ``clear`` hides all messages.
 
         Raises:
             RejectedError: The transcript is no list of messages; nothing changes.
         """
         return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
-    def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+    def replace(
+        self, messages: Iterable[Mapping[str, Any] | answers.Message], **options: Unpack[WriteOptions]
+    ) -> answers.HistoryChange:
         """Make these messages the whole history; the common beginning stays as it is.
 
         Args:

@@ -26,6 +26,7 @@ from ledger.guards.guarding import TakenSecret
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing
+from ledger.sessions.answers import Message
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reconciling import clean, line_of
 from ledger.sessions.rules import continuing, transcript
@@ -101,7 +102,7 @@ def _listed(messages: object) -> object:
         messages = messages[name]
         if isinstance(messages, str | Mapping):
             raise RejectedError(f"messages are a list of messages, not {type(messages).__name__}")
-    elif isinstance(messages, Mapping) or _dumps(messages):
+    elif isinstance(messages, Mapping | Message) or _dumps(messages):
         messages = [messages]
     if isinstance(messages, Iterable) and not isinstance(messages, bytes | bytearray):
         return [dump() if (dump := _dumps(message)) else message for message in messages]

@@ -75,9 +75,11 @@ def list_messages(
         return messages_shown(conversation, connection, list(islice(rows, limit)), gone)
 
 
-def get_message(conversation: Conversation, position: int) -> answers.Message | None:
-    """Return a message by its position, hidden or not; None if the session has no message there."""
+def get_message(conversation: Conversation, position: int | str) -> answers.Message | None:
+    """Return a message by its position or id, hidden or not; None if the session has no such message."""
     with conversation.reading() as (connection, state):
+        if isinstance(position, str) and state is not None and (place := ids.message_place(position)) is not None:
+            position = place[1] if place[0] == state.id else position
         row = sessions.at_position(connection, position) if state is not None and type(position) is int else None
         if state is None or row is None or row.session != state.row:
             return None

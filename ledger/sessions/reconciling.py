@@ -52,7 +52,11 @@ class _Planned(Struct, frozen=True):
 
 
 def reconcile(
-    conversation: Conversation, asker: Who, transcript: Iterable[Mapping[str, object]], *, dry_run: bool = False
+    conversation: Conversation,
+    asker: Who,
+    transcript: Iterable[Mapping[str, object] | answers.Message],
+    *,
+    dry_run: bool = False,
 ) -> answers.HistoryChange:
     """Bring the session to the content of an outside transcript.
 
@@ -82,7 +86,7 @@ def reconcile(
 
 
 def replace_messages(
-    conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object]]
+    conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object] | answers.Message]
 ) -> answers.HistoryChange:
     """Make these messages the whole history; the common beginning stays as it is."""
     return _take_over(conversation, "session.replace", *outside(messages), asker)

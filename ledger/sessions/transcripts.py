@@ -1,7 +1,7 @@
 """The reading of transcripts kept elsewhere, as lists of objects.
 
 A message has our own field names, or those of OpenAI chat completions or Anthropic messages
-(ledger.sessions.rules.provider_forms).
+(ledger.sessions.rules.provider_forms), or is a ``Message`` that a session gave, also as ``to_dict()``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any, cast
 
 import msgspec
@@ -31,7 +30,6 @@ from ledger.sessions.rules.other_forms import as_chat as in_chat_form
 from ledger.sessions.rules.provider_forms import MESSAGE_FIELD, OPENAI, Fields
 from ledger.sessions.rules.transcript import TranscriptMessage
 
-ERASED = "(erased)"  # in the place of an erased text
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {
     "occurred_at": "created_at",
@@ -47,6 +45,9 @@ _CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncate
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
 _TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
+
+_ANSWER = frozenset(field.name for field in msgspec.structs.fields(Message) if field.required)
+"""The fields by which the ``to_dict()`` of a session's message is known."""
 
 
 class Outside(Struct, frozen=True):
@@ -149,6 +150,10 @@ def outside(listed: object) -> tuple[list[Outside], int]:
 
 
 def _message(message: object, what: str) -> Outside | None:
+    if isinstance(message, Mapping) and message.keys() >= _ANSWER:
+        message = _answer(message, what)
+    if isinstance(message, Message):
+        message = message.as_chat()
     if not isinstance(message, Mapping):
         raise RejectedError(f"{what} is an object with a role and a content, not {type(message).__name__}")
     message = in_chat_form(message)
@@ -177,6 +182,16 @@ def _message(message: object, what: str) -> Outside | None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
     return Outside(draft, model, moment, tokens, pairs)
+
+
+def _answer(fields: Mapping[object, object], what: str) -> Message:
+    """Return the message of a session whose ``to_dict()`` has these fields."""
+    try:
+        return msgspec.convert({**fields}, Message)
+    except msgspec.ValidationError as error:
+        raise RejectedError(
+            f"{what} has the fields of a session's message, and a wrong one: {error}; Message.as_chat() can be changed freely"
+        ) from None
 
 
 def _time_of(fields: Fields) -> str | None:
@@ -277,58 +292,3 @@ def _reasoning(fields: Fields, what: str) -> list[Fields]:
         return []
     check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES, blank_allowed=True)
     return [{"type": "reasoning", "text": reasoning}] if reasoning.strip() else []
-
-
-def as_chat(message: Message) -> Fields:
-    """Return a message in the form that ``outside`` reads, in the OpenAI chat format as far as possible.
-
-    Media after everything else are ``media``, as in picoclaw.
-    """
-    content = message.content if message.content is not None else ERASED
-    entry: Fields = {"role": message.role, "content": content, **_parts_as_chat(message, content)}
-    by = "speaker" if message.role == "tool" else "name"  # the name in a tool's message is the function's
-    more = {
-        by: message.speaker,
-        "reasoning": message.reasoning,
-        "model": message.model,
-        "created_at": message.occurred_at,
-        "extra": message.extra,
-        "metadata": message.metadata,
-    }
-    return entry | {name: value for name, value in more.items() if value}
-
-
-def _parts_as_chat(message: Message, content: str) -> Fields:
-    parts, entry = list(message.parts), Fields()
-    results = [part for part in parts if part["type"] == "tool_result"]
-    if message.role == "tool" and results == parts[-1:] and results[0] == _result(results[0], content):
-        entry["tool_call_id"] = parts.pop()["id"]
-    media = list(takewhile(_is_plain_media, reversed(parts)))[::-1]
-    calls = [_as_call(part) for part in parts[: len(parts) - len(media)]]
-    if None in calls:
-        return {"parts": [dict(part) for part in message.parts]}
-    more = {"tool_calls": calls, "media": [part["uri"] for part in media]}
-    return entry | {name: value for name, value in more.items() if value}
-
-
-def _is_plain_media(part: messages.Part) -> bool:
-    return part["type"] == "media" and not part.get("mime") and "extra" not in part
-
-
-def _result(part: messages.Part, content: str) -> messages.Part:
-    return {"type": "tool_result", "id": part["id"], "text": content}
-
-
-def _as_call(part: messages.Part) -> Fields | None:
-    """Return a part as a call of the OpenAI chat format.
-
-    The answer is None if the part is no call, or would be read back as a different part.
-    """
-    if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
-        return None
-    arguments, more = part["arguments"], part.get("extra", {}).get(OPENAI, {})
-    text = forms.text_of(arguments)
-    if text is None:
-        text = msgspec.json.encode(arguments).decode()
-    again = text if more.get("type") == "custom" else forms.plain_arguments(text)
-    return forms.openai_call(part["id"], part["name"], text, more) if again == arguments else None

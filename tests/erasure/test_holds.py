@@ -118,7 +118,8 @@ def test_a_part_is_held_with_its_whole_and_the_refusal_says_so(ledger: Ledger) -
         chat.append("assistant", "Noted.")
     summary = chat.compact(summarizer=lambda request: "They sail.").created[0].id
     chunk = notes.chunks[0].id
-    for part, whole in ((chunk, "document"), (summary, "session")):
+    message = chat.messages()[0].id
+    for part, whole in ((chunk, "document"), (summary, "session"), (message, "session")):
         with pytest.raises(NotFoundError, match=f"is held with its {whole}"):
             ledger.holds.add(part)
     with pytest.raises(NotFoundError, match="a chunk goes by the position of its event"):

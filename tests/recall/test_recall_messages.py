@@ -6,7 +6,7 @@ import probe
 import pytest
 from conftest import Clock, folded_from_zero
 
-from ledger import Ledger
+from ledger import Ledger, NotFoundError
 from ledger.recall.packs import Item, Pack
 from ledger.types import Event
 
@@ -27,6 +27,36 @@ def test_a_message_is_recalled_with_the_session_and_position_that_it_is_at(ledge
     assert (item.source, item.id, item.content) == ("message", session.id, said.content)
     assert item.passage is not None
     assert (item.passage.position, item.passage.field, item.passage.session) == (said.position, "content", "monday")
+
+
+def test_a_recalled_passage_names_its_message_by_the_id_that_erase_and_the_session_take(ledger: Ledger) -> None:
+    session = ledger.session("monday")
+    said = session.append("user", "The gearbox rattles in third gear.")
+    ledger.capture("The gearbox?", "A new gearbox costs much.")
+    pack = ledger.recall("gearbox", among=("turns",), receipt=True)
+    messages = {item.source: item.passage.message for item in pack.items if item.passage is not None}
+    assert messages == {"message": said.id, "turn": None}
+    assert pack.receipt is not None
+    again = ledger.reopen(pack.receipt)
+    assert [item.passage and item.passage.message for item in again.items] == [
+        item.passage and item.passage.message for item in pack.items
+    ]
+    assert session.message(said.id) == session.message(said.position) == said
+    assert [event.position for event in ledger.erase(said.id, quotes="keep").erased] == [said.position]
+
+
+def test_a_session_has_no_message_with_the_id_of_another_sessions_message(ledger: Ledger) -> None:
+    monday, tuesday = ledger.session("monday"), ledger.session("tuesday")
+    said, other = monday.append("user", "The gearbox rattles."), tuesday.append("user", "It is mended.")
+    for id in (
+        other.id,
+        f"{tuesday.id}:{said.position}",
+        f"{monday.id}:{other.position}",
+        "gearbox",
+        str(said.position),
+    ):
+        with pytest.raises(NotFoundError, match=f"the session 'monday' has no message .*'{id}'"):
+            monday.message(id)
 
 
 def test_what_a_tool_was_called_with_and_gave_is_recalled(ledger: Ledger) -> None:

@@ -21,7 +21,7 @@ from ledger.sessions.assembled import Entry
 from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import rendering
 from ledger.sessions.rules.rendering import Rendered
-from ledger.sessions.transcripts import Outside, as_chat, outside
+from ledger.sessions.transcripts import Outside, outside
 
 PNG = "iVBORw0KGgo="
 SIGNATURE = "ErUBCkYIBxgCIkDq" * 30 + "=="
@@ -98,7 +98,7 @@ def come_back(session: Session, transcript: Sequence[Any], provider: str) -> lis
     """What a session shows of a transcript that it was made to say, twice without a change."""
     assert session.reconcile(transcript).appended == len(transcript)
     assert session.reconcile(transcript).change == "none"
-    assert session.reconcile([as_chat(each) for each in session.messages(limit=1_000)]).change == "none"
+    assert session.reconcile([each.as_chat() for each in session.messages(limit=1_000)]).change == "none"
     return session.window(2**40).render(provider).messages
 
 

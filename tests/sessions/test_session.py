@@ -19,7 +19,6 @@ from threads import together
 from ledger import ConflictError, Ledger, LedgerError, ModelError, RejectedError
 from ledger.domain.errors import ReadOnlyError
 from ledger.sessions.rules.message import TEXT_BYTES, readable
-from ledger.sessions.transcripts import as_chat
 from ledger.types import Event, SessionPatterns
 from projections.views import sessions
 from projections.views.sessions import besides
@@ -699,13 +698,16 @@ def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Led
     session = ledger.session("party")
     session.append("user", "I moved to Porto.", speaker="Caroline")
     session.reconcile(
-        [*map(as_chat, session.messages()), {"role": "user", "name": "Melanie", "content": "Since when?"}]
+        [
+            *(message.as_chat() for message in session.messages()),
+            {"role": "user", "name": "Melanie", "content": "Since when?"},
+        ]
     )
     assert [(each.speaker, each.content) for each in session.messages()] == [
         ("Caroline", "I moved to Porto."),
         ("Melanie", "Since when?"),
     ]
-    assert session.reconcile(list(map(as_chat, session.messages()))).change == "none"
+    assert session.reconcile([message.as_chat() for message in session.messages()]).change == "none"
     window = session.window(1_000)
     assert [(each["name"], each["content"]) for each in window.render().messages] == [
         ("Caroline", "I moved to Porto."),
@@ -790,7 +792,7 @@ def test_a_transcript_with_an_erased_message_is_the_same_transcript(ledger: Ledg
     session = ledger.session("chat")
     positions = [session.append("user", f"message {number}").position for number in range(6)]
     ledger.erase(Event(positions[2]), reason="asked", derived="erase", sources="keep", quotes="keep")
-    assert session.replace([as_chat(each) for each in session.messages()]).change == "none"
+    assert session.replace([each.as_chat() for each in session.messages()]).change == "none"
 
 
 def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger) -> None:

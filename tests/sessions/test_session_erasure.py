@@ -7,6 +7,7 @@ from pathlib import Path
 
 import probe
 import pytest
+from command_line import run
 from conftest import Clock
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from leftovers import RARE, remains, states
@@ -422,3 +423,45 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(tmp_path: Path) -> N
         assert other.position not in {each.position for each in report.erased}
         assert not any("Zanzibarquux" in state for state in states(ledger))
         agrees(ledger)
+
+
+# --- a message by its id ---------------------------------------------------------------------------------------------
+
+
+def test_the_id_of_a_message_erases_this_message_alone(ledger: Ledger) -> None:
+    session, said, _, _ = talked(ledger, 3)
+    by_id = ledger.erase(said[2].id, derived="erase", dry_run=True)
+    by_position = ledger.erase(Event(said[2].position), derived="erase", dry_run=True)
+    assert by_id == by_position and by_id.erased
+    report = ledger.erase(said[2].id, derived="erase")
+    assert [event.position for event in report.erased] == [said[2].position]
+    assert [message.content for message in session.messages()] == ["Word number 0.", "Word number 1.", None]
+
+
+def test_an_exception_of_an_erasure_may_be_the_id_of_a_message(ledger: Ledger) -> None:
+    session = ledger.session("talk")
+    first, again = (session.append("user", RARE) for _ in range(2))
+    report = ledger.erase(first.id, quotes="erase", keep=[again.id])
+    assert [(event.position, event.choice) for event in report.quotes] == [(again.position, "keep")]
+    assert [message.content for message in session.messages()] == [None, RARE]
+
+
+def test_a_message_of_another_session_or_user_is_not_erased_by_its_id(ledger: Ledger) -> None:
+    mine, other = ledger.session("mine"), ledger.session("other")
+    said, elsewhere = mine.append("user", "Mine."), other.append("user", "Elsewhere.")
+    strange = f"{mine.id}:{elsewhere.position}"
+    for books, id in ((ledger, strange), (ledger.bind(user="eva"), said.id), (ledger, f"{mine.id}:2")):
+        with pytest.raises(NotFoundError, match=f"no session of this user has the message '{id}'"):
+            books.erase(id)
+    with pytest.raises(NotFoundError, match="keep names"):
+        ledger.erase(said.id, keep=[strange])
+    assert [message.content for message in (*mine.messages(), *other.messages())] == ["Mine.", "Elsewhere."]
+
+
+def test_the_command_line_erases_a_message_by_its_id(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    with Ledger.open(db) as ledger:
+        said = ledger.session("talk").append("user", RARE)
+    assert run("erase", said.id, "--yes", db=db).exit_code == 0
+    with Ledger.open(db) as ledger:
+        assert ledger.session("talk").messages()[0].content is None

@@ -15,7 +15,7 @@ from ledger import Ledger, RejectedError
 from ledger.domain.tokens import MEDIA_TOKENS
 from ledger.doors.picoclaw import SessionStore
 from ledger.sessions.rules.message import PARTS_BYTES, draft
-from ledger.sessions.transcripts import as_chat, outside
+from ledger.sessions.transcripts import outside
 from ledger.types import Event
 
 SIGNATURE = "ErUBCkYIBxgCIkDq" * 30 + "=="
@@ -308,7 +308,12 @@ def test_the_words_of_a_provider_are_nobodys_and_do_not_stay_behind_an_erasure(m
     for words, signature in ((RARE, "EqoBa" * 20), ("Tea is a drink.", "ErUBc" * 20)):
         cited = [{"type": "char_location", "cited_text": words, "document_title": None}]
         answer = answers(THOUGHT | {"thinking": words, "signature": signature}, text(f"So: {words}", citations=cited))
-        session.reconcile([*map(as_chat, session.messages()), answer | {"type": "message", "stop_reason": "end_turn"}])
+        session.reconcile(
+            [
+                *(message.as_chat() for message in session.messages()),
+                answer | {"type": "message", "stop_reason": "end_turn"},
+            ]
+        )
     report = memory.erase(Event(session.messages()[0].position))
     assert report.remaining == ()
 

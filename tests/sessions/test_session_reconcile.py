@@ -16,7 +16,6 @@ from soundness import assert_sound, events_of
 
 from ledger import ConflictError, Ledger, RejectedError
 from ledger.sessions import reconciling
-from ledger.sessions.transcripts import as_chat
 from ledger.types import Event
 
 
@@ -148,7 +147,7 @@ def test_what_was_missing_is_mended_in_place_and_the_summaries_stay(ledger: Ledg
 
 
 def lines_of(session) -> list[dict[str, Any]]:
-    return [as_chat(each) for each in session.messages(limit=1_000)]
+    return [each.as_chat() for each in session.messages(limit=1_000)]
 
 
 @pytest.mark.slow
@@ -527,3 +526,64 @@ def test_a_reconciled_ledger_is_sound(ledger: Ledger) -> None:
     session.reconcile(lines(40))
     assert_sound(ledger)
     assert len(events_of(ledger, "MessagesHidden")) == 2
+
+
+# --- a session's own messages ----------------------------------------------------------------------------------------
+
+
+def test_a_message_as_chat_is_an_entry_without_ids_that_reconcile_reads_back(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    at = "2026-01-01T10:00:00.000000Z"
+    compact = CALL | {"function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
+    entries = [
+        user("Hello", name="Ada", created_at=at, metadata={"channel": "web"}),
+        assistant("", tool_calls=[compact], reasoning="I look.", model="m-1", created_at=at),
+        {"role": "tool", "tool_call_id": "call_1", "content": "It rains.", "created_at": at},
+        user("This?", media=["media://cat"], created_at=at, extra={"openai": {"seed": 3}}),
+        user("", parts=[PICTURE], created_at=at),
+    ]
+    session.reconcile(entries)
+    assert [message.as_chat() for message in session.messages()] == entries
+    position = ledger.position
+    assert session.reconcile([message.as_chat() for message in session.messages()]).change == "none"
+    assert ledger.position == position
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda message: message, lambda message: message.to_dict()], ids=["object", "dict"]
+)
+def test_a_sessions_own_messages_given_back_change_nothing(ledger: Ledger, as_given) -> None:
+    session = ledger.session("chat")
+    session.reconcile(CHAT)
+    session.append("user", "And now?", parts=[PICTURE], speaker="Ada", metadata={"channel": "web"})
+    session.append("user", "No more.", extra={"openai": {"seed": 3}})
+    ledger.capture("Why?", "So.", session="chat", append=True)
+    ledger.erase(Event(session.messages()[0].position))
+    before, position = session.messages(), ledger.position
+    for take in (session.replace, session.reconcile):
+        change = take([as_given(message) for message in before])
+        assert (change.change, change.kept, change.repaired, change.left_out) == ("none", len(before), 0, 0)
+        assert ledger.position == position
+    added = ledger.add([as_given(message) for message in before], session="chat")
+    assert added.messages == 0 and session.messages() == before
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda message: message, lambda message: message.to_dict()], ids=["object", "dict"]
+)
+def test_the_messages_of_a_session_go_into_another_without_ids_and_positions(ledger: Ledger, as_given) -> None:
+    ledger.session("chat").reconcile(CHAT)
+    messages = ledger.session("chat").messages()
+    copy = ledger.session("copy")
+    assert copy.replace([as_given(message) for message in messages]).appended == len(CHAT)
+    assert [message.as_chat() for message in copy.messages()] == [message.as_chat() for message in messages]
+    assert [message.extra for message in copy.messages()] == [{}] * len(CHAT)
+    assert ledger.add(as_given(messages[1]), session="one").messages == 1
+
+
+def test_a_dictionary_of_a_message_with_a_wrong_field_is_refused_by_its_name(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "Hello")
+    wrong = session.messages()[0].to_dict() | {"parts": "text"}
+    with pytest.raises(RejectedError, match=r"message 1 of the transcript .*parts"):
+        session.replace([wrong])

@@ -1,8 +1,7 @@
 """The commands made of signatures and docstrings; the only file that uses cyclopts, the parser of the command line.
 
-A positional parameter is an argument, a keyword an option of the same name. Their help stands in the method's
-docstring, or in the table of shared parameters; a parameter without help is an error.
-"""
+A positional parameter is an argument, a keyword an option of the same name. Their help stands in the method's docstring, or in
+the table of shared parameters; a parameter without help is an error."""
 
 from __future__ import annotations
 

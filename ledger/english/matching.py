@@ -11,7 +11,16 @@ from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
 from ledger.english import substring
-from ledger.english.agreement import ALL_STEMS, OTHERS_STEMS, can_differ, confirmed, differing, is_of_same, is_statement, least_stated
+from ledger.english.agreement import (
+    ALL_STEMS,
+    OTHERS_STEMS,
+    can_differ,
+    confirmed,
+    differing,
+    is_of_same,
+    is_statement,
+    least_stated,
+)
 from ledger.english.clauses import ME, NONE, SOMEBODY, USER, YOURS, Clause, clauses, pieces, unquoted
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
 from ledger.english.porter import stem
@@ -320,11 +329,7 @@ def _best(
                 stated = confirmed(part, clause)
                 if (len(stated), -at) > (len(most), -most_at) and stated:
                     most, most_at = stated, at
-        elif (
-            (len(shared), -at) > (len(against), -against_at)
-            and not part.supposed
-            and is_of_same(part, clause)
-        ):
+        elif (len(shared), -at) > (len(against), -against_at) and not part.supposed and is_of_same(part, clause):
             against, why, against_at = shared, differs, at
     return most, against, why
 

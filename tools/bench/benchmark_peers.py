@@ -6,7 +6,8 @@
 The others are installed, in the versions below, into an environment that is thrown away. The systems take turns in one run.
 Each runs in a process of its own on a file of its own and is asked through its own public calls; only the calls are timed. All
 get the same texts in the same order, and every write is durable before it returns (WAL, ``synchronous=FULL``, the default of
-SQLite). ``found`` is the share of questions whose fact is among the five answers.
+SQLite). Facts of few distinct words are asked for too, where each question has a word of every fact: cold, when each question is
+new to the process, and warm, when it is asked again. ``found`` is the share of questions whose fact is among the five answers.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ THINGS = listed(
     "blender,wallet,printer,sofa",
     ",",
 )
+VERBS = listed("carried painted repaired ordered moved cleaned sold tested packed returned")
+FEW_THINGS = listed(
+    "lamp chair table kettle router printer monitor camera bicycle tent violin wallet sofa desk notebook coat blender bank"
+    " key font"
+)
+PLACES = listed("Lisbon Porto Oslo Kyoto Turin Ghent Malmo Graz Basel Leeds Nantes Vigo Split Brno Cork")
+ASKED, FEW_GROUP = 50, 5  # questions about facts of few distinct words, each asked cold, and warm after its group
+FEW_REACH = {1_000: 1.0, 10_000: 1 / 0.7}  # the goal of these
 
 # --- the systems: in their own processes, with nothing but themselves and the standard library -----------------------------
 
@@ -110,18 +119,19 @@ SYSTEMS: dict[str, Any] = {"ours": Ours, "engram": Engram, "LangGraph's SqliteSt
 
 
 def work(name: str, path: str) -> None:
-    """Do the calls of each line of JSON, and answer with the seconds and the answer of each call."""
+    """Do the calls of each line of JSON. Answer with the seconds, the processor seconds and the answer of each call."""
     system = SYSTEMS[name](path)
     for line in sys.stdin:
         method, texts = json.loads(line)
-        seconds, answers = list[float](), list[object]()
+        seconds, processor, answers = list[float](), list[float](), list[object]()
         call: Callable[[str], object] = getattr(system, method)
         for text in texts:
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.process_time()
             answer = call(text)
+            processor.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - started)
             answers.append(answer)
-        print(json.dumps([seconds, answers]), flush=True)
+        print(json.dumps([seconds, processor, answers]), flush=True)
 
 
 # --- the texts ---------------------------------------------------------------------------------------------------------
@@ -139,6 +149,16 @@ def facts(count: int) -> list[tuple[str, str]]:
     return questions
 
 
+def facts_of_few_words(count: int) -> list[tuple[str, str]]:
+    """Return (fact, question about it) of few distinct words: every question has a word of nearly every fact."""
+    draw, questions = random.Random(6), []
+    for ticket in range(count):
+        name, verb, thing, place = draw.choice(NAMES), draw.choice(VERBS), draw.choice(FEW_THINGS), draw.choice(PLACES)
+        fact = f"{name} {verb} the {thing} in {place} for ticket {1_000 + ticket}."
+        questions.append((fact, f"Which ticket is for the {thing} that {name} {verb} in {place}?"))
+    return questions
+
+
 # --- the run -----------------------------------------------------------------------------------------------------------
 
 
@@ -151,15 +171,15 @@ class Peer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
         )  # fmt: skip
 
-    def do(self, method: str, texts: Sequence[str]) -> tuple[list[float], list[Any]]:
+    def do(self, method: str, texts: Sequence[str]) -> tuple[list[float], list[float], list[Any]]:
         into, out = self._process.stdin, self._process.stdout
         assert into is not None and out is not None
         print(json.dumps([method, texts]), file=into, flush=True)
         line = out.readline()
         if not line:
             raise SystemExit("a system under test ended early; its output is above")
-        seconds, answers = json.loads(line)
-        return seconds, answers
+        seconds, processor, answers = json.loads(line)
+        return seconds, processor, answers
 
     def end(self) -> None:
         self._process.communicate()
@@ -202,6 +222,34 @@ def measure(size: int, systems: dict[str, Path], directory: Path) -> list[Figure
     return figures
 
 
+def measure_few(size: int, systems: dict[str, Path], directory: Path) -> list[Figure]:
+    """Return the figures of recall beside engram on facts of few distinct words: each question's first asking, and its second."""
+    known = facts_of_few_words(size)
+    asked = [question for _, question in random.Random(4).sample(known, ASKED)]
+    peers = {
+        name: Peer(name, systems[name], directory / f"{name} few {size}.db")
+        for name in ("ours", "engram")
+        if name in systems
+    }
+    spent: dict[tuple[str, str], list[float]] = {(when, name): [] for when in ("cold", "warm") for name in peers}
+    for peer in peers.values():
+        peer.do("write", [fact for fact, _ in known])
+        peer.do("ask", ["What is known of the weather?"])  # loads what a process loads at its first question
+    for start in range(0, ASKED, FEW_GROUP):
+        for when in ("cold", "warm"):
+            for name in peers if start // FEW_GROUP % 2 else reversed(peers):  # A B B A
+                spent[when, name] += peers[name].do("ask", asked[start : start + FEW_GROUP])[1]
+    for peer in peers.values():
+        peer.end()
+    if "engram" not in peers:
+        return []
+    row = "the five best of facts of few distinct words, processor time"
+    return [
+        compared(f"{row}, {when} · engram", size, spent[when, "ours"], spent[when, "engram"], FEW_REACH[size])
+        for when in ("cold", "warm")
+    ]
+
+
 def in_turns(peers: dict[str, Peer], known: Sequence[tuple[str, str]], size: int) -> tuple[Any, dict[str, float]]:
     """Return the seconds of each call by (method, system), and the share of questions whose fact was found."""
     draw, found = random.Random(3), dict.fromkeys(peers, 0)
@@ -211,7 +259,7 @@ def in_turns(peers: dict[str, Peer], known: Sequence[tuple[str, str]], size: int
         sample = draw.sample(known[:size], GROUP)
         for name, peer in peers.items():
             spent["write", name] += peer.do("write", new)[0]
-            seconds, answers = peer.do("ask", [question for _, question in sample])
+            seconds, _, answers = peer.do("ask", [question for _, question in sample])
             spent["ask", name] += seconds
             found[name] += sum(fact in answer for (fact, _), answer in zip(sample, answers, strict=True))
     return spent, {name: count / (ROUNDS * GROUP) for name, count in found.items()}
@@ -232,6 +280,7 @@ def main() -> int:
         for size in QUICK_SIZES if options.quick else SIZES:
             say(f"{size:,} facts")
             figures += measure(size, systems, directory)
+            figures += measure_few(size, systems, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     print(table(figures, markdown=options.markdown), "", sep="\n")

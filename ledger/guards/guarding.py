@@ -51,10 +51,11 @@ class TakenSecret(Struct, frozen=True):
 
 
 class ScannerHit(Struct, frozen=True):
-    """A threat in a text: the label, and name and version of the scanner."""
+    """A threat in a text: the label, name and version of the scanner, and the code point of an invisible character."""
 
     label: str
     scanner: str
+    character: str = ""
 
 
 class GuardedText(Struct, frozen=True):
@@ -136,7 +137,7 @@ class Guard:
 
     def _threat(self, text: str, known: set[bytes] | None) -> ScannerHit | None:
         for finding in threats.scan(text, known):
-            return ScannerHit(finding.label, threats.NAME)
+            return ScannerHit(finding.label, threats.NAME, finding.character)
         for scanner in self.scanners:
             try:
                 for finding in scanner.scan(text):

@@ -36,7 +36,7 @@ from ledger.guards.guarding import (
 )
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
-from ledger.values.rules import texts_in
+from ledger.values.rules import named_in, texts_in
 
 _HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break
 _POLICY = 'policy.set(threats="quarantine") to keep such texts out of recall instead'
@@ -155,13 +155,21 @@ class _EventScan:
         return self._json(field, value) if isinstance(value, Raw) else value
 
     def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
-        """Refuse a secret in a text that is kept exactly, as a whole and in the texts of its JSON, and look for threats."""
+        """Refuse a secret in a text that is kept exactly: as a whole, in the texts of its JSON and under its key.
+
+        The first threat is noted.
+        """
         secrets_in_it = list(taken)
         for verdict in map(self._guard.verdict, texts_in(text, self.data.type)):
             self._flag(field, verdict.found)
             secrets_in_it += verdict.taken
-        if secrets_in_it and self._work.policy().secrets != "off":
+        if self._work.policy().secrets == "off":
+            return
+        if secrets_in_it:
             raise secret_in_a_value(secrets_in_it[0].kind)
+        for name, encoded in named_in(self.data.name or "", text, self.data.type):
+            if kind := secrets.kind_under(name, encoded):
+                raise secret_in_a_value(kind, name)
 
     def _judge_labels(self, texts: Sequence[str]) -> None:
         """Refuse a threat in the labels and the key of a value, each and together, and an invisible character in them."""

@@ -70,7 +70,7 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
     """Raise ``ConflictError`` if the key was changed after the expected position.
 
     The rule of all commands asks for changes of the subject. A key may have lost its subject, and 0 means that there must be no
-    value now, although there may have been one.
+    value now, although there may have been one. An expiry is a change, recorded or not.
     """
     expecting.check_end(work, expected)
     if not expected.position:
@@ -80,7 +80,18 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
                 "written"
             )
         return
-    changed_at = values.last_change(work.connection(), work.who.user, rules.place_of(namespace), key)
+    connection, user = work.connection(), work.who.user
+    if state is None and (erased_at := values.erased_after(connection, user, expected.position)):
+        raise ConflictError(
+            f"{key!r:.60} has no value, and a value was erased at position {erased_at}, after the expected "
+            f"{expected.position}; nobody can tell any more which key that value had, so nothing was written"
+        )
+    if state is not None and state.status == rules.ACTIVE and state.has_expired(work.recorded_at):
+        raise ConflictError(
+            f"the value of {key!r:.60} expired at {state.expires_at}, and expected=0 stands for a key without a value now; "
+            "nothing was written"
+        )
+    changed_at = values.last_change(connection, user, rules.place_of(namespace), key)
     if changed_at > expected.position:
         raise ConflictError(
             f"a change of the key {key!r:.60} was recorded at position {changed_at}, after the expected "

@@ -17,6 +17,7 @@ from ledger.values.rules import ACTIVE, ERASED, EXPIRED, REMOVED, ValueState, af
 from projections.core.conditions import Conditions
 from projections.core.rows import ProjectionRows, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
+from projections.views import erasures
 
 _KEY = "user, place, name"
 _FAMILY = family(
@@ -82,6 +83,17 @@ def last_change(connection: sqlite3.Connection, user: str, place: str, name: str
     )
     sql = f"SELECT coalesce(max(at), 0) FROM ({' UNION ALL '.join(parts)})"
     return int(connection.execute(sql, (user, place, name) * 2).fetchone()[0])
+
+
+def erased_after(connection: sqlite3.Connection, user: str, position: int) -> int:
+    """Return the position of the last erasure of a user's value after a position; 0 if there is none."""
+    if erasures.last(connection) <= position:
+        return 0
+    sql = (
+        "SELECT coalesce(max(e.erased_by), 0) FROM keyed_values k JOIN main.events e ON e.stream = k.id"
+        f" WHERE k.user = ? AND k.status = '{ERASED}' AND e.erased_by > ?"
+    )
+    return int(connection.execute(sql, (user, position)).fetchone()[0])
 
 
 def listing(

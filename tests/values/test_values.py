@@ -302,6 +302,31 @@ def test_a_key_whose_value_was_moved_away_or_undone_was_changed(ledger: Ledger) 
     assert ledger.values.put(NOTES, "c", 2, expected=0).value == 2
 
 
+def test_a_key_whose_value_was_erased_was_changed(ledger: Ledger) -> None:
+    put = ledger.values.put(NOTES, "a", "the blue bicycle")
+    ledger.erase(put.id, **KEEP)
+    with pytest.raises(ConflictError, match="erased at position"):
+        ledger.values.put(NOTES, "a", "another", expected=put.position)
+    assert ledger.values.put(NOTES, "a", "another", expected=ledger.position).value == "another"
+    assert ledger.values.put(NOTES, "a", "a third", expected=ledger.position).value == "a third"
+    target = ledger.values.put(NOTES, "b", "a red kite")
+    seen = ledger.position
+    ledger.erase(target.id, **KEEP)
+    assert ledger.values.put(NOTES, "a", "a fourth", expected=seen).value == "a fourth", "another key was erased"
+    ledger.bind(user="ben").values.put(NOTES, "a", "of ben", expected=seen)
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_an_expiry_is_a_change_whether_the_job_has_run_or_not(ledger: Ledger, clock: Clock, has_run: bool) -> None:
+    put = ledger.values.put(NOTES, "a", 1, expires_at=clock() + timedelta(hours=1))
+    clock.advance(hours=2)
+    if has_run:
+        ledger.jobs.run(jobs=["expiry"])
+    with pytest.raises(ConflictError):
+        ledger.values.put(NOTES, "a", 2, expected=put.position)
+    assert ledger.values.put(NOTES, "a", 2, expected=0).value == 2
+
+
 @pytest.mark.parametrize("expected", ["zero", "position"])
 @pytest.mark.parametrize("before", ["none", "active", "removed"])
 def test_of_twenty_writers_that_expect_the_same_exactly_one_wins(tmp_path: Path, expected: str, before: str) -> None:

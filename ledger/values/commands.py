@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ledger.core import expecting
 from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
 from ledger.core.snapshot import event_data, text_of
 from ledger.core.who import Expected, Who
 from ledger.core.work import Outcome, Work
@@ -86,7 +87,8 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
             f"{key!r:.60} has no value, and a value was erased at position {erased_at}, after the expected "
             f"{expected.position}; nobody can tell any more which key that value had, so nothing was written"
         )
-    if state is not None and state.status == rules.ACTIVE and state.has_expired(work.recorded_at):
+    seen = read_event(connection, expected.position)
+    if state is not None and seen is not None and state.expired_between(seen.envelope.recorded_at, work.recorded_at):
         raise ConflictError(
             f"the value of {key!r:.60} expired at {state.expires_at}, and expected=0 stands for a key without a value now; "
             "nothing was written"
@@ -119,7 +121,7 @@ def move(
 
     Raises:
         NotFoundError: There is no value under the key.
-        RejectedError: There is a value under the other key.
+        ConflictError: There is a value under the other key.
     """
     reason = check_reason("reason", reason)
 
@@ -129,11 +131,7 @@ def move(
             raise queries.absent(namespace, key)
         there = _under(work, to_namespace, to_key)
         if there is not None and there.id != state.id and there.is_alive(work.recorded_at):
-            raise RejectedError(
-                f"{to_key!r:.60} is taken by {there.id}: remove that value first, or move this one to another place",
-                rule="key",
-                subject=there.id,
-            )
+            raise _taken(to_key, there.id, f"move {state.id} there")
         return _emit(work, rules.MoveValue(to_namespace, to_key, reason), state)
 
     arguments = (namespace, key, to_namespace, to_key, reason)
@@ -146,7 +144,12 @@ def remove(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: s
 
 
 def restore(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: str = "") -> answers.Value:
-    """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts."""
+    """Bring the value back that was removed from a key or expired there; an end that has passed no longer counts.
+
+    Raises:
+        NotFoundError: There never was a value under the key.
+        ConflictError: Another value has the key now.
+    """
     command = rules.RestoreValue(check_reason("reason", reason))
     return _on_value(engine, asker, "values.restore", namespace, key, command)
 
@@ -160,9 +163,21 @@ def _on_value(
     command: rules.RemoveValue | rules.RestoreValue,
 ) -> answers.Value:
     def body(work: Work) -> str:
-        return _emit(work, command, _known(work, namespace, key))
+        state = _known(work, namespace, key)
+        if isinstance(command, rules.RestoreValue) and state.is_alive(work.recorded_at):
+            place = rules.place_of(namespace)
+            if hidden := values.other_under(work.connection(), work.who.user, place, key, state.id):
+                raise _taken(key, state.id, f"restore {hidden}")
+        return _emit(work, command, state)
 
     return _answered(engine, engine.writer.run(verb, asker, body, (namespace, key, command)))
+
+
+def _taken(key: str, id: str, act: str) -> ConflictError:
+    return ConflictError(
+        f"cannot {act}: {key!r:.60} is taken by {id}, and nothing was written; remove that value first, or move it to "
+        "another place"
+    )
 
 
 def sweep(engine: Engine, seen: ValueState, as_of: str) -> bool:

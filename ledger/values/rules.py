@@ -65,6 +65,10 @@ class ValueState(Struct, frozen=True):
         """Return True if the value is returned at a time."""
         return self.status == ACTIVE and not self.has_expired(now)
 
+    def expired_between(self, start: str, now: str) -> bool:
+        """Return True if a value that nothing removed expired after a time, and by now."""
+        return self.status == ACTIVE and self.expires_at is not None and start < self.expires_at <= now
+
     def has_expired(self, now: str) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 

@@ -66,6 +66,16 @@ def under(connection: sqlite3.Connection, user: str, place: str, name: str, now:
     return from_row(row) if row is not None else None
 
 
+def other_under(connection: sqlite3.Connection, user: str, place: str, name: str, besides: str) -> str | None:
+    """Return the id of the value that was put last under a key, apart from one value; None if there is no other."""
+    sql = (
+        f"SELECT id FROM keyed_values WHERE user = ? AND place = ? AND name = ? AND id <> ? AND status <> '{ERASED}'"
+        " ORDER BY content_at DESC LIMIT 1"
+    )
+    row = connection.execute(sql, (user, place, name, besides)).fetchone()
+    return None if row is None else str(row[0])
+
+
 def active_under(
     connection: sqlite3.Connection, user: str | None, place: str | None, name: str | None, besides: Collection[str]
 ) -> str | None:

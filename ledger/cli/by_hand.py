@@ -28,7 +28,7 @@ from ledger.cli.calling import (
     stopped_by_signals,
 )
 from ledger.cli.doors import DOORS
-from ledger.cli.keyed import put_value
+from ledger.cli.keyed import get_value, put_value
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
 from ledger.cli.searching import bisect
@@ -486,6 +486,7 @@ CHANGED = {
     ("holds", "add"): CommandChange(hold, drop=("subject",)),
     ("documents", "add"): CommandChange(add_documents, drop=("source",)),
     ("values", "put"): CommandChange(put_value, drop=("value",)),
+    ("values", "get"): CommandChange(get_value),
     ("interactions", "import_file"): CommandChange(import_file),
     ("maintenance", "export_log"): CommandChange(export),
     ("erasures", "certificates"): CommandChange(certificates),

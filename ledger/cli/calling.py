@@ -223,6 +223,11 @@ def read_texts(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def stdin_text(most: int = STDIN_BYTES) -> str:
     """Return the text of standard input, at most ``most`` bytes of it, without a byte order mark."""
+    return exact_stdin(most).removeprefix("\ufeff")
+
+
+def exact_stdin(most: int = STDIN_BYTES) -> str:
+    """Return the text of standard input with all of its characters, at most ``most`` bytes of it."""
     data = sys.stdin.buffer.read(most)
     try:
         text = data.decode("utf-8")
@@ -231,7 +236,7 @@ def stdin_text(most: int = STDIN_BYTES) -> str:
             at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
             raise RejectedError(f"standard input is not UTF-8 text: {at}") from None
         text = data[: error.start].decode("utf-8")
-    return text.removeprefix("\ufeff")
+    return text
 
 
 def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:

@@ -1,7 +1,7 @@
 """The commands made of signatures and docstrings; the only file that uses cyclopts, the parser of the command line.
 
-A positional parameter is an argument, a keyword an option of the same name. Their help stands in the method's docstring, or in
-the table of shared parameters; a parameter without help is an error."""
+A positional parameter is an argument, a keyword an option. Their help stands in the docstring or the table of shared parameters.
+"""
 
 from __future__ import annotations
 
@@ -142,10 +142,9 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
-    "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
     **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
     "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
-    "proof": Path,
+    "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",

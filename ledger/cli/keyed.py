@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from ledger.cli.calling import ShellCall, opened, read_texts
+from ledger.cli.calling import STDIN, ShellCall, exact_stdin, invoke, opened
 from ledger.cli.output import Usage
+from ledger.cli.views import Exact
 from ledger.types import Json
 
 if TYPE_CHECKING:
     from cyclopts import Token
+
+    from ledger.values.answers import Value
 
 NAMESPACES = ("namespace", "to_namespace", "prefix")
 HELPS = {
@@ -35,14 +38,29 @@ def put_value(call: ShellCall, value: str, *, type: Literal["text", "json"] = "t
     """Put.
 
     Args:
-        value: A text, or JSON with --type json; "-" for standard input.
+        value: A text, or JSON with --type json; "-" for standard input, which is kept to its last line ending.
         type: "json" if the value is JSON.
     """
-    content: Json = read_texts({"value": value})["value"]
+    content: Json = exact_stdin() if value == STDIN else value
     if type == "json":
         try:
-            content = json.loads(content)
+            content = json.loads(str(content).removeprefix("\ufeff"))
         except (ValueError, RecursionError):
             raise Usage("the value is not JSON; without --type json it is a text") from None
     with opened(call) as ledger:
         return ledger.values.put(**{**call.arguments, "value": content})
+
+
+def get_value(call: ShellCall, *, raw: bool = False) -> object:
+    """Get.
+
+    Args:
+        raw: Print the text or the JSON and nothing else, without a line ending of its own.
+    """
+    with opened(call) as ledger:
+        value = cast("Value", invoke(call, ledger, call.arguments))
+    if not raw:
+        return value
+    if call.around["json"]:
+        return value.value
+    return Exact(value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False))

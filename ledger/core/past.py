@@ -27,7 +27,9 @@ _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IG
 
 
 class PastEngine(ReadingEngine):
-    """The ledger as it was known at a position, ``moment``; its present, ``as_of``, is the latest time recorded by then.
+    """The ledger as it was known at a position, ``moment``.
+
+    Its present, ``as_of``, is the time that was asked for, and of a position the latest time recorded by then.
 
     It needs no close, keeps nothing between two calls, and many threads may use it.
     """
@@ -101,7 +103,7 @@ def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEng
     holds = None if valid is None else times.moment("valid", _time("valid", valid))
     with committed(engine) as connection:
         position = position_of(engine, connection, moment)
-        return PastEngine(engine, position, engine.times.at(connection, position), holds)
+        return PastEngine(engine, position, _instant(moment) or engine.times.at(connection, position), holds)
 
 
 @contextmanager
@@ -132,6 +134,15 @@ def position_of(engine: Engine, connection: Connection, moment: Instant) -> int:
             )
         return moment
     return _position_at(engine, connection, times.moment("the moment", _time("the moment", moment)), head)
+
+
+def _instant(moment: Instant) -> str | None:
+    """Return the time that a moment names; None for a position or the id of an event."""
+    if isinstance(moment, int) or (
+        isinstance(moment, str) and (_NUMBER.fullmatch(moment) or _EVENT_ID.fullmatch(moment))
+    ):
+        return None
+    return times.moment("the moment", moment)
 
 
 def _position_at(engine: Engine, connection: Connection, time: str, head: int) -> int:

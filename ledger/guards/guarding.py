@@ -51,10 +51,11 @@ class TakenSecret(Struct, frozen=True):
 
 
 class ScannerHit(Struct, frozen=True):
-    """A threat in a text: the label, and name and version of the scanner."""
+    """A threat in a text: the label, name and version of the scanner, and the code point of an invisible character."""
 
     label: str
     scanner: str
+    character: str = ""
 
 
 class GuardedText(Struct, frozen=True):
@@ -136,7 +137,7 @@ class Guard:
 
     def _threat(self, text: str, known: set[bytes] | None) -> ScannerHit | None:
         for finding in threats.scan(text, known):
-            return ScannerHit(finding.label, threats.NAME)
+            return ScannerHit(finding.label, threats.NAME, finding.character)
         for scanner in self.scanners:
             try:
                 for finding in scanner.scan(text):
@@ -277,10 +278,11 @@ def secret_in_a_name(kind: str) -> RejectedError:
     )
 
 
-def secret_in_a_value(kind: str) -> RejectedError:
+def secret_in_a_value(kind: str, name: str = "") -> RejectedError:
+    under = f" under the name {name!r:.60}" if name else ""
     return RejectedError(
-        f"the value has a secret in it ({kind}, by {secrets.NAME}), and a value is never rewritten: leave the secret out, or "
-        'call policy.set(secrets="off") to have values stored as they are',
+        f"the value has a secret in it{under} ({kind}, by {secrets.NAME}), and a value is never rewritten: leave the secret "
+        'out, or call policy.set(secrets="off") to have values stored as they are',
         rule="secret",
         finding=kind,
         scanner=secrets.NAME,

@@ -47,6 +47,7 @@ _WORD, _SIGN = late("[a-z]+"), "://"  # of the texts that patterns need, only th
 _ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # the meanings of escaped letters
 AGAIN, AGAIN_CHARS = 8, 4  # the most secrets that are looked for elsewhere in a text, and their least length
+_NAME_CHARS = 300  # the last characters of a name that may tell of a secret
 _MORE = 200  # the most characters of a list, object or clause in which further secrets are looked for
 # Letters that a case-insensitive expression takes for an ASCII letter.
 _LOWER = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
@@ -91,6 +92,13 @@ def _again(text: str, secrets_found: list[Secret]) -> Iterator[Secret]:
 def may_have(text: str) -> bool:
     """Return True if a text contains the words or signs that some pattern needs."""
     return bool(_patterns_to_try(text)) or _may_have_cards(text)
+
+
+def kind_under(name: str, encoded: str) -> str:
+    """Return the kind of a secret in a value, given as JSON, that its name tells of, as in {"password": …}; "" if it has none."""
+    text = f'"{name[-_NAME_CHARS:]}": {encoded[:_MORE]}'
+    begin = len(text) - len(encoded[:_MORE])
+    return next((secret.kind for secret in scan(text) if secret.start >= begin), "")
 
 
 def patterns() -> tuple[ScannerPattern, ...]:

@@ -21,11 +21,15 @@ SPAN = 160  # the most characters of a match that a finding covers
 
 
 class ThreatFinding(Struct, frozen=True):
-    """A finding of the scanner: a label, and the characters ``start`` to ``end`` of the reading in which it was found."""
+    """A finding of the scanner: a label, and the characters ``start`` to ``end`` of the reading in which it was found.
+
+    ``character`` is the code point of an invisible character, such as "U+FEFF".
+    """
 
     label: str
     start: int = 0
     end: int = 0
+    character: str = ""
 
 
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
@@ -143,5 +147,11 @@ def _invisible(text: str) -> Iterator[ThreatFinding]:
         patterns.append(_EMBEDDING)
     for pattern in patterns:
         if (hit := pattern.search(rest)) is not None:
-            yield ThreatFinding("invisible_unicode", hit.start(), hit.end())
+            character = INVISIBLE.search(hit[0])
+            yield ThreatFinding("invisible_unicode", *hit.span(), code_point(character[0]) if character else "")
             return
+
+
+def code_point(character: str) -> str:
+    """Return the name of a character by its number, such as "U+200B"."""
+    return f"U+{ord(character):04X}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
+from unicodedata import category
 
 import msgspec
 from msgspec import Raw
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from ledger import events as e
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
+from ledger.domain.harmless import UNSAFE
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.erasure.rules import given_ids
 from ledger.guards import secrets, threats
@@ -34,8 +36,10 @@ from ledger.guards.guarding import (
 )
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
-from ledger.values.rules import texts_in
+from ledger.values.rules import named_in, texts_in
 
+_HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break
+_POLICY = 'policy.set(threats="quarantine") to keep such texts out of recall instead'
 _BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 
 NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
@@ -43,6 +47,7 @@ REPEATED = e.used_as("repeats")  # such a field repeats a text of the log, which
 # The fields that are searched for threats. Material is never refused.
 BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 CODED = e.used_as("coined")
+LABELS = e.used_as("label")  # a name cannot be quarantined, so a threat in such a name is refused
 EXACT = e.used_as("exact")  # nothing in these fields is redacted
 
 
@@ -120,6 +125,8 @@ class _EventScan:
                 if field in NAMES.get(kind, ()) and redacted == field:
                     raise secret_in_a_name(self.redactions[-1].kind)
                 self._changes[field] = clean
+        if kind in LABELS:
+            self._judge_labels([text for field in LABELS[kind] for text in _texts(getattr(data, field))])
         for field in CODED.get(kind, ()):
             word = getattr(data, field)
             if isinstance(word, str) and word not in KINDS and (secret := secrets.scan(word)):
@@ -148,13 +155,32 @@ class _EventScan:
         return self._json(field, value) if isinstance(value, Raw) else value
 
     def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
-        """Refuse a secret in a text that is kept exactly, as a whole and in the texts of its JSON, and look for threats."""
+        """Refuse a secret in a text that is kept exactly: as a whole, in the texts of its JSON and under its key.
+
+        The first threat is noted.
+        """
         secrets_in_it = list(taken)
         for verdict in map(self._guard.verdict, texts_in(text, self.data.type)):
             self._flag(field, verdict.found)
             secrets_in_it += verdict.taken
-        if secrets_in_it and self._work.policy().secrets != "off":
+        if self._work.policy().secrets == "off":
+            return
+        if secrets_in_it:
             raise secret_in_a_value(secrets_in_it[0].kind)
+        for name, encoded in named_in(self.data.name or "", text, self.data.type):
+            if kind := secrets.kind_under(name, encoded):
+                raise secret_in_a_value(kind, name)
+
+    def _judge_labels(self, texts: Sequence[str]) -> None:
+        """Refuse a threat in the labels and the key of a value, each and together, and an invisible character in them."""
+        if self._work.policy().threats == "off":
+            return
+        for text in texts:
+            if hidden := next((hit[0] for hit in UNSAFE.finditer(text) if category(hit[0]) in _HIDDEN), ""):
+                raise hidden_in_a_name(threats.code_point(hidden))
+        for verdict in map(self._guard.verdict, (*texts, " ".join(texts))):
+            if verdict.found is not None:
+                raise threat_in_a_name(verdict.found)
 
     def _text(self, field: str, name: str, text: str) -> str:
         if not text or (verdict := self._guard.verdict(text)).plain:
@@ -220,13 +246,35 @@ def _scanned_fields(kind: type[Any]) -> tuple[str, ...]:
 def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
     """Return the error for a text that is a threat. Its message never repeats the text."""
     return RejectedError(
-        f"the text looks like a threat and is refused ({threat.label}, by {threat.scanner}); say it in other"
-        ' words, or policy.set(threats="quarantine") to keep such texts out of recall instead',
+        f"the text looks like a threat and is refused ({threat.label}{threat.character and f' {threat.character}'}, by "
+        f"{threat.scanner}); say it in other words, or {_POLICY}",
         rule="threat",
         subject=subject,
         finding=threat.label,
         scanner=threat.scanner,
     )
+
+
+def hidden_in_a_name(character: str) -> RejectedError:
+    return RejectedError(
+        f"a label or the key has the invisible character {character} in it, so that two names could look the same: leave it out",
+        rule="threat",
+        finding="invisible_unicode",
+        scanner=threats.NAME,
+    )
+
+
+def threat_in_a_name(threat: ScannerHit) -> RejectedError:
+    return RejectedError(
+        f"a label or the key looks like a threat ({threat.label}, by {threat.scanner}), and a prompt shows it: give another name",
+        rule="threat",
+        finding=threat.label,
+        scanner=threat.scanner,
+    )
+
+
+def _texts(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value or ()
 
 
 def _is_id(text: str) -> bool:

@@ -63,13 +63,14 @@ class Use(Struct, frozen=True):
     """A use of a text in an event; a text may have several uses, and most texts have none.
 
     - "name": something is looked up by the text, so that nothing in it can be redacted; "repeats": the text repeats such a name
+    - "label": a name that a prompt shows and a person types: a threat or an invisible character in it is refused
     - "belief": recall gives the text as true, and a threat in it may refuse it; "material": recall quotes it; it is always kept
     - "quotes": an event of the ledger's own stream quotes a text from a session or project, and is erased with that
     - "coined": a user's own word may stand where the product has a vocabulary
     - "exact": the text is kept exactly as it was given, so that a secret in it is refused and never redacted
     """
 
-    use: Literal["name", "repeats", "belief", "material", "quotes", "coined", "exact"]
+    use: Literal["name", "label", "repeats", "belief", "material", "quotes", "coined", "exact"]
 
 
 class EventData(Struct, frozen=True, omit_defaults=True, gc=False):

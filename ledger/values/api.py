@@ -183,7 +183,7 @@ class Values(ValuesRead):
 
         Raises:
             NotFoundError: There is no value under the key.
-            RejectedError: There is a value under the new key.
+            ConflictError: There is a value under the new key.
         """
         return commands.move(
             self._engine,
@@ -220,6 +220,7 @@ class Values(ValuesRead):
 
         Raises:
             NotFoundError: There never was a value under the key.
+            ConflictError: Another value has the key now.
         """
         return commands.restore(
             self._engine, self._scope.asker(options), checked_namespace(namespace), checked_key(key), reason

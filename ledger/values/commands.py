@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ledger.core import expecting
 from ledger.core.engine import Engine
+from ledger.core.log_reading import read_event
 from ledger.core.snapshot import event_data, text_of
 from ledger.core.who import Expected, Who
 from ledger.core.work import Outcome, Work
@@ -71,7 +72,7 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
 
     The pipeline checks ``expected`` of other commands against the last change of the subject. A key needs a check of its own:
     after a move the last change of the key is no change of a value that the key has now. 0 asks for a key without a value
-    now; the key may have had one before.
+    now; the key may have had one before. An expiry is a change, recorded or not.
     """
     expecting.check_end(work, expected)
     if not expected.position:
@@ -81,7 +82,19 @@ def _check_expected(work: Work, expected: Expected, state: ValueState | None, na
                 "written"
             )
         return
-    changed_at = values.last_change(work.connection(), work.who.user, rules.place_of(namespace), key)
+    connection, user = work.connection(), work.who.user
+    if state is None and (erased_at := values.erased_after(connection, user, expected.position)):
+        raise ConflictError(
+            f"{key!r:.60} has no value, and a value was erased at position {erased_at}, after the expected "
+            f"{expected.position}; nobody can tell any more which key that value had, so nothing was written"
+        )
+    seen = read_event(connection, expected.position)
+    if state is not None and seen is not None and state.expired_between(seen.envelope.recorded_at, work.recorded_at):
+        raise ConflictError(
+            f"the value of {key!r:.60} expired at {state.expires_at}, and expected=0 stands for a key without a value now; "
+            "nothing was written"
+        )
+    changed_at = values.last_change(connection, user, rules.place_of(namespace), key)
     if changed_at > expected.position:
         raise ConflictError(
             f"a change of the key {key!r:.60} was recorded at position {changed_at}, after the expected "
@@ -109,7 +122,7 @@ def move(
 
     Raises:
         NotFoundError: There is no value under the key.
-        RejectedError: There is a value under the other key.
+        ConflictError: There is a value under the other key.
     """
     reason = check_reason("reason", reason)
 
@@ -119,11 +132,7 @@ def move(
             raise queries.absent(namespace, key)
         occupant = _value_at(work, to_namespace, to_key)
         if occupant is not None and occupant.id != state.id and occupant.is_alive(work.recorded_at):
-            raise RejectedError(
-                f"{to_key!r:.60} is taken by {occupant.id}: remove that value first, or move this one to another place",
-                rule="key",
-                subject=occupant.id,
-            )
+            raise _taken(to_key, occupant.id, f"move {state.id} there")
         return _emit(work, rules.MoveValue(to_namespace, to_key, reason), state)
 
     arguments = (namespace, key, to_namespace, to_key, reason)
@@ -136,7 +145,12 @@ def remove(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: s
 
 
 def restore(engine: Engine, asker: Who, namespace: Namespace, key: str, reason: str = "") -> answers.Value:
-    """Bring the value back that was removed from a key or expired there; an ``expires_at`` in the past is dropped."""
+    """Bring the value back that was removed from a key or expired there; an ``expires_at`` in the past is dropped.
+
+    Raises:
+        NotFoundError: There never was a value under the key.
+        ConflictError: Another value has the key now.
+    """
     command = rules.RestoreValue(check_reason("reason", reason))
     return _on_value(engine, asker, "values.restore", namespace, key, command)
 
@@ -150,9 +164,21 @@ def _on_value(
     command: rules.RemoveValue | rules.RestoreValue,
 ) -> answers.Value:
     def body(work: Work) -> str:
-        return _emit(work, command, _existing(work, namespace, key))
+        state = _existing(work, namespace, key)
+        if isinstance(command, rules.RestoreValue) and state.is_alive(work.recorded_at):
+            place = rules.place_of(namespace)
+            if hidden := values.other_under(work.connection(), work.who.user, place, key, state.id):
+                raise _taken(key, state.id, f"restore {hidden}")
+        return _emit(work, command, state)
 
     return _answered(engine, engine.writer.run(verb, asker, body, (namespace, key, command)))
+
+
+def _taken(key: str, id: str, act: str) -> ConflictError:
+    return ConflictError(
+        f"cannot {act}: {key!r:.60} is taken by {id}, and nothing was written; remove that value first, or move it to "
+        "another place"
+    )
 
 
 def sweep(engine: Engine, seen: ValueState, as_of: str) -> bool:

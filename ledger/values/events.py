@@ -17,8 +17,8 @@ class ValuePut(EventData, frozen=True):
 
     content: Annotated[Body | None, Use("belief"), Use("exact")]
     type: Code = "json"
-    namespace: Annotated[tuple[Text, ...] | None, Use("name")] = ()
-    name: Annotated[Text | None, Use("name")] = ""
+    namespace: Annotated[tuple[Text, ...] | None, Use("name"), Use("label")] = ()
+    name: Annotated[Text | None, Use("name"), Use("label")] = ""
     expires_at: Time | None = None
     indexed: bool = True
 
@@ -28,8 +28,8 @@ class ValueMoved(EventData, frozen=True):
 
     traits = Traits("reversible")
 
-    namespace: Annotated[tuple[Text, ...] | None, Use("name")]
-    name: Annotated[Text | None, Use("name")]
+    namespace: Annotated[tuple[Text, ...] | None, Use("name"), Use("label")]
+    name: Annotated[Text | None, Use("name"), Use("label")]
     reason: Text | None = ""
 
 

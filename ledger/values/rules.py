@@ -30,6 +30,8 @@ JSON, TEXT = "json", "text"
 ACTIVE, REMOVED, EXPIRED, ERASED = "active", "removed", "expired", "erased"
 STATUSES = (ACTIVE, REMOVED, ERASED)  # of a row; a value expires without an event
 EXPIRY = "expiry/1"  # the rule of a removal by the job
+NAMES = ("key", "name", "field", "id")  # of objects that have the value beside its name
+NAMED_CHARS = 200  # the most characters of a text under a key that tells of a secret; a longer text is prose
 OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
@@ -63,6 +65,10 @@ class ValueState(Struct, frozen=True):
     def is_alive(self, now: str) -> bool:
         """Return True if the value is returned at a time."""
         return self.status == ACTIVE and not self.has_expired(now)
+
+    def expired_between(self, start: str, now: str) -> bool:
+        """Return True if a value that nothing removed expired after a time, and by now."""
+        return self.status == ACTIVE and self.expires_at is not None and start < self.expires_at <= now
 
     def has_expired(self, now: str) -> bool:
         return self.expires_at is not None and self.expires_at <= now
@@ -156,6 +162,28 @@ def texts_in(content: str, type: str) -> Iterator[str]:
             yield part
         elif isinstance(part, dict):
             pending += (*part.keys(), *part.values())
+        elif isinstance(part, list):
+            pending += part
+
+
+def named_in(key: str, content: str, type: str) -> Iterator[tuple[str, str]]:
+    """Yield the names that stand apart from their values, each with its value as JSON.
+
+    They are the key, and the ``NAMES`` of an object that has a "value", as in {"name": "api_key", "value": "…"}.
+    """
+    if type == TEXT:
+        if len(content) <= NAMED_CHARS:
+            yield key, _encode(content.strip()).decode()
+        return
+    if content[0] in "[{":  # a number is no secret
+        yield key, content
+    pending: list[object] = [decoded(content, type)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            pending += part.values()
+            names = (part.get(field) for field in NAMES) if isinstance(part.get("value"), str | list | dict) else ()
+            yield from ((name, _encode(part["value"]).decode()) for name in names if isinstance(name, str))
         elif isinstance(part, list):
             pending += part
 

@@ -17,6 +17,7 @@ from ledger.values.rules import ACTIVE, ERASED, EXPIRED, REMOVED, ValueState, af
 from projections.core.conditions import Conditions
 from projections.core.rows import ProjectionRows, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
+from projections.views import erasures
 
 _KEY = "user, place, name"
 _FAMILY = family(
@@ -65,6 +66,16 @@ def under(connection: sqlite3.Connection, user: str, place: str, name: str, now:
     return from_row(row) if row is not None else None
 
 
+def other_under(connection: sqlite3.Connection, user: str, place: str, name: str, besides: str) -> str | None:
+    """Return the id of the value that was put last under a key, apart from one value; None if there is no other."""
+    sql = (
+        f"SELECT id FROM keyed_values WHERE user = ? AND place = ? AND name = ? AND id <> ? AND status <> '{ERASED}'"
+        " ORDER BY content_at DESC LIMIT 1"
+    )
+    row = connection.execute(sql, (user, place, name, besides)).fetchone()
+    return None if row is None else str(row[0])
+
+
 def active_under(
     connection: sqlite3.Connection, user: str | None, place: str | None, name: str | None, besides: Collection[str]
 ) -> str | None:
@@ -82,6 +93,17 @@ def last_change(connection: sqlite3.Connection, user: str, place: str, name: str
     )
     sql = f"SELECT coalesce(max(at), 0) FROM ({' UNION ALL '.join(parts)})"
     return int(connection.execute(sql, (user, place, name) * 2).fetchone()[0])
+
+
+def erased_after(connection: sqlite3.Connection, user: str, position: int) -> int:
+    """Return the position of the last erasure of a user's value after a position; 0 if there is none."""
+    if erasures.last(connection) <= position:
+        return 0
+    sql = (
+        "SELECT coalesce(max(e.erased_by), 0) FROM keyed_values k JOIN main.events e ON e.stream = k.id"
+        f" WHERE k.user = ? AND k.status = '{ERASED}' AND e.erased_by > ?"
+    )
+    return int(connection.execute(sql, (user, position)).fetchone()[0])
 
 
 def listing(

@@ -312,7 +312,9 @@ def test_a_text_of_digits_is_a_position_even_where_it_could_be_a_date(told, digi
 def test_a_time_includes_what_was_recorded_at_it_and_nothing_later(told):
     assert texts(told.at("2026-01-02T11:59:59.999999Z")) == ["one"]
     assert texts(told.at("2026-01-02T12:00:00.000000Z")) == ["one", "two"]
-    assert told.at("2026-01-03T11:00:00Z").as_of == "2026-01-02T12:00:00.000000Z"
+    assert told.at("2026-01-03T11:00:00Z").position == told.at("2026-01-02T12:00:00Z").position
+    assert told.at("2026-01-03T11:00:00Z").as_of == "2026-01-03T11:00:00.000000Z"
+    assert told.at(told.at("2026-01-03T11:00:00Z").position).as_of == "2026-01-02T12:00:00.000000Z"
 
 
 def test_after_a_clock_has_jumped_back_a_time_is_the_prefix_before_anything_later_was_known(told, clock):

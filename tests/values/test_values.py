@@ -193,7 +193,7 @@ def test_a_moved_value_keeps_its_id_and_leaves_its_key_free(ledger: Ledger) -> N
         ledger.values.get(NOTES, "todo")
     new = ledger.values.put(NOTES, "todo", "Buy tea.")
     assert new.id != put.id and ledger.values.get(("ada", "old"), "todo-1").value == "Buy milk."
-    with pytest.raises(RejectedError, match=f"is taken by {new.id}"):
+    with pytest.raises(ConflictError, match=f"cannot move {put.id} there: 'todo' is taken by {new.id}"):
         ledger.values.move(("ada", "old"), "todo-1", NOTES, "todo")
     assert ledger.values.move(NOTES, "todo", NOTES, "todo").absorbed
 
@@ -213,7 +213,9 @@ def test_a_value_moved_to_the_key_of_a_removed_one_is_the_one_of_the_key(ledger:
     ledger.values.remove(NOTES, "a")
     new = ledger.values.put(NOTES, "b", "new")
     ledger.values.move(NOTES, "b", NOTES, "a")
-    assert ledger.values.get(NOTES, "a").id == new.id and ledger.values.restore(NOTES, "a").id == new.id
+    assert ledger.values.get(NOTES, "a").id == new.id
+    with pytest.raises(ConflictError, match=f"cannot restore {old.id}: 'a' is taken by {new.id}"):
+        ledger.values.restore(NOTES, "a")
     ledger.values.move(NOTES, "a", NOTES, "c")
     assert ledger.values.restore(NOTES, "a").id == old.id
 
@@ -300,6 +302,32 @@ def test_a_key_whose_value_was_moved_away_or_undone_was_changed(ledger: Ledger) 
     with pytest.raises(ConflictError):
         ledger.values.put(NOTES, "c", 2, expected=target.position)
     assert ledger.values.put(NOTES, "c", 2, expected=0).value == 2
+
+
+def test_a_key_whose_value_was_erased_was_changed(ledger: Ledger) -> None:
+    put = ledger.values.put(NOTES, "a", "the blue bicycle")
+    ledger.erase(put.id, **KEEP)
+    with pytest.raises(ConflictError, match="erased at position"):
+        ledger.values.put(NOTES, "a", "another", expected=put.position)
+    assert ledger.values.put(NOTES, "a", "another", expected=ledger.position).value == "another"
+    assert ledger.values.put(NOTES, "a", "a third", expected=ledger.position).value == "a third"
+    target = ledger.values.put(NOTES, "b", "a red kite")
+    seen = ledger.position
+    ledger.erase(target.id, **KEEP)
+    assert ledger.values.put(NOTES, "a", "a fourth", expected=seen).value == "a fourth", "another key was erased"
+    ledger.bind(user="ben").values.put(NOTES, "a", "of ben", expected=seen)
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_an_expiry_is_a_change_whether_the_job_has_run_or_not(ledger: Ledger, clock: Clock, has_run: bool) -> None:
+    put = ledger.values.put(NOTES, "a", 1, expires_at=clock() + timedelta(hours=1))
+    clock.advance(hours=2)
+    if has_run:
+        ledger.jobs.run(jobs=["expiry"])
+    with pytest.raises(ConflictError):
+        ledger.values.put(NOTES, "a", 2, expected=put.position)
+    assert ledger.values.put(NOTES, "b", 1).value == 1
+    assert ledger.values.put(NOTES, "a", 2, expected=ledger.position).value == 2, "that was seen after the expiry"
 
 
 @pytest.mark.parametrize("expected", ["zero", "position"])
@@ -419,6 +447,20 @@ def test_the_past_shows_each_value_under_its_key_of_then(ledger: Ledger) -> None
     assert [item.content for item in past.recall("tea", among=["values"]).items] == ["The tea is green."]
     assert past.values.list(query="tea")[0].value == "The tea is green."
     assert not hasattr(past.values, "put")
+
+
+def test_the_past_judges_an_expiry_at_the_time_that_is_asked_for(ledger: Ledger, clock: Clock) -> None:
+    put = ledger.values.put(NOTES, "a", "soon over", expires_at=clock() + timedelta(hours=1))
+    ledger.remember("The shop is open.", valid_to=clock() + timedelta(hours=1))
+    early, late = clock() + timedelta(minutes=30), clock() + timedelta(minutes=90)
+    clock.advance(hours=2)
+    assert keys(ledger.at(early).values.list()) == ["ada/notes/a"] and ledger.at(early).recall("shop").items
+    for moment in (late, late.isoformat()):
+        past = ledger.at(moment)
+        assert keys(past.values.list()) == [] and not past.recall("shop").items
+        with pytest.raises(NotFoundError):
+            past.values.get(NOTES, "a")
+    assert ledger.at(put.position).values.get(NOTES, "a").status == "active", "a position is judged at its own time"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_a_shell_puts_reads_lists_moves_removes_and_restores(db: str) -> None:
     answer("values", "put", '["a/b"]', "k", "-", db=db, stdin="from a pipe\n")
     answer("values", "put", "/", "root", "1", db=db)
     assert answer("values", "get", "ada", "theme", db=db)["value"] == {"color": "dark", "n": 3}
-    assert answer("values", "get", '["a/b"]', "k", db=db)["value"] == "from a pipe"
+    assert answer("values", "get", '["a/b"]', "k", db=db)["value"] == "from a pipe\n"
     assert answer("values", "namespaces", db=db) == [[], ["a/b"], ["ada"], ["ada", "notes"]]
     assert [item["key"] for item in answer("values", "list", "ada", db=db)] == ["theme", "todo"]
     assert [item["key"] for item in answer("values", "list", "--where", '{"n": {"$gt": 2}}', db=db)] == ["theme"]
@@ -51,6 +51,24 @@ def test_a_shell_shows_a_value_as_a_line_and_says_what_is_wrong(db: str) -> None
     assert run("values", "put", "[1", "x", "y", db=db).exit_code == 2
     assert run("values", "get", "ada", "nothing", db=db).exit_code == 3
     assert run("values", "put", "ada", "theme", "x", "--expected", "0", db=db).exit_code == 4
+
+
+@pytest.mark.parametrize("text", ["- milk\n", "a\r\n", "\n\n", "no end", "", "tab\tand \x1b[1m and 🌍\n"])
+def test_a_shell_keeps_a_text_from_standard_input_and_prints_it_raw_to_the_last_byte(db: str, text: str) -> None:
+    answer("values", "put", "n", "f", "-", db=db, stdin=text)
+    assert answer("values", "get", "n", "f", db=db)["value"] == text
+    assert run("values", "get", "n", "f", "--raw", db=db).stdout == text
+    assert json.loads(run("values", "get", "n", "f", "--raw", "--json", db=db).stdout) == text
+
+
+def test_a_shell_prints_json_raw_and_tells_a_text_that_looks_like_it(db: str) -> None:
+    run("values", "put", "n", "a", "-", "--type", "json", db=db, stdin='\ufeff{"n": 1}\n')
+    run("values", "put", "n", "b", '{"n": 2}', db=db)
+    run("values", "put", "n", "c", "a text", db=db)
+    assert json.loads(run("values", "get", "n", "a", "--raw", db=db).stdout) == {"n": 1}
+    assert run("values", "get", "n", "b", "--raw", db=db).stdout == '{"n": 2}'
+    shown = run("values", "list", "n", db=db).stdout
+    assert '(text) {"n": 2}' in shown and '(text) {"n": 1}' not in shown and "(text) a text" not in shown
 
 
 def test_a_page_of_values_or_namespaces_reads_no_more_than_it_shows(

@@ -19,6 +19,10 @@ class Raw(str):
     """A text that was made to be printed or kept as it is."""
 
 
+class Exact(Raw):
+    """A text that is printed without a line ending behind it."""
+
+
 ONE = {  # the views of single answers, by type
     "Added": "reports.messages_added",
     "Bisection": "reports.bisection",
@@ -86,7 +90,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
         return tables.table(answer) if many is None else _view(many)(answer)
     if isinstance(answer, str):
         text = answer if isinstance(answer, Raw) else visible(answer)
-        return text if text.endswith("\n") else text + "\n"
+        return text if text.endswith("\n") or isinstance(answer, Exact) else text + "\n"
     if name in ("Checkpoint", "Proof"):  # shown as the text to keep
         return str(getattr(answer, "text", None) or answer.as_text())  # type: ignore[attr-defined]
     if name in SUBJECTS:

@@ -215,10 +215,21 @@ def _wide(answer: object, name: str) -> Text:
         return whole(value)
     if isinstance(answer, answers.Value) and not isinstance(value, str):
         return short(json.dumps(value, ensure_ascii=False))
+    if isinstance(answer, answers.Value) and name == "value" and isinstance(value, str) and _looks_like_json(value):
+        return short(f"(text) {value}")
     if name == "content":
         parts = getattr(answer, "text", None)
         return short(value if value is None or not parts else parts)
     return cell(name, value) if name in ("heading_path",) or not isinstance(value, str) else short(value)
+
+
+def _looks_like_json(text: str) -> bool:
+    """Return True for a text that could be taken for JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_capped(step: answers.Step | answers.ConfidencePoint) -> bool:

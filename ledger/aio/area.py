@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Never, Self, TypeVar
 
 from ledger.aio.pages import AsyncHits, AsyncPage
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ledger.types import Cancel, Page
 
 T = TypeVar("T")
+LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 class AsyncArea:
@@ -90,24 +91,31 @@ class OpenedLedger(AsyncArea):
         split every 5 seconds or 10,000 events. All other writes wait meanwhile.
 
         Args:
-            function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user.
+            function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user, and calls
+                that one alone: an awaited call of this ledger from inside would wait for itself, and is refused.
 
         Raises:
-            RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks.
+            RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks; or it is
+                a generator function or returns an iterator, which would run after the commit.
         """
-        why = f"in_batch takes a plain function of the ledger, and {function!r:.60} is none"
-        if inspect.iscoroutinefunction(function) or not callable(function):
-            raise RejectedError(why)
+        shown = f"{function!r:.60}"
+        if not callable(function) or any(is_lazy(function) for is_lazy in LAZY):
+            raise RejectedError(f"in_batch takes a plain function of the ledger, and {shown} is none", rule="batch")
 
         def whole() -> T:
             with self._sync.batch() as ledger:
                 answer = function(ledger)
-                if inspect.iscoroutine(answer):
-                    answer.close()
-                    raise RejectedError(why)
+                if isinstance(answer, Awaitable | Iterator | AsyncIterator):
+                    if inspect.iscoroutine(answer):
+                        answer.close()  # or Python warns that nobody awaited it
+                    raise RejectedError(
+                        f"in_batch takes a plain function of the ledger, and {shown} returned a {type(answer).__name__}, "
+                        "which would run after the commit; nothing was written. Let it return list(…)",
+                        rule="batch",
+                    )
                 return answer
 
-        return await self._threads.decide(whole, alone=True)
+        return await self._threads.batch(whole)
 
     def batch(self) -> Never:
         """Refuse a batch around awaits, because it would hold the lock over the work of other tasks; ``in_batch`` is allowed."""

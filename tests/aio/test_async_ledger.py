@@ -53,6 +53,15 @@ def commits_of(ledger, monkeypatch):
     return seen
 
 
+class Quiet:
+    """A scanner that finds nothing."""
+
+    name = "quiet"
+
+    def scan(self, text):
+        return ()
+
+
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 
@@ -289,6 +298,64 @@ async def test_a_batch_around_awaits_is_refused_with_the_way_out(path):
         for function in (coroutine, lambda plain: coroutine(plain), 5):
             with pytest.raises(RejectedError, match="plain function"):
                 await ledger.in_batch(function)
+
+
+@running
+async def test_a_generator_as_a_batch_is_refused_and_writes_nothing(path):
+    async with opened(path) as ledger:
+
+        def generator(plain):
+            yield plain.remember("No.")
+
+        async def asynchronous(plain):
+            yield plain.remember("No.")
+
+        for function in (generator, asynchronous):
+            with pytest.raises(RejectedError, match="plain function"):
+                await ledger.in_batch(function)
+        for function in (
+            lambda plain: generator(plain),
+            lambda plain: map(plain.remember, ["No."]),
+            lambda plain: [plain.remember("No."), generator(plain)][1],
+            lambda plain: asynchronous(plain),
+        ):
+            with pytest.raises(RejectedError, match=r"return list\("):
+                await ledger.in_batch(function)
+        assert len(await ledger.memories.list()) == 0
+        assert await ledger.in_batch(lambda plain: list(map(plain.remember, []))) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"scanners": [Quiet()]}], ids=["writer thread", "worker thread"])
+def test_the_asynchronous_ledger_inside_its_own_batch_is_refused(path, options):
+    """It would wait for the thread that waits for it."""
+
+    async def first(page):
+        return [memory async for memory in page.all()]
+
+    async def watch(ledger):
+        return [entry async for entry in ledger.history.follow(1)]
+
+    @running
+    async def test():
+        async with opened(path, **options) as ledger:
+            calls = (
+                lambda: ledger.remember("No."),
+                lambda: ledger.bind(user="ada").remember("No."),
+                lambda: ledger.capture("No."),
+                lambda: ledger.in_batch(lambda plain: plain.remember("No.")),
+                lambda: ledger.memories.list(),
+                lambda: watch(ledger),
+                lambda: ledger.history.wait(1_000),
+                lambda: ledger.aclose(),
+            )
+            for call in calls:
+                with pytest.raises(RejectedError, match="call `plain`") as caught:
+                    await ledger.in_batch(lambda plain, call=call: asyncio.run(call()))
+                assert caught.value.rule == "batch"
+            assert await ledger.in_batch(lambda plain: len(plain.memories.list())) == 0
+            await ledger.remember("Yes.")
+
+    test()
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

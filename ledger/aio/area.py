@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Never, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 from ledger.aio.pages import AsyncHits, AsyncPage
 from ledger.aio.threads import Threads
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ledger.types import Cancel, Page
 
 T = TypeVar("T")
+L = TypeVar("L", bound="OpenedLedger")
 LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
@@ -60,6 +61,49 @@ class AsyncArea:
         return AsyncHits(hits, self._threads.read)
 
 
+class Opening(Coroutine[Any, Any, L]):
+    """The opening of a ledger: awaited, it gives the ledger; after ``async with``, it also closes the ledger at the end.
+
+    It is a coroutine in its own right, so that ``asyncio.run`` and ``create_task`` take it.
+    """
+
+    __slots__ = ("_coroutine", "_ledger")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, L]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, L]:
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    async def __aenter__(self) -> L:
+        self._ledger: L = await self._coroutine
+        return self._ledger
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._ledger.aclose()
+
+    if not TYPE_CHECKING:  # type checkers refuse a plain ``with`` by themselves
+
+        def __enter__(self) -> Never:
+            self.close()
+            raise _needs_async_with()
+
+        def __exit__(self, *_: object) -> None: ...
+
+
+def _needs_async_with() -> TypeError:
+    return TypeError("an AsyncLedger is closed by an await: write `async with AsyncLedger.open(path) as ledger`")
+
+
 class OpenedLedger(AsyncArea):
     """An open ledger: what belongs to its opening, its end and its batches."""
 
@@ -68,10 +112,15 @@ class OpenedLedger(AsyncArea):
     _sync: Ledger
 
     @classmethod
-    async def _opened(cls, opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> Self:
-        from ledger.aio.opening import open_with_threads
+    def _opened(cls, name: str, opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> Opening[Self]:
+        async def begun() -> Self:
+            from ledger.aio.opening import open_with_threads
 
-        return cls(*await asyncio.to_thread(open_with_threads, opening))
+            return cls(*await asyncio.to_thread(open_with_threads, opening))
+
+        coroutine = begun()
+        coroutine.__qualname__ = f"{cls.__name__}.{name}"  # for Python's warning about an opening that nobody awaits
+        return Opening(coroutine)
 
     @classmethod
     async def _apart(cls, call: Callable[[type[Ledger]], T]) -> T:
@@ -134,3 +183,10 @@ class OpenedLedger(AsyncArea):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    if not TYPE_CHECKING:  # type checkers refuse a plain ``with`` by themselves
+
+        def __enter__(self) -> Never:
+            raise _needs_async_with()
+
+        def __exit__(self, *_: object) -> None: ...

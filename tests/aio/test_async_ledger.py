@@ -7,6 +7,7 @@ import gc
 import inspect
 import sqlite3
 import threading
+import warnings
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -151,6 +152,46 @@ async def test_classmethods_and_temporary_ledgers_are_awaited(path, tmp_path):
     assert (await AsyncLedger.doctor(path)).ok
     with pytest.raises(NotFoundError):
         await AsyncLedger.open(tmp_path / "none.db", create=False)
+
+
+@running
+async def test_an_opening_is_awaited_or_entered(path):
+    async with AsyncLedger.open(path, user="ada") as ledger:
+        assert type(ledger) is AsyncLedger
+        await ledger.remember("One.")
+    with pytest.raises(RejectedError, match="closed"):
+        await ledger.remember("Two.")
+    async with await AsyncLedger.open(path, user="ada") as ledger, AsyncLedger.temporary() as other:
+        assert (len(await ledger.memories.list()), len(await other.memories.list())) == (1, 0)
+    for opened_by in (asyncio.create_task, asyncio.ensure_future, lambda opening: opening):
+        await (await opened_by(AsyncLedger.open(path))).aclose()
+    with pytest.raises(NotFoundError):
+        async with AsyncLedger.open(path.with_name("none.db"), create=False):
+            raise AssertionError
+
+
+@running
+async def test_a_plain_with_names_async_with(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
+            with AsyncLedger.open(path):
+                pass
+        gc.collect()
+    async with AsyncLedger.open(path) as ledger:
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
+            with ledger:
+                pass
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
+            with ledger.bind(user="ada"):
+                pass
+
+
+def test_an_opening_that_nobody_awaits_warns_by_its_name(path):
+    with pytest.warns(RuntimeWarning, match=r"AsyncLedger\.open"):
+        AsyncLedger.open(path)
+        gc.collect()
+    assert not path.exists()
 
 
 @running

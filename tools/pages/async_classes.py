@@ -238,9 +238,10 @@ class Maker:
         answer = self._types.text(function.returns)
         if answer == "Self":
             self._imports.setdefault("typing", set()).add("Self")
-            body = f"await cls._opened(lambda plain: plain.{function.name}({passed}, group_commit=True))"
-        else:
-            body = f"await cls._apart(lambda plain: plain.{function.name}({passed}))"
+            self._imports.setdefault("ledger.aio.area", set()).add("Opening")
+            body = f'cls._opened("{function.name}", lambda plain: plain.{function.name}({passed}, group_commit=True))'
+            return ["    @classmethod", *_written(f"def {function.name}", shown, "Opening[Self]", function, body, "cls")]
+        body = f"await cls._apart(lambda plain: plain.{function.name}({passed}))"
         return ["    @classmethod", *_written(f"async def {function.name}", shown, answer, function, body, "cls")]
 
     def _parameters(self, function: ast.FunctionDef, start: int) -> tuple[list[str], str]:

@@ -118,9 +118,8 @@ class OpenedLedger(AsyncArea):
 
             return cls(*await asyncio.to_thread(open_with_threads, opening))
 
-        coroutine = begun()
-        coroutine.__qualname__ = f"{cls.__name__}.{name}"  # for Python's warning about an opening that nobody awaits
-        return Opening(coroutine)
+        begun.__qualname__ = f"{cls.__name__}.{name}"  # for Python's warning about an opening that nobody awaits
+        return Opening(begun())
 
     @classmethod
     async def _apart(cls, call: Callable[[type[Ledger]], T]) -> T:

@@ -119,7 +119,7 @@ class Threads:
         await asyncio.shield(asyncio.to_thread(end))
 
     def _check_usable(self) -> None:
-        """Refuse a call after the end of the ledger, and a call from inside a batch, which would wait for the end of the batch."""
+        """Refuse a call after the end of the ledger, or from inside a batch, whose end it would wait for."""
         self._check_outside()
         if self._closing.is_set():
             raise _closed()

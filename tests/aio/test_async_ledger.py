@@ -129,6 +129,35 @@ async def test_a_page_reads_on_without_blocking(path):
 
 
 @running
+async def test_a_page_is_data_on_request(path):
+    async with opened(path) as ledger:
+        await ledger.remember("One.")
+        await ledger.remember("Two.")
+        page = await ledger.memories.list(limit=1)
+        assert page.to_dict() == {"items": [page[0].to_dict()], "next": page.next}
+        assert (await ledger.sessions.grep("One")).to_dict()["total"] == 0
+
+
+@running
+async def test_a_page_read_in_another_way_names_the_right_way(path):
+    async with opened(path) as ledger:
+        await ledger.remember("One.")
+        page = await ledger.memories.list()
+        assert [memory.content for memory in page] == ["One."]
+        with pytest.raises(TypeError, match=r"for item in page.*async for item in page\.all\(\)"):
+            async for _ in page:
+                pass
+        for wrong in (lambda: [*page.all()], lambda: list(page.all())):
+            with pytest.raises(TypeError, match=r"async for item in page\.all\(\)"):
+                wrong()
+        items = page.all()
+        assert (await anext(items)).content == "One."
+        await items.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(items)
+
+
+@running
 async def test_the_past_is_read_and_not_written(path):
     async with opened(path) as ledger:
         first = await ledger.remember("One.")
@@ -174,17 +203,14 @@ async def test_an_opening_is_awaited_or_entered(path):
 async def test_a_plain_with_names_async_with(path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
-            with AsyncLedger.open(path):
-                pass
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), AsyncLedger.open(path):
+            pass
         gc.collect()
     async with AsyncLedger.open(path) as ledger:
-        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
-            with ledger:
-                pass
-        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"):
-            with ledger.bind(user="ada"):
-                pass
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), ledger:
+            pass
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), ledger.bind(user="ada"):
+            pass
 
 
 def test_an_opening_that_nobody_awaits_warns_by_its_name(path):

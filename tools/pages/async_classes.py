@@ -240,7 +240,10 @@ class Maker:
             self._imports.setdefault("typing", set()).add("Self")
             self._imports.setdefault("ledger.aio.area", set()).add("Opening")
             body = f'cls._opened("{function.name}", lambda plain: plain.{function.name}({passed}, group_commit=True))'
-            return ["    @classmethod", *_written(f"def {function.name}", shown, "Opening[Self]", function, body, "cls")]
+            return [
+                "    @classmethod",
+                *_written(f"def {function.name}", shown, "Opening[Self]", function, body, "cls"),
+            ]
         body = f"await cls._apart(lambda plain: plain.{function.name}({passed}))"
         return ["    @classmethod", *_written(f"async def {function.name}", shown, answer, function, body, "cls")]
 

@@ -611,7 +611,7 @@ class Ledger(LedgerRead):
         """Return the same ledger for another user or actor: same file, same locks, other defaults. Closing it does nothing.
 
         Args:
-            user: The user whose memory is meant; None keeps the present value, as for all arguments.
+            user: The user whose memory is meant; None keeps the present value, as for all arguments. A blank name is refused.
             actor: The name of the actor.
             client: The program through which commands come.
             channel: The kind of input: "user", "tool", "web", "agent" or "file".

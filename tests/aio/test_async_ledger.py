@@ -98,6 +98,15 @@ async def test_a_task_works_for_its_own_user(path):
 
 
 @running
+async def test_a_bound_ledger_keeps_the_user_for_none_and_refuses_a_blank_one(path):
+    async with opened(path, user="ada") as ledger:
+        await ledger.bind(user=None, actor="bot").remember("One.")
+        assert len(await ledger.memories.list()) == 1
+        with pytest.raises(RejectedError, match="user is blank"):
+            ledger.bind(user=" ")
+
+
+@running
 async def test_a_session_is_awaited_like_the_ledger(path):
     async with opened(path, sessions=SessionPatterns(ignore=("cron*",))) as ledger:
         session = ledger.session("chat")

@@ -1417,6 +1417,9 @@ class BoundLedger(Ledger):
         """Do nothing: the code that opened the ledger closes it."""
 
 
+BoundLedger.__name__ = BoundLedger.__qualname__ = Ledger.__name__  # as errors of Python show it
+
+
 class PastLedger(LedgerRead):
     """A ledger as it was known at a moment, with reads only. It holds nothing between two calls and needs no closing."""
 

@@ -564,3 +564,6 @@ class AsyncBoundLedger(AsyncLedger):
 
     async def aclose(self) -> None:
         """Do nothing: the code that opened the ledger closes it."""
+
+
+AsyncBoundLedger.__name__ = AsyncBoundLedger.__qualname__ = AsyncLedger.__name__  # as errors of Python show it

@@ -21,6 +21,9 @@ class QueuedLedger(Ledger):
         return Threads(writer.queue if not writer.guard.scanners else None)
 
 
+QueuedLedger.__name__ = QueuedLedger.__qualname__ = Ledger.__name__  # as errors of Python show it
+
+
 def open_with_threads(opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> tuple[QueuedLedger, Threads]:
     """Open a ledger and return it with its threads."""
     ledger = opening(QueuedLedger)

@@ -253,6 +253,21 @@ async def test_a_readonly_ledger_is_read(path):
                 await write()
 
 
+@running
+async def test_an_error_names_the_class_that_a_user_knows(path):
+    async with opened(path) as ledger:
+        bound = ledger.bind(user="ada")
+        for each in (ledger, bound):
+            with pytest.raises(AttributeError, match="^'Ledger' object has no attribute 'in_batch'"):
+                await each.in_batch(lambda plain: plain.in_batch(len))
+            with pytest.raises(AttributeError, match="^'AsyncLedger' object has no attribute 'close'"):
+                each.close()
+            with pytest.raises(TypeError, match=r"AsyncLedger\.open"):
+                type(each)(path)
+            assert repr(each).startswith("<AsyncLedger ")
+            assert await each.in_batch(lambda plain: (type(plain).__name__, repr(plain)[:8])) == ("Ledger", "<Ledger ")
+
+
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 

@@ -58,6 +58,9 @@ class AsyncBoundLedger(AsyncLedger):
 
     async def aclose(self) -> None:
         """Do nothing: the code that opened the ledger closes it."""
+
+
+AsyncBoundLedger.__name__ = AsyncBoundLedger.__qualname__ = AsyncLedger.__name__  # as errors of Python show it
 '''
 WIDTH, PROSE_WIDTH = 120, 130  # of code, and of a docstring on one line
 

@@ -15,6 +15,7 @@ from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
+from ledger.domain.late import shown_as
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import check_text, flags, plural
 from ledger.types import (
@@ -1410,14 +1411,12 @@ class Ledger(LedgerRead):
         return Maintenance(self._engine, self._scope)
 
 
+@shown_as(Ledger)
 class BoundLedger(Ledger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 
     def close(self) -> None:
         """Do nothing: the code that opened the ledger closes it."""
-
-
-BoundLedger.__name__ = BoundLedger.__qualname__ = Ledger.__name__  # as errors of Python show it
 
 
 class PastLedger(LedgerRead):

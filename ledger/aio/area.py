@@ -61,7 +61,7 @@ class AsyncArea:
         return AsyncHits(hits, self._threads.read)
 
 
-class Opening(Coroutine[Any, Any, L]):
+class Opening(Coroutine[object, object, L]):
     """The opening of a ledger: awaited, it gives the ledger; after ``async with``, it also closes the ledger at the end.
 
     It is a coroutine in its own right, so that ``asyncio.run`` and ``create_task`` take it.
@@ -69,16 +69,16 @@ class Opening(Coroutine[Any, Any, L]):
 
     __slots__ = ("_coroutine", "_ledger")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, L]) -> None:
+    def __init__(self, coroutine: Coroutine[object, object, L]) -> None:
         self._coroutine = coroutine
 
-    def __await__(self) -> Generator[Any, Any, L]:
+    def __await__(self) -> Generator[object, object, L]:
         return self._coroutine.__await__()
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> object:
         return self._coroutine.send(value)
 
-    def throw(self, *error: Any) -> Any:
+    def throw(self, *error: Any) -> object:
         return self._coroutine.throw(*error)
 
     def close(self) -> None:

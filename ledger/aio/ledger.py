@@ -19,6 +19,7 @@ from ledger.aio.areas import (
     AsyncValuesRead, AsyncVectors,
 )
 from ledger.aio.sessions import AsyncSession, AsyncSessionRead, AsyncSessions, AsyncSessionsRead
+from ledger.domain.late import shown_as
 from ledger.types import SessionPatterns
 
 if TYPE_CHECKING:
@@ -557,6 +558,7 @@ class AsyncPastLedger(AsyncLedgerRead):
         return self._sync.valid_at
 
 
+@shown_as(AsyncLedger)
 class AsyncBoundLedger(AsyncLedger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 
@@ -564,6 +566,3 @@ class AsyncBoundLedger(AsyncLedger):
 
     async def aclose(self) -> None:
         """Do nothing: the code that opened the ledger closes it."""
-
-
-AsyncBoundLedger.__name__ = AsyncBoundLedger.__qualname__ = AsyncLedger.__name__  # as errors of Python show it

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from ledger.aio.threads import Threads
 from ledger.api import Ledger, LedgerRead
+from ledger.domain.late import shown_as
 
 
+@shown_as(Ledger)
 class QueuedLedger(Ledger):
     """A ledger with group commit under an ``AsyncLedger``."""
 
@@ -19,9 +21,6 @@ class QueuedLedger(Ledger):
                     getattr(self, name)
         writer = self._engine.writer
         return Threads(writer.queue if not writer.guard.scanners else None)
-
-
-QueuedLedger.__name__ = QueuedLedger.__qualname__ = Ledger.__name__  # as errors of Python show it
 
 
 def open_with_threads(opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> tuple[QueuedLedger, Threads]:

@@ -258,9 +258,9 @@ async def test_an_error_names_the_class_that_a_user_knows(path):
     async with opened(path) as ledger:
         bound = ledger.bind(user="ada")
         for each in (ledger, bound):
-            with pytest.raises(AttributeError, match="^'Ledger' object has no attribute 'in_batch'"):
+            with pytest.raises(AttributeError, match=r"^'Ledger' object has no attribute 'in_batch'"):
                 await each.in_batch(lambda plain: plain.in_batch(len))
-            with pytest.raises(AttributeError, match="^'AsyncLedger' object has no attribute 'close'"):
+            with pytest.raises(AttributeError, match=r"^'AsyncLedger' object has no attribute 'close'"):
                 each.close()
             with pytest.raises(TypeError, match=r"AsyncLedger\.open"):
                 type(each)(path)

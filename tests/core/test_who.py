@@ -45,8 +45,8 @@ def test_a_secret_in_a_name_is_refused_each_time_in_a_batch_too(ledger: Ledger) 
 
 @pytest.mark.parametrize("user", [" ", "\t", "\u2003\n"])
 def test_a_blank_user_is_refused_and_the_empty_one_is_nobody(ledger: Ledger, tmp_path: Path, user: str) -> None:
-    with pytest.raises(RejectedError, match='user is blank.*"" is'):
+    with pytest.raises(RejectedError, match=r'user is blank.*"" is'):
         ledger.bind(user=user)
-    with pytest.raises(RejectedError, match='user is blank.*"" is'):
+    with pytest.raises(RejectedError, match=r'user is blank.*"" is'):
         Ledger.open(tmp_path / "memory.db", user=user)
     assert ledger.bind(user="", actor=" ").remember("The tea is hot.").content == "The tea is hot."

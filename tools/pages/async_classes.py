@@ -51,6 +51,7 @@ AT_ONCE = {"bind", "session"}  # these return an object and read no file
 WAITING = {"wait"}  # these may wait for as long as they like
 NOT_MADE = {"group_commit"}  # parameters that are always on
 BOUND = '''
+@shown_as(AsyncLedger)
 class AsyncBoundLedger(AsyncLedger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 
@@ -58,9 +59,6 @@ class AsyncBoundLedger(AsyncLedger):
 
     async def aclose(self) -> None:
         """Do nothing: the code that opened the ledger closes it."""
-
-
-AsyncBoundLedger.__name__ = AsyncBoundLedger.__qualname__ = AsyncLedger.__name__  # as errors of Python show it
 '''
 WIDTH, PROSE_WIDTH = 120, 130  # of code, and of a docstring on one line
 
@@ -401,6 +399,8 @@ def _imports(file: str, text: str, imports: dict[str, set[str]]) -> str:
         for name, names in own.items()
         if name and not name.startswith("!")
     }
+    if file == "ledger":
+        at_once["ledger.domain.late"] = {"shown_as"}
     lines = ["from typing import TYPE_CHECKING", "", *_from(at_once, "")]
     lines += ["", "if TYPE_CHECKING:", *(["    import os"] if own.get("") else [])]
     return "\n".join([*lines, *_from({name: names for name, names in late.items() if names}, "    ")])

@@ -1,4 +1,4 @@
-"""Tools for loading at first use: regular expressions, parts of an object, public names of other modules; and names of classes."""
+"""Tools for loading at first use: regular expressions, parts of an object, public names of other modules; names of classes."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
+from ledger.domain.late import shown_as
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import check_text, flags, plural
 from ledger.types import (
@@ -611,7 +612,7 @@ class Ledger(LedgerRead):
         """Return the same ledger for another user or actor: same file, same locks, other defaults. Closing it does nothing.
 
         Args:
-            user: The user whose memory is meant; None keeps the present value, as for all arguments.
+            user: The user whose memory is meant; None keeps the present value, as for all arguments. A blank name is refused.
             actor: The name of the actor.
             client: The program through which commands come.
             channel: The kind of input: "user", "tool", "web", "agent" or "file".
@@ -1410,6 +1411,7 @@ class Ledger(LedgerRead):
         return Maintenance(self._engine, self._scope)
 
 
+@shown_as(Ledger)
 class BoundLedger(Ledger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 

@@ -235,6 +235,14 @@ class Page(Sequence[T]):
                 )
             page = page._follow(page._next)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the items and ``next`` as dictionaries, lists, strings and numbers, ready for JSON."""
+        from msgspec import json
+
+        more = {name: getattr(self, name) for name in type(self).__slots__ if not name.startswith("_")}
+        plain: dict[str, Any] = json.decode(json.encode({"items": self._items, "next": self._next, **more}))
+        return plain
+
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload

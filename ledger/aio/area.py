@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Never, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
 from ledger.aio.pages import AsyncHits, AsyncPage
 from ledger.aio.threads import Threads
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ledger.types import Cancel, Page
 
 T = TypeVar("T")
+L = TypeVar("L", bound="OpenedLedger")
+LAZY = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 
 
 class AsyncArea:
@@ -59,6 +61,49 @@ class AsyncArea:
         return AsyncHits(hits, self._threads.read)
 
 
+class Opening(Coroutine[object, object, L]):
+    """The opening of a ledger: awaited, it gives the ledger; after ``async with``, it also closes the ledger at the end.
+
+    It is a coroutine in its own right, so that ``asyncio.run`` and ``create_task`` take it.
+    """
+
+    __slots__ = ("_coroutine", "_ledger")
+
+    def __init__(self, coroutine: Coroutine[object, object, L]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[object, object, L]:
+        return self._coroutine.__await__()
+
+    def send(self, value: object) -> object:
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> object:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    async def __aenter__(self) -> L:
+        self._ledger: L = await self._coroutine
+        return self._ledger
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._ledger.aclose()
+
+    if not TYPE_CHECKING:  # type checkers refuse a plain ``with`` by themselves
+
+        def __enter__(self) -> Never:
+            self.close()
+            raise _needs_async_with()
+
+        def __exit__(self, *_: object) -> None: ...
+
+
+def _needs_async_with() -> TypeError:
+    return TypeError("an AsyncLedger is closed by an await: write `async with AsyncLedger.open(path) as ledger`")
+
+
 class OpenedLedger(AsyncArea):
     """An open ledger: what belongs to its opening, its end and its batches."""
 
@@ -67,10 +112,14 @@ class OpenedLedger(AsyncArea):
     _sync: Ledger
 
     @classmethod
-    async def _opened(cls, opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> Self:
-        from ledger.aio.opening import open_with_threads
+    def _opened(cls, name: str, opening: Callable[[type[QueuedLedger]], QueuedLedger]) -> Opening[Self]:
+        async def begun() -> Self:
+            from ledger.aio.opening import open_with_threads
 
-        return cls(*await asyncio.to_thread(open_with_threads, opening))
+            return cls(*await asyncio.to_thread(open_with_threads, opening))
+
+        begun.__qualname__ = f"{cls.__name__}.{name}"  # for Python's warning about an opening that nobody awaits
+        return Opening(begun())
 
     @classmethod
     async def _apart(cls, call: Callable[[type[Ledger]], T]) -> T:
@@ -90,24 +139,31 @@ class OpenedLedger(AsyncArea):
         split every 5 seconds or 10,000 events. All other writes wait meanwhile.
 
         Args:
-            function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user.
+            function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user, and calls
+                that one alone: an awaited call of this ledger from inside would wait for itself, and is refused.
 
         Raises:
-            RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks.
+            RejectedError: The function is a coroutine function, which would hold the lock over the work of other tasks; or it is
+                a generator function or returns an iterator, which would run after the commit.
         """
-        why = f"in_batch takes a plain function of the ledger, and {function!r:.60} is none"
-        if inspect.iscoroutinefunction(function) or not callable(function):
-            raise RejectedError(why)
+        shown = f"{function!r:.60}"
+        if not callable(function) or any(is_lazy(function) for is_lazy in LAZY):
+            raise RejectedError(f"in_batch takes a plain function of the ledger, and {shown} is none", rule="batch")
 
         def whole() -> T:
             with self._sync.batch() as ledger:
                 answer = function(ledger)
-                if inspect.iscoroutine(answer):
-                    answer.close()
-                    raise RejectedError(why)
+                if isinstance(answer, Awaitable | Iterator | AsyncIterator):
+                    if inspect.iscoroutine(answer):
+                        answer.close()  # or Python warns that nobody awaited it
+                    raise RejectedError(
+                        f"in_batch takes a plain function of the ledger, and {shown} returned a {type(answer).__name__}, "
+                        "which would run after the commit; nothing was written. Let it return list(…)",
+                        rule="batch",
+                    )
                 return answer
 
-        return await self._threads.decide(whole, alone=True)
+        return await self._threads.batch(whole)
 
     def batch(self) -> Never:
         """Refuse a batch around awaits, because it would hold the lock over the work of other tasks; ``in_batch`` is allowed."""
@@ -126,3 +182,10 @@ class OpenedLedger(AsyncArea):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    if not TYPE_CHECKING:  # type checkers refuse a plain ``with`` by themselves
+
+        def __enter__(self) -> Never:
+            raise _needs_async_with()
+
+        def __exit__(self, *_: object) -> None: ...

@@ -19,6 +19,7 @@ from ledger.aio.areas import (
     AsyncValuesRead, AsyncVectors,
 )
 from ledger.aio.sessions import AsyncSession, AsyncSessionRead, AsyncSessions, AsyncSessionsRead
+from ledger.domain.late import shown_as
 from ledger.types import SessionPatterns
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any, Literal, Self, Unpack
 
+    from ledger.aio.area import Opening
     from ledger.aio.pages import AsyncPage
     from ledger.api import Ledger, LedgerRead, PastLedger
     from ledger.care.answers import DoctorReport, RecoverReport, ReplayReport
@@ -208,7 +210,7 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
     _sync: Ledger
 
     @classmethod
-    async def open(
+    def open(
         cls, path: str | os.PathLike[str], *, user: str | None = None, actor: str = "", client: str = "",
         channel: Channel = "user", agent: str = "", readonly: bool = False, create: bool = True,
         model: ModelLike | None = None, embedder: EmbedderLike | None = None, summarizer: SummarizerLike | None = None,
@@ -217,9 +219,9 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         jobs_after_capture: Sequence[Job] = (), projections: Iterable[Projection | type[Projection]] = (),
         settings: Settings | None = None, clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
-    ) -> Self:
+    ) -> Opening[Self]:
         """Open a ledger, or begin a ledger if there is no file."""
-        return await cls._opened(lambda plain: plain.open(
+        return cls._opened("open", lambda plain: plain.open(
             path, user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly,
             create=create, model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter,
             scanners=scanners, sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
@@ -227,13 +229,13 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         ))
 
     @classmethod
-    async def temporary(
+    def temporary(
         cls, *, user: str = "", actor: str = "", model: ModelLike | None = None, embedder: EmbedderLike | None = None,
         projections: Iterable[Projection | type[Projection]] = (), settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None, random: Callable[[int], bytes] | None = None,
-    ) -> Self:
+    ) -> Opening[Self]:
         """Begin a ledger in a private file that goes with the object, for tests and notebooks."""
-        return await cls._opened(lambda plain: plain.temporary(
+        return cls._opened("temporary", lambda plain: plain.temporary(
             user=user, actor=actor, model=model, embedder=embedder, projections=projections, settings=settings,
             clock=clock, random=random, group_commit=True,
         ))
@@ -547,7 +549,7 @@ class AsyncPastLedger(AsyncLedgerRead):
 
     @property
     def as_of(self) -> str:
-        """Return the latest time that was recorded by then, in UTC, which is "now" for this moment."""
+        """Return the "now" of this moment in UTC: the time asked for, or for a position the latest time recorded by then."""
         return self._sync.as_of
 
     @property
@@ -556,6 +558,7 @@ class AsyncPastLedger(AsyncLedgerRead):
         return self._sync.valid_at
 
 
+@shown_as(AsyncLedger)
 class AsyncBoundLedger(AsyncLedger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 

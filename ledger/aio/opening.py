@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from ledger.aio.threads import Threads
 from ledger.api import Ledger, LedgerRead
+from ledger.domain.late import shown_as
 
 
+@shown_as(Ledger)
 class QueuedLedger(Ledger):
     """A ledger with group commit under an ``AsyncLedger``."""
 

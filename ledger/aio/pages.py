@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 
 from ledger.types import Page
 
@@ -13,6 +13,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Read = Callable[[Callable[[], tuple[T, ...]]], Awaitable[tuple[T, ...]]]
+
+
+EVERY_PAGE = "`async for item in page.all()` goes through this page and all further ones"
+
+
+class _Items(AsyncIterator[T]):
+    """The items of a page and of every further page."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncGenerator[T, None]) -> None:
+        self._items = items
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        await self._items.aclose()
+
+    if not TYPE_CHECKING:  # type checkers refuse a plain ``for`` by themselves
+
+        def __iter__(self) -> Never:
+            raise TypeError(
+                f"the items of further pages are awaited: {EVERY_PAGE}, `for item in page` through this one"
+            )
 
 
 class AsyncPage(Sequence[T]):
@@ -28,8 +53,11 @@ class AsyncPage(Sequence[T]):
         """Return the cursor of the next page, or None at the end."""
         return self._page.next
 
-    async def all(self) -> AsyncIterator[T]:
+    def all(self) -> AsyncIterator[T]:
         """Yield the items of this and every further page. Each page is read when it is reached, without blocking."""
+        return _Items(self._all())
+
+    async def _all(self) -> AsyncGenerator[T, None]:
         for item in self._page:
             yield item
         items, size = self._page.all(), max(1, len(self._page))
@@ -38,6 +66,15 @@ class AsyncPage(Sequence[T]):
         while part := await self._read(lambda: tuple(islice(items, size))):
             for item in part:
                 yield item
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the items and ``next`` as dictionaries, lists, strings and numbers, ready for JSON."""
+        return self._page.to_dict()
+
+    if not TYPE_CHECKING:  # type checkers refuse ``async for`` over a page by themselves
+
+        def __aiter__(self) -> Never:
+            raise TypeError(f"`for item in page` goes through this page; {EVERY_PAGE}")
 
     @overload
     def __getitem__(self, index: int) -> T: ...

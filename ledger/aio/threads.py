@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ledger.core.grouping import waits_for_itself
 from ledger.domain.errors import RejectedError
 
 if TYPE_CHECKING:
@@ -35,20 +36,24 @@ class Threads:
         self._workers = ThreadPoolExecutor(WORKERS, "ledger-worker")
         self._followers: set[ThreadPoolExecutor] = set()
         self._closing = threading.Event()
+        self._batching: set[int] = set()  # identifiers of the threads that are inside a batch
 
     async def read(self, call: Callable[[], T]) -> T:
         """Run a short read on a reading thread."""
-        self._check_open()
+        self._check_usable()
         return await _on(self._readers, call)
 
     async def work(self, call: Callable[[], T]) -> T:
         """Run a call on a working thread. Its commands wait there for the writer thread; a cancelled await stops nothing."""
-        self._check_open()
+        self._check_usable()
         return await asyncio.shield(_on(self._workers, call))
 
-    async def decide(self, call: Callable[[], T], *, alone: bool = False) -> T:
-        """Run one command whole on the writer thread, in a group or alone; a cancelled await stops nothing."""
-        self._check_open()
+    async def decide(self, call: Callable[[], T]) -> T:
+        """Run one command whole on the writer thread, in a group; a cancelled await stops nothing."""
+        return await self._decided(call, alone=False)
+
+    async def _decided(self, call: Callable[[], T], *, alone: bool) -> T:
+        self._check_usable()
         if self._queue is None:
             return await self.work(call)
         from ledger.aio.commands import TaskCommand
@@ -56,6 +61,19 @@ class Threads:
         queued = TaskCommand(call, alone=alone)
         self._queue.submit(queued)
         return cast("T", await queued.settled)
+
+    async def batch(self, call: Callable[[], T]) -> T:
+        """Run a batch whole on the writer thread, alone; from inside it no awaited call of this ledger is taken."""
+
+        def whole() -> T:
+            thread = threading.get_ident()
+            self._batching.add(thread)
+            try:
+                return call()
+            finally:
+                self._batching.discard(thread)
+
+        return await self._decided(whole, alone=True)
 
     async def wait(self, call: Callable[[Cancel], T], cancel: Cancel | None) -> T:
         """Run a call that waits on a thread of its own; the thread ends with the await."""
@@ -67,7 +85,7 @@ class Threads:
         """Iterate on a thread of the iteration's own, which ends with the iteration or the ledger."""
         from ledger.core.stopping import check_call, is_called_off
 
-        self._check_open()
+        self._check_usable()
         check_call(None, cancel)
         ended = threading.Event()
         stop = lambda: ended.is_set() or self._closing.is_set() or is_called_off(cancel)  # noqa: E731
@@ -90,6 +108,7 @@ class Threads:
 
     async def close(self, close: Callable[[], None]) -> None:
         """Take no more calls, let those under way end, and close the ledger."""
+        self._check_outside()
         self._closing.set()
 
         def end() -> None:
@@ -99,9 +118,15 @@ class Threads:
 
         await asyncio.shield(asyncio.to_thread(end))
 
-    def _check_open(self) -> None:
+    def _check_usable(self) -> None:
+        """Refuse a call after the end of the ledger, or from inside a batch, whose end it would wait for."""
+        self._check_outside()
         if self._closing.is_set():
             raise _closed()
+
+    def _check_outside(self) -> None:
+        if threading.get_ident() in self._batching:
+            raise waits_for_itself()
 
 
 def _closed() -> RejectedError:

@@ -26,7 +26,7 @@ from ledger.core.log_reading import (
     read_event,
 )
 from ledger.core.own import Own
-from ledger.core.who import CHANNELS, Who
+from ledger.core.who import CHANNELS, Who, check_name
 from ledger.domain.errors import (
     ConflictError,
     DamagedError,
@@ -36,7 +36,7 @@ from ledger.domain.errors import (
     StorageError,
     UnknownEventError,
 )
-from ledger.domain.text import check_text, one_of
+from ledger.domain.text import one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.guards.scanner import Scanner
 from ledger.log import mapper
@@ -296,7 +296,7 @@ def _default(request: OpenRequest) -> Who:
     }
     names["user"] = user if user is not None else settings.user if settings else ""
     for name, value in names.items():
-        check_text(name, value, blank_allowed=True)
+        check_name(name, value)
     one_of("channel", request.channel, CHANNELS)
     names_user = user is not None or (settings is not None and settings.names_user)
     return Who(channel=request.channel, names_user=names_user, **names)

@@ -45,10 +45,7 @@ def _plain(answer: object) -> object:
 
     from ledger.types import Page
 
-    if isinstance(answer, Page):
-        more = {name: getattr(answer, name) for name in type(answer).__slots__ if not name.startswith("_")}
-        return {"items": to_builtins(list(answer)), "next": answer.next, **more}
-    return to_builtins(answer)
+    return answer.to_dict() if isinstance(answer, Page) else to_builtins(answer)
 
 
 def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:

@@ -98,10 +98,12 @@ class CommitQueue:
         """Add a command to the queue.
 
         Raises:
-            RejectedError: The ledger is closed.
+            RejectedError: The ledger is closed, or this is the writer thread, which would wait for itself.
             ConflictError: This process was forked from the process that opened the ledger.
         """
         self._check_open()
+        if threading.current_thread() is self._thread:
+            raise waits_for_itself()
         with self._changed:
             if self._closed:
                 raise RejectedError("this ledger is closed; open it again", rule="closed")
@@ -159,6 +161,15 @@ class CommitQueue:
             for queued in group:
                 if queued.error is None:
                     queued.error = _failed(error, decided - 1)
+
+
+def waits_for_itself() -> RejectedError:
+    """Return the error of a call from inside a batch that would wait for the end of the batch."""
+    return RejectedError(
+        "this call comes from inside in_batch and would wait for its end; inside, call `plain`, the ledger that the function "
+        "receives: lambda plain: plain.remember(…)",
+        rule="batch",
+    )
 
 
 def _failed(error: BaseException, others: int) -> BaseException:

@@ -61,7 +61,7 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
         """Return this author with changed fields; None leaves a field unchanged."""
         changed = {name: value for name, value in changes.items() if value is not None}
         for name, value in changed.items():
-            check_text(name, value, blank_allowed=True)
+            check_name(name, value)
         one_of("channel", changed.get("channel", self.channel), CHANNELS)
         return replace(self, **changed, names_user=self.names_user or "user" in changed)
 
@@ -74,6 +74,13 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
         if options.get("idempotency_key") is not None:
             raise RejectedError("a search takes no idempotency_key, because a repeated search records nothing twice")
         return self.asker(options)
+
+
+def check_name(name: str, text: object) -> None:
+    """Refuse a name that is no text, or a blank user; "" is the user of a memory that is nobody's."""
+    checked = check_text(name, text, blank_allowed=True)
+    if name == "user" and checked.isspace():
+        raise RejectedError(f'user is blank ({checked!r:.20}); give a name, and "" is allowed for nobody')
 
 
 def explaining(function: Callable[P, T]) -> Callable[P, T]:

@@ -1,4 +1,4 @@
-"""Tools for loading at first use: regular expressions, parts of an object, and public names that live in other modules."""
+"""Tools for loading at first use: regular expressions, parts of an object, public names of other modules; names of classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 class _Late:
@@ -51,3 +52,13 @@ def names_of(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         return getattr(import_module(homes[name]), name)
 
     return load
+
+
+def shown_as(known: type) -> Callable[[type[K]], type[K]]:
+    """Return a decorator that gives a class the name of the class that users know, as errors of Python show it."""
+
+    def renamed(kind: type[K]) -> type[K]:
+        kind.__name__ = kind.__qualname__ = known.__name__
+        return kind
+
+    return renamed

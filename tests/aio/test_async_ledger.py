@@ -7,6 +7,7 @@ import gc
 import inspect
 import sqlite3
 import threading
+import warnings
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -53,6 +54,15 @@ def commits_of(ledger, monkeypatch):
     return seen
 
 
+class Quiet:
+    """A scanner that finds nothing."""
+
+    name = "quiet"
+
+    def scan(self, text):
+        return ()
+
+
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 
@@ -88,6 +98,15 @@ async def test_a_task_works_for_its_own_user(path):
 
 
 @running
+async def test_a_bound_ledger_keeps_the_user_for_none_and_refuses_a_blank_one(path):
+    async with opened(path, user="ada") as ledger:
+        await ledger.bind(user=None, actor="bot").remember("One.")
+        assert len(await ledger.memories.list()) == 1
+        with pytest.raises(RejectedError, match="user is blank"):
+            ledger.bind(user=" ")
+
+
+@running
 async def test_a_session_is_awaited_like_the_ledger(path):
     async with opened(path, sessions=SessionPatterns(ignore=("cron*",))) as ledger:
         session = ledger.session("chat")
@@ -119,6 +138,35 @@ async def test_a_page_reads_on_without_blocking(path):
 
 
 @running
+async def test_a_page_is_data_on_request(path):
+    async with opened(path) as ledger:
+        await ledger.remember("One.")
+        await ledger.remember("Two.")
+        page = await ledger.memories.list(limit=1)
+        assert page.to_dict() == {"items": [page[0].to_dict()], "next": page.next}
+        assert (await ledger.sessions.grep("One")).to_dict()["total"] == 0
+
+
+@running
+async def test_a_page_read_in_another_way_names_the_right_way(path):
+    async with opened(path) as ledger:
+        await ledger.remember("One.")
+        page = await ledger.memories.list()
+        assert [memory.content for memory in page] == ["One."]
+        with pytest.raises(TypeError, match=r"for item in page.*async for item in page\.all\(\)"):
+            async for _ in page:
+                pass
+        for wrong in (lambda: [*page.all()], lambda: list(page.all())):
+            with pytest.raises(TypeError, match=r"async for item in page\.all\(\)"):
+                wrong()
+        items = page.all()
+        assert (await anext(items)).content == "One."
+        await items.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(items)
+
+
+@running
 async def test_the_past_is_read_and_not_written(path):
     async with opened(path) as ledger:
         first = await ledger.remember("One.")
@@ -145,6 +193,43 @@ async def test_classmethods_and_temporary_ledgers_are_awaited(path, tmp_path):
 
 
 @running
+async def test_an_opening_is_awaited_or_entered(path):
+    async with AsyncLedger.open(path, user="ada") as ledger:
+        assert type(ledger) is AsyncLedger
+        await ledger.remember("One.")
+    with pytest.raises(RejectedError, match="closed"):
+        await ledger.remember("Two.")
+    async with await AsyncLedger.open(path, user="ada") as ledger, AsyncLedger.temporary() as other:
+        assert (len(await ledger.memories.list()), len(await other.memories.list())) == (1, 0)
+    for opened_by in (asyncio.create_task, asyncio.ensure_future, lambda opening: opening):
+        await (await opened_by(AsyncLedger.open(path))).aclose()
+    with pytest.raises(NotFoundError):
+        async with AsyncLedger.open(path.with_name("none.db"), create=False):
+            raise AssertionError
+
+
+@running
+async def test_a_plain_with_names_async_with(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), AsyncLedger.open(path):
+            pass
+        gc.collect()
+    async with AsyncLedger.open(path) as ledger:
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), ledger:
+            pass
+        with pytest.raises(TypeError, match=r"async with AsyncLedger\.open"), ledger.bind(user="ada"):
+            pass
+
+
+def test_an_opening_that_nobody_awaits_warns_by_its_name(path):
+    with pytest.warns(RuntimeWarning, match=r"AsyncLedger\.open"):
+        AsyncLedger.open(path)
+        gc.collect()
+    assert not path.exists()
+
+
+@running
 async def test_errors_are_those_of_the_plain_ledger(path):
     async with opened(path) as ledger:
         with pytest.raises(RejectedError, match="blank"):
@@ -166,6 +251,21 @@ async def test_a_readonly_ledger_is_read(path):
         for write in (lambda: ledger.remember("No."), lambda: ledger.in_batch(lambda plain: plain.remember("No."))):
             with pytest.raises(RejectedError, match="readonly"):
                 await write()
+
+
+@running
+async def test_an_error_names_the_class_that_a_user_knows(path):
+    async with opened(path) as ledger:
+        bound = ledger.bind(user="ada")
+        for each in (ledger, bound):
+            with pytest.raises(AttributeError, match=r"^'Ledger' object has no attribute 'in_batch'"):
+                await each.in_batch(lambda plain: plain.in_batch(len))
+            with pytest.raises(AttributeError, match=r"^'AsyncLedger' object has no attribute 'close'"):
+                each.close()
+            with pytest.raises(TypeError, match=r"AsyncLedger\.open"):
+                type(each)(path)
+            assert repr(each).startswith("<AsyncLedger ")
+            assert await each.in_batch(lambda plain: (type(plain).__name__, repr(plain)[:8])) == ("Ledger", "<Ledger ")
 
 
 # --- groups ----------------------------------------------------------------------------------------------------------
@@ -289,6 +389,64 @@ async def test_a_batch_around_awaits_is_refused_with_the_way_out(path):
         for function in (coroutine, lambda plain: coroutine(plain), 5):
             with pytest.raises(RejectedError, match="plain function"):
                 await ledger.in_batch(function)
+
+
+@running
+async def test_a_generator_as_a_batch_is_refused_and_writes_nothing(path):
+    async with opened(path) as ledger:
+
+        def generator(plain):
+            yield plain.remember("No.")
+
+        async def asynchronous(plain):
+            yield plain.remember("No.")
+
+        for function in (generator, asynchronous):
+            with pytest.raises(RejectedError, match="plain function"):
+                await ledger.in_batch(function)
+        for function in (
+            lambda plain: generator(plain),
+            lambda plain: map(plain.remember, ["No."]),
+            lambda plain: [plain.remember("No."), generator(plain)][1],
+            lambda plain: asynchronous(plain),
+        ):
+            with pytest.raises(RejectedError, match=r"return list\("):
+                await ledger.in_batch(function)
+        assert len(await ledger.memories.list()) == 0
+        assert await ledger.in_batch(lambda plain: list(map(plain.remember, []))) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"scanners": [Quiet()]}], ids=["writer thread", "worker thread"])
+def test_the_asynchronous_ledger_inside_its_own_batch_is_refused(path, options):
+    """It would wait for the thread that waits for it."""
+
+    async def first(page):
+        return [memory async for memory in page.all()]
+
+    async def watch(ledger):
+        return [entry async for entry in ledger.history.follow(1)]
+
+    @running
+    async def test():
+        async with opened(path, **options) as ledger:
+            calls = (
+                lambda: ledger.remember("No."),
+                lambda: ledger.bind(user="ada").remember("No."),
+                lambda: ledger.capture("No."),
+                lambda: ledger.in_batch(lambda plain: plain.remember("No.")),
+                lambda: ledger.memories.list(),
+                lambda: watch(ledger),
+                lambda: ledger.history.wait(1_000),
+                lambda: ledger.aclose(),
+            )
+            for call in calls:
+                with pytest.raises(RejectedError, match="call `plain`") as caught:
+                    await ledger.in_batch(lambda plain, call=call: asyncio.run(call()))
+                assert caught.value.rule == "batch"
+            assert await ledger.in_batch(lambda plain: len(plain.memories.list())) == 0
+            await ledger.remember("Yes.")
+
+    test()
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -77,6 +78,25 @@ def test_a_memory_says_everything_that_its_state_does_under_the_same_name() -> N
     assert told.confidence == confidence.shown(state.confidence) and told.replayed and not told.absorbed
     assert told.metadata == {"source": "slack", "ticket": 4711}
     assert [each.subject for each in told.relations] == [each.source for each in state.edges]
+
+
+def test_a_page_is_its_items_and_its_cursor_as_data(ledger: Ledger) -> None:
+    for number in range(3):
+        ledger.remember(f"The user rows boat {number}.", tags=["boat"])
+    page = ledger.memories.list(limit=2)
+    assert page.next is not None
+    assert page.to_dict() == {"items": [memory.to_dict() for memory in page], "next": page.next}
+    assert ledger.memories.list(limit=0).to_dict() == {"items": [], "next": None}
+    assert json.loads(json.dumps(page.to_dict())) == page.to_dict()
+    hits = ledger.sessions.grep("boat")
+    assert hits.to_dict() == {
+        "items": [],
+        "next": None,
+        "total": hits.total,
+        "searched": hits.searched,
+        "is_exact": hits.is_exact,
+        "hint": hits.hint,
+    }
 
 
 # --- in a REPL -------------------------------------------------------------------------------------------------------

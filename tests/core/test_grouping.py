@@ -386,3 +386,10 @@ def test_captures_of_many_threads_are_reinforced_in_groups(ledger, threads, comm
     assert len(commits) < 30, "40 commands"
     assert ledger.memories.get(memory.id).reference_count == 20
     assert_sound(ledger)
+
+
+def test_the_writer_thread_waits_for_no_command_of_its_own(ledger):
+    queue = probe.writer(ledger).queue
+    with pytest.raises(RejectedError, match="call `plain`"):
+        queue.call(lambda: queue.call(lambda: None))
+    assert queue.call(lambda: 1) == 1

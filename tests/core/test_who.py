@@ -41,3 +41,12 @@ def test_a_secret_in_a_name_is_refused_each_time_in_a_batch_too(ledger: Ledger) 
             with pytest.raises(RejectedError, match="a name has a secret in it"):
                 ledger.remember("The door is open.", client=SECRET)
     assert SECRET not in str([each.to_dict() for each in ledger.history.audit()])
+
+
+@pytest.mark.parametrize("user", [" ", "\t", "\u2003\n"])
+def test_a_blank_user_is_refused_and_the_empty_one_is_nobody(ledger: Ledger, tmp_path: Path, user: str) -> None:
+    with pytest.raises(RejectedError, match=r'user is blank.*"" is'):
+        ledger.bind(user=user)
+    with pytest.raises(RejectedError, match=r'user is blank.*"" is'):
+        Ledger.open(tmp_path / "memory.db", user=user)
+    assert ledger.bind(user="", actor=" ").remember("The tea is hot.").content == "The tea is hot."

@@ -103,6 +103,10 @@ async def fine_too(ledger: AsyncLedger) -> None:
         print(entry.position)
     past = await ledger.at("2026-11-21T09:30:00Z")
     print((await past.memories.get(fact.id)).valid_from)
+    async with AsyncLedger.open("memory.db") as entered, await AsyncLedger.temporary() as awaited:
+        print(await entered.position(), (await awaited.remember("One.")).id)
+    opened: AsyncLedger = await AsyncLedger.open("memory.db")
+    await opened.aclose()
     ids: list[str] = await ledger.in_batch(lambda plain: [plain.remember("One.").id])
     print(ids, (await ledger.history.bisect(lambda then: len(then.memories.list()) > 1)).position)
 
@@ -122,4 +126,9 @@ async def mistakes_too(ledger: AsyncLedger) -> None:
     (await ledger.at(3)).remember("Ada likes tea.")  # wrong
     await ledger.in_batch(lambda plain: plain.remmember("One."))  # wrong
     await AsyncLedger.open("memory.db", group_commit=True)  # wrong
+    with AsyncLedger.open("memory.db"):  # wrong
+        pass
+    with await AsyncLedger.open("memory.db"):  # wrong
+        pass
+    AsyncLedger.open("memory.db").remember("One.")  # wrong
     ledger.close()  # wrong

@@ -51,6 +51,7 @@ AT_ONCE = {"bind", "session"}  # these return an object and read no file
 WAITING = {"wait"}  # these may wait for as long as they like
 NOT_MADE = {"group_commit"}  # parameters that are always on
 BOUND = '''
+@shown_as(AsyncLedger)
 class AsyncBoundLedger(AsyncLedger):
     """The same file for another user or actor. Closing it is left to the code that opened the file."""
 
@@ -238,9 +239,13 @@ class Maker:
         answer = self._types.text(function.returns)
         if answer == "Self":
             self._imports.setdefault("typing", set()).add("Self")
-            body = f"await cls._opened(lambda plain: plain.{function.name}({passed}, group_commit=True))"
-        else:
-            body = f"await cls._apart(lambda plain: plain.{function.name}({passed}))"
+            self._imports.setdefault("ledger.aio.area", set()).add("Opening")
+            body = f'cls._opened("{function.name}", lambda plain: plain.{function.name}({passed}, group_commit=True))'
+            return [
+                "    @classmethod",
+                *_written(f"def {function.name}", shown, "Opening[Self]", function, body, "cls"),
+            ]
+        body = f"await cls._apart(lambda plain: plain.{function.name}({passed}))"
         return ["    @classmethod", *_written(f"async def {function.name}", shown, answer, function, body, "cls")]
 
     def _parameters(self, function: ast.FunctionDef, start: int) -> tuple[list[str], str]:
@@ -394,6 +399,8 @@ def _imports(file: str, text: str, imports: dict[str, set[str]]) -> str:
         for name, names in own.items()
         if name and not name.startswith("!")
     }
+    if file == "ledger":
+        at_once["ledger.domain.late"] = {"shown_as"}
     lines = ["from typing import TYPE_CHECKING", "", *_from(at_once, "")]
     lines += ["", "if TYPE_CHECKING:", *(["    import os"] if own.get("") else [])]
     return "\n".join([*lines, *_from({name: names for name, names in late.items() if names}, "    ")])

@@ -55,7 +55,7 @@ def serve(
 
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
-        async with await opening as ledger:
+        async with opening as ledger:
             _close_on_signals(ledger)
             tokens = TokenFile(ledger.path) if http is not None and not without_token else None
             server = make_server(ledger, project=project, read_only=read_only, reviewer=reviewer, tokens=tokens)

@@ -10,6 +10,7 @@ import re
 from ledger.cli.methods import AREAS, NO_COMMANDS, OF_A_SESSION, PANELS
 
 _QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # a quoted value of the caller stays as it is
+_WORD = re.compile(r"(\b[a-z]+\.[a-z_]+\([a-z_]+=)\"(\w+)\"\)")  # a call with a word, such as policy.set(secrets="off")
 _TAGGED = {"Project": "--project", "SessionName": "--session", "DocumentPath": "--document"}
 _TAG = re.compile(rf"\b({'|'.join(_TAGGED)})\((\w+)\)")
 _CALL = re.compile(r"\b(?:Ledger\.)?(?:(\w+)\.)?(\w+)\(([^()]*)\)")
@@ -20,7 +21,7 @@ _VERBS = {verb.replace("-", "_") for panel in PANELS.values() for verb in panel}
 
 def in_shell(message: str) -> str:
     """Return a message with calls as commands and keywords as options; text in quotation marks stays."""
-    parts = _QUOTED.split(message)
+    parts = _QUOTED.split(_WORD.sub(r"\1\2)", message))
     return "".join(part if number % 2 else _translated(part) for number, part in enumerate(parts))
 
 

@@ -31,6 +31,7 @@ TAGS = 10  # as in ATOCore
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
+_SHOWN_STEPS = 8  # of a path in a message
 _COINED = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 # --- normal forms and fingerprints ---
@@ -282,4 +283,6 @@ def _shown(path: _Path) -> str:
         rest, step = rest
         name = rest is None  # the argument's own name, shown in full
         steps.append(f"[{step}]" if isinstance(step, int) else step if name else f".{step[:_SHOWN_KEY_CHARS]}")
+    if len(steps) > _SHOWN_STEPS:
+        steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2] = ["…"]
     return "".join(reversed(steps)).encode("utf-8", "backslashreplace").decode()

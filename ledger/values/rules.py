@@ -83,6 +83,9 @@ def checked_namespace(labels: Iterable[str], name: str = "namespace") -> tuple[s
     Raises:
         RejectedError: A bare string, too many labels, or a label that is blank or too long.
     """
+    if isinstance(labels, str):
+        parts = tuple(label for label in labels.split("/") if label)
+        raise RejectedError(f"the {name} is a tuple of labels, such as {parts!r:.200}, and not the text {labels!r:.60}")
     namespace = plural(name, labels)
     for label in namespace:
         check_text(f"a label of the {name}", label)

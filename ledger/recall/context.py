@@ -30,7 +30,10 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, normalise
 from ledger.english import question as questions
 from ledger.english.alike import content_stems, share_stems
+from ledger.english.porter import stem
+from ledger.english.question import Question
 from ledger.english.salience import stated_spans
+from ledger.english.words import stems
 from ledger.log.reading import read_tip
 from ledger.memories.rules import MemoryState, since
 from ledger.recall import ordering, packing, recalling, reopening
@@ -115,7 +118,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         scope = recalling.searched_in(connection, search.user, search.project, about)
         finder = Finder(engine, snapshot, search, scope, asking, sought)
         ranked, weak = ordering.ordered(finder, search, asking)
-        chosen = _Choosing(snapshot, finder, request)
+        chosen = _Choosing(snapshot, finder, request, asking)
         chosen.answer(ranked[:RANKED])
         warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, search.project), *finder.warnings)
         searched = recalling.searched_among(engine, connection, finder, search, tip)
@@ -133,9 +136,10 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
 class _Choosing:
     """The choice of the items of a context, section by section."""
 
-    def __init__(self, snapshot: Snapshot, finder: Finder, request: ContextRequest) -> None:
+    def __init__(self, snapshot: Snapshot, finder: Finder, request: ContextRequest, asking: Question) -> None:
         self._snapshot, self._connection, self._finder = snapshot, snapshot.connection, finder
         self._search, self._request = request.search, request
+        self._telling = [frozenset(map(stem, forms)) for forms in asking.concepts]
         self._budget = packing.inside(request.search.budget, request.search.unit) or 0
         self._room = self._budget
         self._profile: list[RecallHit] = []
@@ -170,7 +174,7 @@ class _Choosing:
             kinds = recalling.PROFILE_KINDS
             self._profile = self._of_states(memories.newest(self._connection, condition, values, kinds, self._most))
             self._take([*matching, *self._profile], PROFILE)
-        believed, uncited = self._resolved(turns)
+        believed, uncited = self._resolved(turns, self._telling)
         self._take([*texts, *believed], ANSWER)
         own = [hit for hit in uncited if _is_own(hit) and tells(hit)]
         others = [hit for hit in uncited if not _is_own(hit) and hit.candidate.match >= OTHERS_MATCH]
@@ -278,18 +282,25 @@ class _Choosing:
 
     # --- turns that stay out -------------------------------------------------------------------------------------
 
-    def _resolved(self, turns: Sequence[RecallHit]) -> tuple[list[RecallHit], list[RecallHit]]:
-        """Return the current memories that come from some turns, and the turns that no memory cites, each in their order.
+    def _resolved(
+        self, turns: Sequence[RecallHit], telling: Sequence[frozenset[str]] = ()
+    ) -> tuple[list[RecallHit], list[RecallHit]]:
+        """Return the current memories that come from some turns, and the turns that no memory stands for, each in their order.
 
-        A memory that cites a turn stands for the turn. If the memory was superseded, its last successor stands for the turn,
-        whatever words the successor has. A turn that the session's window shows is in neither list.
+        A memory that cites a turn stands for the turn, unless the turn has a telling word of the question that no such memory
+        has: then the turn says more than was learned from it. If the memory was superseded, its last successor stands for the
+        turn, whatever words the successor has. A turn that the session's window shows is in neither list.
+
+        Args:
+            turns: The turns.
+            telling: The stems of each telling word of the question, with its other forms.
         """
         citing, shown = self._citing(turns), self._shown(turns)
         believed, uncited, reasons = dict[int, None](), list[RecallHit](), list[tuple[RecallHit, str]]()
         for turn in turns:
             memories_of = citing.get(_key(turn), ())
             believed |= dict.fromkeys(now for memory in memories_of if (now := self._now(memory)) is not None)
-            if memories_of:
+            if memories_of and not _says_more(turn, memories_of, telling):
                 reasons.append((turn, f"cited by {memories_of[0].id}"))
             elif _key(turn) in shown:
                 reasons.append((turn, "window"))
@@ -406,6 +417,15 @@ def _stating_first(turns: Sequence[RecallHit]) -> list[RecallHit]:
 def tells(turn: RecallHit) -> bool:
     """Return True if a turn contains more than questions."""
     return turn.passage is not None and bool(stated_spans(turn.passage.text))
+
+
+def _says_more(turn: RecallHit, citing: Sequence[MemoryState], telling: Iterable[frozenset[str]]) -> bool:
+    """Return True if a turn has a telling word of the question that none of the memories which cite the turn has; all are active."""
+    if any(memory.status != "active" for memory in citing):
+        return False  # what became of the memory became of the turn
+    said = stems(turn.passage.text) if turn.passage is not None else frozenset()
+    learned = frozenset[str]().union(*(stems(memory.content or "") for memory in citing))
+    return any(forms & said and not forms & learned for forms in telling)
 
 
 def _key(hit: RecallHit) -> Key:

@@ -5,6 +5,7 @@ Of two statements that say nearly the same the newer comes first. Candidates tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -28,6 +29,8 @@ AHEAD, MOST = 5, 60  # the items after the limit that are compared too; the most
 FLOOR = 0.5
 """With vectors a memory or chunk that matches less than this part of the best match is cut, unless a floor is given."""
 
+_NAME = re.compile(r"\b(?:[^\W\d_a-z]|\d)\w*")
+
 Cosines = Mapping[tuple[int, int], float]
 """The cosines of memories by their rows, the smaller row first."""
 
@@ -37,7 +40,8 @@ def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple
     ranked, of_best = finder.ranked(), 0.0
     if request.scored:
         rows = [memory.row for _, memory in _statements(ranked, request.limit)]
-        ranked = newer_first(ranked, request.limit, finder.cosines_among(rows))
+        telling = [frozenset(map(stem, forms)) for forms in question.concepts]
+        ranked = newer_first(ranked, request.limit, finder.cosines_among(rows), telling)
         if any(hit.candidate.cosine is not None for hit in ranked):
             of_best = FLOOR  # rubino's ranking fills up with candidates that do not match: no floor there
     if not request.min_match and (request.min_match is not None or not of_best):
@@ -47,13 +51,23 @@ def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple
     return floored(ranked, request.min_match, of_best)
 
 
-def newer_first(ranked: list[RecallHit], limit: int, cosines: Cosines) -> list[RecallHit]:
+def newer_first(
+    ranked: list[RecallHit], limit: int, cosines: Cosines, telling: Sequence[frozenset[str]] = ()
+) -> list[RecallHit]:
     """Return the ranked items, each memory directly before the first older memory that says nearly the same.
 
     A memory moves at most once. It takes the score of the older memory, and the factor ``newer`` says by how much that is more.
+    It does not move before a memory that has a name or figure of the question which it lacks: asked for Gus's gym, a newer
+    statement on Hana's gym is no news.
+
+    Args:
+        ranked: The items, best first.
+        limit: The most items of the pack.
+        cosines: The cosines of the memories.
+        telling: The stems of each telling word of the question, with its other forms.
     """
     top = _statements(ranked, limit)
-    stems = cache(content_stems)
+    stems, names = cache(content_stems), cache(_name_stems)
     moved: set[int] = set()
     before: dict[int, list[RecallHit]] = {}
     for at, (older, old) in enumerate(top):
@@ -67,7 +81,10 @@ def newer_first(ranked: list[RecallHit], limit: int, cosines: Cosines) -> list[R
             if new.row in moved or new.project != old.project or since(new) < of_old:
                 continue
             cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)), 1.0)
-            if cosine >= COSINE and share_stems(stems(old.content or ""), stems(new.content or "")):
+            said, said_newer = stems(old.content or ""), stems(new.content or "")
+            named = names(old.content or "") - said_newer
+            lacks = any(forms & named and not forms & said_newer for forms in telling)
+            if cosine >= COSINE and not lacks and share_stems(said, said_newer):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
                 newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score
@@ -81,6 +98,11 @@ def newer_first(ranked: list[RecallHit], limit: int, cosines: Cosines) -> list[R
         ordered_hits += sorted(before.get(row, ()) if row is not None else (), key=_since, reverse=True)
         ordered_hits.append(hit)
     return ordered_hits
+
+
+def _name_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words of a statement that may be names or figures: with a capital or a digit in front."""
+    return frozenset(stem(word) for name in _NAME.findall(text) for word in split(name))
 
 
 def _statements(ranked: Sequence[RecallHit], limit: int) -> list[tuple[RecallHit, MemoryState]]:

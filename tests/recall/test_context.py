@@ -42,6 +42,16 @@ def said(ledger: Ledger, text: str, answer: str = "", **options: object) -> str:
 # --- what stands in it -----------------------------------------------------------------------------------------------
 
 
+def test_a_turn_that_says_more_than_its_memory_answers_what_the_memory_does_not(ledger: Ledger) -> None:
+    turn = ledger.capture("I prefer uv over pip. Our deploys go out on Tuesdays.", "Noted.")
+    ledger.extract(turn.id, method="rules")
+    assert [memory.content for memory in ledger.memories.list()] == ["The user prefers uv over pip"]
+    asked = ledger.context("When do the deploys go out?", budget=200).as_text()
+    assert "deploys go out on Tuesdays" in asked
+    told = ledger.context("Do I prefer uv or pip?", budget=60)
+    assert "interaction" not in [item.source for item in told.items if item.section != "latest"]
+
+
 def test_sections_are_filled_from_what_is_pinned_to_what_was_said_last(agent: Ledger, ledger_clock: Clock) -> None:
     agent.remember("Never write to the production database.", tags=["pinned"])
     agent.remember("The user's name is Ada.", kind="identity")

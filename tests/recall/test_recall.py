@@ -840,7 +840,7 @@ def test_of_many_hits_the_best_are_those_of_all(
     with ledger.batch():
         for _ in range(300):
             ledger.remember(" ".join(draw.choices(words, k=draw.randint(1, 9)) + draw.choices("abcdefghijkl", k=5)))
-    monkeypatch.setattr(ordering, "newer_first", lambda ranked, limit, cosines: ranked)
+    monkeypatch.setattr(ordering, "newer_first", lambda ranked, limit, cosines, telling: ranked)
     few = [(item.id, item.score) for item in ledger.recall(question, limit=k).items]
     monkeypatch.setattr(finding, "SCORED", 300)
     monkeypatch.setattr(finding, "POOL", 300)

@@ -547,7 +547,7 @@ class AsyncPastLedger(AsyncLedgerRead):
 
     @property
     def as_of(self) -> str:
-        """Return the latest time that was recorded by then, in UTC, which is "now" for this moment."""
+        """Return the "now" of this moment in UTC: the time asked for, or for a position the latest time recorded by then."""
         return self._sync.as_of
 
     @property

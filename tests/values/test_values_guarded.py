@@ -46,7 +46,9 @@ def test_an_invisible_character_in_a_label_or_key_is_refused_by_its_code_point(l
         assert refused.value.rule == "threat" and not ledger.values.list()
 
 
-@pytest.mark.parametrize("key", ["👩‍💻", "نامه‌ها", "a\nb", "Screenshot 9.41\u202fAM.png", "café", "ignore.md", "instructions"])
+@pytest.mark.parametrize(
+    "key", ["👩‍💻", "نامه‌ها", "a\nb", "Screenshot 9.41\u202fAM.png", "café", "ignore.md", "instructions"]
+)
 def test_a_key_in_any_script_and_of_any_ordinary_words_is_kept(ledger: Ledger, key: str) -> None:
     assert ledger.values.put((key,), key, "text").key == key
     assert ledger.values.get((key,), key).value == "text"

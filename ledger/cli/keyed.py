@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ledger.cli.calling import STDIN, ShellCall, exact_stdin, invoke, opened
 from ledger.cli.output import Usage
@@ -13,8 +13,6 @@ from ledger.types import Json
 
 if TYPE_CHECKING:
     from cyclopts import Token
-
-    from ledger.values.answers import Value
 
 NAMESPACES = ("namespace", "to_namespace", "prefix")
 HELPS = {
@@ -58,7 +56,7 @@ def get_value(call: ShellCall, *, raw: bool = False) -> object:
         raw: Print the text or the JSON and nothing else, without a line ending of its own.
     """
     with opened(call) as ledger:
-        value: Value = invoke(call, ledger, call.arguments)
+        value: Any = invoke(call, ledger, call.arguments)
     if not raw:
         return value
     if call.around["json"]:

@@ -18,7 +18,7 @@ class Value(Answer, frozen=True, kw_only=True):
     ``value`` is the text or the JSON exactly as it was put, and None if it was erased. ``type`` is "text", or "json" for
     anything but a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time of
     the last put, ``position`` that of the last change. ``match`` is the fit to a query, from 0 to 1. ``absorbed`` is True in
-    the answer of a command that had nothing to change.
+    the answer of a command that had nothing to change. A ``quarantined`` value is found by no recall and no query.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Value(Answer, frozen=True, kw_only=True):
     updated_at: str
     position: int
     match: float | None = None
+    quarantined: bool = False
     replayed: bool = False
     absorbed: bool = False
 
@@ -43,7 +44,9 @@ class Value(Answer, frozen=True, kw_only=True):
         return hash((self.id, self.position))
 
 
-def value(state: ValueState, content: str | None, now: str, match: float | None = None) -> Value:
+def value(
+    state: ValueState, content: str | None, now: str, match: float | None = None, *, quarantined: bool = False
+) -> Value:
     """Return a value with its content; ``now`` is the time at which its expiry is judged."""
     is_over = state.status == rules.ACTIVE and state.has_expired(now)
     return answer_of(
@@ -54,4 +57,5 @@ def value(state: ValueState, content: str | None, now: str, match: float | None 
         value=None if content is None else rules.decoded(content, state.type),
         status=rules.EXPIRED if is_over else state.status,
         match=match,
+        quarantined=quarantined,
     )

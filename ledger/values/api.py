@@ -55,7 +55,8 @@ class ValuesRead(Area):
         Args:
             prefix: The labels with which the namespaces begin; () for all of them.
             where: Only objects with these fields: {"city": "Porto", "score": {"$gte": 5}}. The operators are $eq, $ne, $gt,
-                $gte, $lt and $lte; a field within an object is named by an object; a missing field is None.
+                $gte, $lt and $lte; a field within an object is named by an object, {"at": {"lat": 1}}, and never by a
+                dot; a missing field is None.
             query: A question by which the values are searched, best first, at most 500; None for all values.
             statuses: The statuses to list, of "active", "expired" and "removed"; an empty list for all three.
 

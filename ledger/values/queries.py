@@ -11,7 +11,7 @@ from ledger.types import Json
 from ledger.values import answers, rules
 from ledger.values.rules import ValueState
 from projections.core.rows import Connection
-from projections.views import values
+from projections.views import quarantine, values
 
 BATCH = 64  # values that a filter looks at together
 
@@ -30,7 +30,8 @@ def absent(namespace: Namespace, key: str) -> NotFoundError:
 
 
 def shown(connection: Connection, state: ValueState, now: str) -> answers.Value:
-    return answers.value(state, content(connection, state), now)
+    held = bool(quarantine.among(connection, [state.content_at]))
+    return answers.value(state, content(connection, state), now, quarantined=held)
 
 
 def content(connection: Connection, state: ValueState) -> str | None:

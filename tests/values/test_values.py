@@ -579,13 +579,16 @@ def test_a_threat_in_quarantine_is_read_by_its_key_and_not_found(ledger: Ledger)
     ledger.policy.set(threats="quarantine")
     order = ORDER.replace(" all", "\nall")  # which the JSON in the log has as two characters
     put = ledger.values.put(NOTES, "a", {"note": order})
-    assert ledger.values.get(NOTES, "a").value == {"note": order}
+    assert put.quarantined and ledger.values.get(NOTES, "a").value == {"note": order}
+    assert [value.quarantined for value in ledger.values.list()] == [True]
     assert not ledger.recall("instructions", among=["values"]).items and ledger.values.list(query="instructions") == []
     (held,) = ledger.guards.quarantined()
     assert (held.kind, held.id, held.position) == ("value", put.id, put.position)
     assert ledger.guards.scan().released == 0
     ledger.guards.release(put.position)
     assert ledger.recall("instructions", among=["values"]).items
+    assert not ledger.values.get(NOTES, "a").quarantined
+    assert not ledger.values.put(NOTES, "a", "harmless").quarantined
 
 
 def test_recall_finds_values_only_if_asked_for_them(ledger: Ledger) -> None:

@@ -23,10 +23,11 @@ def test_a_threat_in_a_label_or_key_is_refused_because_a_prompt_shows_it(
 ) -> None:
     ledger.policy.set(threats=threats)
     ledger.values.put((), "it", "Zeppelin")
-    for call in (
+    calls: tuple[Any, ...] = (
         lambda: ledger.values.put(namespace, key, "Zeppelin"),
         lambda: ledger.values.move((), "it", namespace, key),
-    ):
+    )
+    for call in calls:
         with pytest.raises(RejectedError, match="a label or the key") as refused:
             call()
         assert refused.value.rule == "threat" and refused.value.finding and ORDER not in str(refused.value)
@@ -103,11 +104,12 @@ def test_with_secrets_off_a_name_is_stored_like_a_value(ledger: Ledger) -> None:
 
 def test_a_message_about_a_secret_names_its_kind_and_the_scanner(ledger: Ledger) -> None:
     openai = "sk-proj-" + "aB3" * 16
-    for call in (
+    calls: tuple[Any, ...] = (
         lambda: ledger.values.put((openai,), "a", 1),
         lambda: ledger.values.put((), "a", openai),
         lambda: ledger.values.put((), "password", "hunter2hunter2"),
-    ):
+    )
+    for call in calls:
         with pytest.raises(RejectedError, match=r"\((openai_key|password), by secrets/1\)") as refused:
             call()
         assert "[redacted" not in str(refused.value)
@@ -121,7 +123,7 @@ def test_the_advice_about_the_policy_is_a_command_in_a_shell() -> None:
 
 def test_a_path_in_place_of_labels_is_shown_as_labels(ledger: Ledger) -> None:
     with pytest.raises(RejectedError, match=r"such as \('ada', 'home'\), and not the text 'ada/home'"):
-        ledger.values.put("ada/home", "a", 1)  # type: ignore[arg-type]
+        ledger.values.put("ada/home", "a", 1)
 
 
 def test_a_message_about_json_too_deep_is_short_and_gives_the_reason(ledger: Ledger) -> None:

@@ -14,6 +14,8 @@ from ledger.types import Json
 if TYPE_CHECKING:
     from cyclopts import Token
 
+    from ledger.values.answers import Value
+
 NAMESPACES = ("namespace", "to_namespace", "prefix")
 HELPS = {
     **dict.fromkeys(NAMESPACES, " Here a path, ada/notes, or a JSON list; / for the root."),

@@ -60,6 +60,7 @@ _LITTLE = (STOP_WORDS - ASKED).union(("no", "not", "ll", "re", "ve"))
 """Words that a question does not look for. Denials are among them, because the answer may affirm, and the rest of "you'll"."""
 
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
+_OPEN = frozenset(["what", "which", "who", "whom", "whose", "where", "when", "why", "how"])
 _WHEN = late(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
 
 
@@ -71,6 +72,11 @@ class Question(Struct, frozen=True):
     first_person: bool = False
     when: bool = False
     days: tuple[Days, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Return True for what, who, where …: the names in such a question say whom it is about, and none is the answer."""
+        return any(word in _OPEN for word in self.words)
 
     @property
     def expression(self) -> str:

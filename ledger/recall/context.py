@@ -420,7 +420,7 @@ def tells(turn: RecallHit) -> bool:
 
 
 def _says_more(turn: RecallHit, citing: Sequence[MemoryState], telling: Iterable[frozenset[str]]) -> bool:
-    """Return True if a turn has a telling word of the question that none of the memories which cite the turn has; all are active."""
+    """Return True if a turn has a telling word of the question that no memory which cites the turn has."""
     if any(memory.status != "active" for memory in citing):
         return False  # what became of the memory became of the turn
     said = stems(turn.passage.text) if turn.passage is not None else frozenset()

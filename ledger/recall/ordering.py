@@ -40,7 +40,7 @@ def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple
     ranked, of_best = finder.ranked(), 0.0
     if request.scored:
         rows = [memory.row for _, memory in _statements(ranked, request.limit)]
-        telling = [frozenset(map(stem, forms)) for forms in question.concepts]
+        telling = [frozenset(map(stem, forms)) for forms in question.concepts] if question.is_open else []
         ranked = newer_first(ranked, request.limit, finder.cosines_among(rows), telling)
         if any(hit.candidate.cosine is not None for hit in ranked):
             of_best = FLOOR  # rubino's ranking fills up with candidates that do not match: no floor there
@@ -57,14 +57,14 @@ def newer_first(
     """Return the ranked items, each memory directly before the first older memory that says nearly the same.
 
     A memory moves at most once. It takes the score of the older memory, and the factor ``newer`` says by how much that is more.
-    It does not move before a memory that has a name or figure of the question which it lacks: asked for Gus's gym, a newer
-    statement on Hana's gym is no news.
+    It does not move before a memory that has a name or figure of an open question which it lacks: asked what Gus's gym is, a
+    newer statement on Hana's gym is no news.
 
     Args:
         ranked: The items, best first.
         limit: The most items of the pack.
         cosines: The cosines of the memories.
-        telling: The stems of each telling word of the question, with its other forms.
+        telling: The stems of each telling word of an open question, with its other forms.
     """
     top = _statements(ranked, limit)
     stems, names = cache(content_stems), cache(_name_stems)

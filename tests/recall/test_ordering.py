@@ -189,6 +189,14 @@ def test_a_receipt_reopens_in_the_order_that_was_delivered(book: Ledger, clock: 
     assert texts(book.recall(GYM, limit=1)) == [FORTY_FIVE]
 
 
+def test_a_newer_statement_on_somebody_else_stays_behind_the_one_that_is_asked_for(book: Ledger, clock: Clock) -> None:
+    for name, gym in (("Gus Kovac", "amber cedar"), ("Hana Kovac", "amber cedar"), ("Ida Kovac", "blue fir")):
+        book.remember(f"{name}'s gym is the {gym} one.")
+        clock.advance(days=1)
+    assert texts(book.recall("What is Gus Kovac's gym?"))[0] == "Gus Kovac's gym is the amber cedar one."
+    assert texts(book.recall("Which is the gym of Hana Kovac?"))[0] == "Hana Kovac's gym is the amber cedar one."
+
+
 def test_a_budget_goes_to_the_newer_one(book: Ledger, clock: Clock) -> None:
     for text in (FORTY, FORTY_FIVE):
         book.remember(text)

@@ -89,8 +89,8 @@ def export_file(
     """
     if engine.store.is_copy:
         raise RejectedError(PASSES)
-    name, events, blobs = path_name(path), 0, 0
-    making = in_the_making(free_place(path, "an export"), "an export", of=engine.store)
+    place, events, blobs = free_place(path, "an export"), 0, 0
+    making = in_the_making(place, "an export", of=engine.store)
     with making as part, open(part, "w", encoding="utf-8") as file, engine.reading() as connection:
         check_end(connection)
         total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
@@ -104,7 +104,7 @@ def export_file(
             text = base64.b64encode(data).decode() if data is not None else None
             file.write(_json_line({"blob": blob, "data": text, "erased_by": erased_by}))
             blobs += 1
-    return answers.ExportReport(path=name, events=events, blobs=blobs, bytes_=os.stat(name).st_size)
+    return answers.ExportReport(path=path_name(path), events=events, blobs=blobs, bytes_=os.stat(place).st_size)
 
 
 # --- a whole log -----------------------------------------------------------------------------------------------------

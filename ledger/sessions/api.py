@@ -111,6 +111,8 @@ class SessionRead(Area):
         """
 
         def fetch(count: int, place: int | None) -> Sequence[answers.Message]:
+            if isinstance(place, str):
+                raise RejectedError("this cursor names no message: pass the value of page.next")
             start = Start(place, oldest_first)
             return reading.list_messages(self._inner, count, start, hidden=include_hidden, pairs=pairs)
 

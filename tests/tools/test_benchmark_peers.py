@@ -17,9 +17,9 @@ def test_each_fact_is_about_something_else_and_its_question_names_it() -> None:
 def test_a_system_at_work_writes_and_is_asked(tmp_path: Path) -> None:
     system = peers.Peer("ours", Path(sys.executable), tmp_path / "memory.db")
     known = peers.facts(3)
-    seconds, _ = system.do("write", [fact for fact, _ in known])
+    seconds, _, _ = system.do("write", [fact for fact, _ in known])
     assert len(seconds) == 3 and min(seconds) > 0
-    _, answers = system.do("ask", [known[1][1]])
+    _, _, answers = system.do("ask", [known[1][1]])
     assert answers[0][0] == known[1][0]
     system.end()
 

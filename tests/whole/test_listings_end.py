@@ -16,7 +16,8 @@ LISTINGS = sorted(
     for name, method in methods()
     if str(inspect.signature(method.function).return_annotation).startswith(("Page[", "Hits"))
 )
-BY_NAME = {"vectors.list", "maintenance.users", "projections.list"}  # listings whose order is no order of time
+# listings whose order is no order of time
+BY_NAME = {"vectors.list", "maintenance.users", "projections.list", "values.list", "values.namespaces"}
 OLDEST_FIRST = {"history.events", "history.log"}  # listings that are always read from the beginning
 ORDERED = [name for name in LISTINGS if name not in BY_NAME | OLDEST_FIRST]
 MANY = 100_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,18 +152,22 @@ def without_entry(text: str, place: Place, ours: Ours | None = None) -> str:
     trail, missing = _trail(text, place, ours)
     if missing:
         return text
-    for depth in range(len(trail) - 1, 0, -1):
-        start, node = trail[depth]
-        around = trail[depth - 1][1]
-        alone = start == around.start + 1 and node.end == around.end - 1
-        if not alone or depth == 1:
-            break
+    depth = len(trail) - 1
+    while depth > 1 and _is_alone(trail, depth):
+        depth -= 1
+    (start, node), around = trail[depth], trail[depth - 1][1]
     if text[around.start + 1 : start] == _own_line(depth):
         end = node.end + (text[node.end : node.end + 1] == ",")
         changed = text[: around.start + 1] + text[end:]
     else:
         changed = _cut(text, around, start, node.end)
     return _read_back(text, changed, place, None, ours)
+
+
+def _is_alone(trail: Sequence[tuple[int, Node]], depth: int) -> bool:
+    """Return True if nothing else stands in the object or array around a node of the trail."""
+    (start, node), around = trail[depth], trail[depth - 1][1]
+    return start == around.start + 1 and node.end == around.end - 1
 
 
 def _cut(text: str, around: Node, start: int, end: int) -> str:

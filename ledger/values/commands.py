@@ -16,7 +16,7 @@ from ledger.domain.text import check_reason, flags
 from ledger.types import Json, Time
 from ledger.values import answers, queries, rules
 from ledger.values.rules import ValueState
-from projections.views import values
+from projections.views import quarantine, values
 
 Namespace = tuple[str, ...]
 SWEEPER = "policy:expiry"  # the actor of the job
@@ -213,6 +213,8 @@ def _existing(work: Work, namespace: Namespace, key: str) -> ValueState:
 
 
 def _emit(work: Work, command: rules.Command, state: ValueState | None) -> str:
+    # The answer says whether the value is in quarantine: if that cannot be read, this refuses before anything is written.
+    quarantine.among(work.connection(), [state.content_at if state is not None else 0])
     stream = work.new_id("v") if state is None else state.id
     events = rules.decide(command, state, work.recorded_at)
     work.absorbed = not events

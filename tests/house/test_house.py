@@ -489,3 +489,9 @@ def imports_another_feature(path: Path) -> bool:
     ]
     parts = [module.split(".") for module in modules if module.startswith("ledger.") and not is_pure(module)]
     return any(each[1] != path.parent.name and not WORDS & {each[1], each[-1]} and len(each) > 1 for each in parts)
+
+
+def test_no_two_files_of_tests_have_the_same_name() -> None:
+    """pytest imports them by their names alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

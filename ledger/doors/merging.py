@@ -31,19 +31,19 @@ class Unreadable(ValueError):
 
 
 @dataclass
-class Node:
+class JsonNode:
     """A value of JSON with comments: where it stands, and of an object or array also what is in it."""
 
     start: int
     end: int
     value: Any = None
-    members: list[tuple[int, str, Node]] = field(default_factory=list)  # of an array without names
+    members: list[tuple[int, str, JsonNode]] = field(default_factory=list)  # of an array without names
 
-    def member(self, name: str) -> tuple[int, str, Node] | None:
+    def member(self, name: str) -> tuple[int, str, JsonNode] | None:
         return next((member for member in reversed(self.members) if member[1] == name), None)
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> JsonNode:
     """Return the value of a text of JSON, in which comments and commas before a closing bracket are allowed.
 
     Raises:
@@ -66,7 +66,7 @@ def _wrong(text: str, place: int, why: str) -> Unreadable:
     return Unreadable(f"line {line}, column {place - text.rfind(chr(10), 0, place)}: {why}")
 
 
-def _value(text: str, place: int, depth: int) -> Node:
+def _value(text: str, place: int, depth: int) -> JsonNode:
     if depth > DEPTH:
         raise _wrong(text, place, f"more than {DEPTH} brackets are open")
     opening = text[place : place + 1]
@@ -76,14 +76,14 @@ def _value(text: str, place: int, depth: int) -> Node:
     if matched is None:
         raise _wrong(text, place, "a value is expected")
     try:
-        return Node(place, matched.end(), json.loads(matched[0], strict=False))
+        return JsonNode(place, matched.end(), json.loads(matched[0], strict=False))
     except ValueError:
         raise _wrong(text, place, f"{matched[0]:.20} is no value") from None
 
 
-def _bracket(text: str, start: int, depth: int) -> Node:
+def _bracket(text: str, start: int, depth: int) -> JsonNode:
     is_object = text[start] == "{"
-    node = Node(start, start, {} if is_object else [])
+    node = JsonNode(start, start, {} if is_object else [])
     place = _spaced(text, start + 1)
     while text[place : place + 1] != ("}" if is_object else "]"):
         begin, name = place, ""
@@ -164,13 +164,13 @@ def without_entry(text: str, place: Place, ours: Ours | None = None) -> str:
     return _read_back(text, changed, place, None, ours)
 
 
-def _is_alone(trail: Sequence[tuple[int, Node]], depth: int) -> bool:
+def _is_alone(trail: Sequence[tuple[int, JsonNode]], depth: int) -> bool:
     """Return True if nothing else stands in the object or array around a node of the trail."""
     (start, node), around = trail[depth], trail[depth - 1][1]
     return start == around.start + 1 and node.end == around.end - 1
 
 
-def _cut(text: str, around: Node, start: int, end: int) -> str:
+def _cut(text: str, around: JsonNode, start: int, end: int) -> str:
     """Return the text without a member that somebody moved, and without the comma that parted it from its neighbor."""
     after = _spaced(text, end)
     if text[after] == ",":
@@ -181,7 +181,7 @@ def _cut(text: str, around: Node, start: int, end: int) -> str:
     return text[:start] + text[end:]
 
 
-def _trail(text: str, place: Place, ours: Ours | None) -> tuple[list[tuple[int, Node]], Place]:
+def _trail(text: str, place: Place, ours: Ours | None) -> tuple[list[tuple[int, JsonNode]], Place]:
     """Return the values on the way to a place, each with the start of its member, and the names that are missing."""
     names = (*place, "") if ours is not None else place
     trail = [(0, parse(text))]

@@ -163,7 +163,7 @@ def test_uninstall_where_nothing_is_installed_says_so(home: Path) -> None:
     assert state(home) == {}
 
 
-def test_every_agent_starts_the_server_of_this_installation_on_the_ledger_and_user_that_were_named(home: Path) -> None:
+def test_every_agent_starts_the_server_of_this_installation_on_the_named_ledger_and_user(home: Path) -> None:
     path = home / "my ledger.db"
     for agent in AGENTS:
         assert run("install", agent, "--yes", "--db", str(path), "--user", "ada").exit_code == 0

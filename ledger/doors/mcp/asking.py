@@ -23,7 +23,7 @@ NAME_CHARS = 60
 
 @dataclass(frozen=True)
 class Door:
-    """What the server opens to its clients.
+    """The ledger and the limits that a server gives its clients.
 
     Attributes:
         ledger: The open ledger, bound to the user of a server without tokens.

@@ -1,7 +1,8 @@
 """The turns in the transcripts of coding agents: what the person typed, what was pasted, and what the agent answered.
 
 Claude Code writes an entry a line, each with a ``uuid``; Codex 0.171 writes a line for each event, and the items of a turn have
-an ``id``. Both files only grow. Tool results, hidden instructions, summaries and the conversations of subagents are no turns.
+an ``id``. Both files only grow. Tool results, hidden instructions, summaries and the talk of agents that the agent starts are
+no turns.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ pinned    memories with the tag ``pinned``, newest first, in at most half of the
 profile   memories about the user, his standing rules and preferences, in at most a quarter: matching ones, then the newest
 answer    active memories and chunks of documents, as recall ranks them; then the current memories that come from the
           turns that match the question
-turn      matching messages that no memory cites: the user's own that state something, his others, then other speakers'
+turn      matching messages for which no memory stands: the user's own that state something, his others, then those of
+          other speakers
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
 The sections are filled in this order. In the pack the newest day comes first, after the pinned memories, so that a

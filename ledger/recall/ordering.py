@@ -29,8 +29,6 @@ AHEAD, MOST = 5, 60  # the items after the limit that are compared too; the most
 FLOOR = 0.5
 """With vectors a memory or chunk that matches less than this part of the best match is cut, unless a floor is given."""
 
-_NAME = re.compile(r"\b(?:[^\W\d_a-z]|\d)\w*")
-
 Cosines = Mapping[tuple[int, int], float]
 """The cosines of memories by their rows, the smaller row first."""
 
@@ -82,8 +80,7 @@ def newer_first(
                 continue
             cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)), 1.0)
             said, said_newer = stems(old.content or ""), stems(new.content or "")
-            named = names(old.content or "") - said_newer
-            lacks = any(forms & named and not forms & said_newer for forms in telling)
+            lacks = any(forms & names(old.content or "") and not forms & said_newer for forms in telling)
             if cosine >= COSINE and not lacks and share_stems(said, said_newer):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
@@ -102,7 +99,8 @@ def newer_first(
 
 def _name_stems(text: str) -> frozenset[str]:
     """Return the stems of the words of a statement that may be names or figures: with a capital or a digit in front."""
-    return frozenset(stem(word) for name in _NAME.findall(text) for word in split(name))
+    names = (word for word in re.findall(r"\w+", text) if word[0].isupper() or word[0].isdigit())
+    return frozenset(stem(word) for name in names for word in split(name))
 
 
 def _statements(ranked: Sequence[RecallHit], limit: int) -> list[tuple[RecallHit, MemoryState]]:

@@ -8,7 +8,7 @@ import inspect
 import sqlite3
 import threading
 import warnings
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import ClassVar
 
 import probe
@@ -709,4 +709,5 @@ def test_an_event_loop_that_ended_before_the_answer_harms_nobody(path):
     with Ledger.open(path) as plain:
         assert contents(plain) == {"Nobody waits."}
     gc.collect()
-    assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

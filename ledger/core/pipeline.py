@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from types import TracebackType
 from typing import Any
 
 from ledger.core import expecting, keys, trust
@@ -48,8 +49,23 @@ _LONG = (
     *("session.set_abstract", "session.compact", "values.put"),
 )
 _ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
-_whole = nullcontext()  # of one command: its transaction is taken back whole
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
+
+
+class _Whole:
+    """The context of a command that its transaction takes back whole after an error; the same refusal is recorded again."""
+
+    __slots__ = ("_refusals",)
+
+    def __init__(self, refusals: RefusalCounter) -> None:
+        self._refusals = refusals
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._refusals.forget()
 
 
 class Writer(Means):
@@ -70,6 +86,7 @@ class Writer(Means):
         self._refusals = RefusalCounter()
         self._batch: CommandBatch | None = None
         self._is_grouping = False
+        self._whole = _Whole(self._refusals)
         self.queue: CommitQueue | None = None  # of a ledger with group commit
 
     # --- one command ---------------------------------------------------------------------------------------------
@@ -298,15 +315,15 @@ class Writer(Means):
             raise
         self._after_commit()
 
-    @contextmanager
-    def _apart(self, transaction: Transaction) -> Iterator[None]:
+    def _apart(self, transaction: Transaction) -> AbstractContextManager[None]:
         """Take back what fails inside alone, if the command is in a group; else the end of its transaction takes it back."""
-        try:
-            with transaction.savepoint() if self._is_grouping else _whole:
-                yield
-        except BaseException:
-            self._refusals.forget()  # the tables forget by themselves, because a savepoint taken back counts as a change
-            raise
+        return self._in_savepoint(transaction) if self._is_grouping else self._whole
+
+    @contextmanager
+    def _in_savepoint(self, transaction: Transaction) -> Iterator[None]:
+        # The tables forget by themselves, because a savepoint that is taken back counts as a change.
+        with self._whole, transaction.savepoint():
+            yield
 
     def _roll_back(self) -> None:
         """Forget everything that was learned from what was rolled back."""

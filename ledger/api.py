@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ledger.projections.api import ProjectionsRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
+    from ledger.proof.kept import Given
     from ledger.recall.packs import Pack
     from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
@@ -439,6 +440,8 @@ class Ledger(LedgerRead):
         jobs_after_capture: Sequence[Job] = (),
         projections: Iterable[Projection | type[Projection]] = (),
         group_commit: bool = False,
+        verify: Literal["tail", "full"] | None = None,
+        against: Given | None = None,
         settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
@@ -465,6 +468,10 @@ class Ledger(LedgerRead):
             projections: Your own projections, classes or objects; their tables are made and caught up before the call returns.
             group_commit: Commit the commands of many threads together, up to 64 at a time, in a thread of the ledger's own. A
                 command still returns only after its commit; a commit that fails fails every command in it.
+            verify: Check the ledger before the call returns, as ``proof.verify`` does: "full" checks everything, "tail" only the
+                chain of the events after the last checkpoint. None leaves out both, and checks the end of the log.
+            against: A checkpoint kept elsewhere that the ledger must agree with: its path, its text, or the answer of
+                ``proof.checkpoint``. Every event is then checked, and with ``verify=None`` everything else too.
             settings: The values for arguments that are left out.
             clock: A function that returns the time, for tests.
             random: A function that returns random bytes of a given number, for tests.
@@ -474,7 +481,7 @@ class Ledger(LedgerRead):
                 "-shm", "-journal"); or a projection is wrong.
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
-            StorageError: The file is not a ledger, is damaged, or cannot be read.
+            StorageError: The file is not a ledger, is damaged, cannot be read, or fails its verification.
         """
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
@@ -489,6 +496,14 @@ class Ledger(LedgerRead):
             group_commit=group_commit, settings=settings, clock=clock, random=random,
         )  # fmt: skip
         engine = open_engine(path, request)
+        if verify is not None or against is not None:
+            from ledger.proof import proving
+
+            try:
+                proving.check_opened(engine, verify, against)
+            except BaseException:
+                engine.close()
+                raise
         return cls(engine, engine.default)  # the default scope includes the settings
 
     @classmethod

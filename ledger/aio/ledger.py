@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ledger.log.paths import StrPath
     from ledger.memories.answers import Candidate, Memory
     from ledger.observations.answers import ConsolidationReport, Observation
+    from ledger.proof.kept import Given
     from ledger.recall.packs import Pack
     from ledger.types import (
         Cancel, Channel, Choice, Corpus, EmbedderLike, Extracting, Job, MemoryStatus, Messages, Metadata, Method,
@@ -217,15 +218,15 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         token_counter: Callable[[str], int] | None = None, scanners: Sequence[Scanner] = (),
         sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
         jobs_after_capture: Sequence[Job] = (), projections: Iterable[Projection | type[Projection]] = (),
-        settings: Settings | None = None, clock: Callable[[], datetime] | None = None,
-        random: Callable[[int], bytes] | None = None,
+        verify: Literal['tail', 'full'] | None = None, against: Given | None = None, settings: Settings | None = None,
+        clock: Callable[[], datetime] | None = None, random: Callable[[int], bytes] | None = None,
     ) -> Opening[Self]:
         """Open a ledger, or begin a ledger if there is no file."""
         return cls._opened("open", lambda plain: plain.open(
             path, user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly,
             create=create, model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter,
             scanners=scanners, sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
-            settings=settings, clock=clock, random=random, group_commit=True,
+            verify=verify, against=against, settings=settings, clock=clock, random=random, group_commit=True,
         ))
 
     @classmethod

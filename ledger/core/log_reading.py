@@ -20,7 +20,7 @@ from ledger.domain.errors import (
     UnknownEventError,
 )
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, Blob, LedgerBranched, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.log import mapper, sqlite_files
+from ledger.log import integrity, mapper, sqlite_files
 from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection, parted
@@ -29,6 +29,9 @@ from projections.views import audit, sessions
 READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # of random bytes before the text of a blob
 CANDIDATES = 5  # the most ids in the error about an ambiguous id
+_DIGEST = (
+    "CASE WHEN erased_by IS NULL THEN digest END"  # of the state; an erasure changed the state and kept the digest
+)
 READ_ROWS = 64  # rows fetched at a time, few enough to stay in the processor's cache until they are decoded
 
 
@@ -51,37 +54,35 @@ def read_stream(
 ) -> list[AnyEvent]:
     """Return the events of one subject in their order, at most ``limit`` of them after a position."""
     sql = (
-        "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position > ? AND position <= ?"
-        " ORDER BY version LIMIT ?"
+        f"SELECT position, version, type, state, key, {_DIGEST} FROM events"
+        " WHERE stream = ? AND position > ? AND position <= ? ORDER BY version LIMIT ?"
     )
     rows = connection.execute(sql, (stream, after, up_to, limit)).fetchall()
     first = (first_position(connection, stream) or 0) if after else rows[0][0] if rows else 0
-    return [
-        _check_fit(connection, mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4])) for row in rows
-    ]
+    return [_decoded(connection, position, first, stream, *rest) for position, *rest in rows]
 
 
 def read_streams(connection: Connection, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
     """Return the events of several subjects up to a position, each in order."""
     events_of: dict[str, list[AnyEvent]] = {stream: [] for stream in streams}
     sql = (
-        "SELECT position, stream, version, type, state, key FROM events"
+        f"SELECT position, stream, version, type, state, key, {_DIGEST} FROM events"
         f" WHERE stream IN ({', '.join('?' * len(streams))}) AND position <= ? ORDER BY position"
     )
     for position, stream, *rest in connection.execute(sql, (*streams, up_to)):
         events = events_of[stream]
         first = events[0].position if events else position
-        events.append(_check_fit(connection, mapper.decode(position, first, stream, *rest)))
+        events.append(_decoded(connection, position, first, stream, *rest))
     return events_of
 
 
 def read_event(connection: Connection, position: int) -> AnyEvent | None:
-    sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
+    sql = f"SELECT stream, version, type, state, key, {_DIGEST} FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None:
         return None
     first = position if row[1] == 1 else first_position(connection, row[0]) or position
-    return _check_fit(connection, mapper.decode(position, first, *row))
+    return _decoded(connection, position, first, *row)
 
 
 def read_all(connection: Connection, entries: Iterable[audit.AuditRow]) -> list[AnyEvent]:
@@ -116,6 +117,24 @@ def check_known(connection: Connection, event: AnyEvent) -> AnyEvent:
             )
         why = f"holds a {event.type:.60} that no known version wrote"
         raise DamagedError("events", event.position, why)
+    return event
+
+
+def _decoded(
+    connection: Connection,
+    position: int,
+    first: int,
+    stream: str,
+    version: int,
+    type_: str,
+    state: str,
+    key: bytes | None,
+    digest: bytes | None,
+) -> AnyEvent:
+    """Return the event of a row that is shown to somebody; raise ``DamagedError`` if its state is not what was recorded."""
+    event = _check_fit(connection, mapper.decode(position, first, stream, version, type_, state, key))
+    if digest is not None and digest != integrity.digest(state.encode()):
+        raise DamagedError("events", position, "does not hold the state that was recorded, by its digest")
     return event
 
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ledger.core.engine import Engine
 from ledger.core.work import Work
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import ConflictError, DamagedError, NotFoundError, RejectedError, StorageError
+from ledger.domain.text import one_of
 from ledger.events import LEDGER_STREAM, CheckpointSealed
 from ledger.log import mapper
 from ledger.log.alone import APPLICATION_ID
@@ -22,6 +23,8 @@ from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
 from projections.core.projector import check_end
+
+VERIFICATIONS = ("tail", "full")  # what Ledger.open can verify
 
 
 def verify_ledger(
@@ -190,6 +193,25 @@ def _with_state(connection: sqlite3.Connection, proof: answers.Proof, user: str)
             f"the event at position {proof.position} is not this user's; prove the event without its state"
         )
     return replace(proof, state=row[3])
+
+
+def check_opened(engine: Engine, verify: str | None, against: Given | None) -> None:
+    """Verify a ledger that was just opened, as ``Ledger.open`` describes it.
+
+    Raises:
+        DamagedError: A row of the log or of a projection is not what was recorded.
+        StorageError: Something else is wrong.
+        RejectedError: ``verify`` or ``against`` is not one of the values that ``Ledger.open`` takes.
+    """
+    one_of("verify", verify or "full", VERIFICATIONS)
+    full = verify != "tail"
+    report = verify_ledger(engine, against=against, full=full, projections=full)
+    if report.ok:
+        return
+    problem = f"{report.problems[0]}; proof.verify() says all that is wrong"
+    if report.first_wrong is not None:
+        raise DamagedError("events", report.first_wrong, f"was not recorded so ({problem})")
+    raise StorageError(f"this ledger was changed behind its back or is damaged: {problem}")
 
 
 def verify_file(

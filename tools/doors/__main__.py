@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -144,12 +145,34 @@ def opencode() -> DoorResult:
         return connected(run(binary, "mcp", "list", cwd=Path(folder), home=folder), f"opencode {version}", ["memory"])
 
 
+def agmi() -> DoorResult:
+    """Edit a ledger's rows with the suite agent-memory-integrity, and ask if opening and reading notice."""
+    suite = wheel("agent-memory-integrity==0.6.3", "agmi/check.py").parent.parent
+    places = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, suite, HERE)))}
+    seen, failed = [], False
+    for name, least in AGMI_REJECTED.items():
+        words = [sys.executable, "-P", "-m", "agmi.check", "--adapter", f"agmi_adapter:{name}"]
+        done = run(*words, cwd=ROOT, more=places)
+        rejected = len(re.findall(r"REJECTED$", done.stdout, re.M))
+        failed = failed or rejected < least or not done.stdout
+        seen.append(f"{rejected} of 9 by {name.removesuffix('Adapter').lower()}")
+    return DoorResult("FAILED" if failed else "ok", f"edits that are rejected at reading: {', '.join(seen)}")
+
+
+AGMI_REJECTED = {
+    "ReadAdapter": 5,
+    "TailAdapter": 8,
+    "FullAdapter": 8,
+    "AgainstAdapter": 9,
+}  # of the nine edits, at least
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
     **{f"conformance-{revision}": partial(conformance, revision) for revision in REVISIONS},
     "claude": claude,
     "opencode": opencode,
+    "agmi": agmi,
 }
 
 
@@ -175,10 +198,14 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def run(
-    *command: str | Path, cwd: Path, home: str | None = None, seconds: float = RUN_SECONDS
+    *command: str | Path,
+    cwd: Path,
+    home: str | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
+    seconds: float = RUN_SECONDS,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command without input; with ``home`` it sees no other setting of the caller than PATH."""
-    environment = dict(os.environ) if home is None else {"PATH": os.environ["PATH"], "HOME": home}
+    """Run a command without input; with ``home`` it sees no other setting of the caller than PATH; ``more`` is added."""
+    environment = {**(os.environ if home is None else {"PATH": os.environ["PATH"], "HOME": home}), **more}
     words = [str(word) for word in command]
     return subprocess.run(
         words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds

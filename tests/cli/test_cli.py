@@ -21,7 +21,7 @@ from reads import READERS, named, prepared, put
 
 from ledger import Ledger
 from ledger.cli import views
-from ledger.cli.derive import BY_HAND, offered, root
+from ledger.cli.derive import BY_HAND, command_parameters, root
 from ledger.cli.methods import AREAS, SHORT, Method, of_area, of_ledger
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.domain.harmless import one_line
@@ -118,7 +118,7 @@ def test_an_option_without_help_stops_the_command_line() -> None:
         """Do something."""
 
     with pytest.raises(NotImplementedError, match="oddity"):
-        list(offered(Method("memories", "undocumented", undocumented, of_the_past=False)))
+        list(command_parameters(Method("memories", "undocumented", undocumented, of_the_past=False)))
 
 
 def test_version_and_no_arguments() -> None:

@@ -45,7 +45,9 @@ def test_a_line_that_is_too_long_is_a_bad_one_and_is_never_held(ledger: Ledger, 
     file.write_bytes(gzip.compress(text[:-1000]) if packed else text[:-500_000])
     report = ledger.interactions.import_file(file)
     assert report.captured == 2
-    assert [(number, why) for number, why in report.errors if number == 2] == [(2, "the line has more than 2,000 bytes")]
+    assert [(number, why) for number, why in report.errors if number == 2] == [
+        (2, "the line has more than 2,000 bytes")
+    ]
 
 
 @pytest.mark.usefixtures("small")

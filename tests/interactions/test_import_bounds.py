@@ -223,7 +223,9 @@ def test_a_line_of_a_log_takes_no_more_memory_than_its_bytes(tmp_path: Path, nam
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_rows_of_a_log_are_held_up_to_some_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_of_a_log_holds_a_limited_number_of_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transfer, "CHUNK_CHARS", 100_000)
     monkeypatch.setattr(copying, "CHUNK_CHARS", 100_000)
 

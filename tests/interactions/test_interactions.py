@@ -48,7 +48,7 @@ def test_a_time_without_an_offset_is_refused_with_the_form_to_use(ledger: Ledger
     assert ledger.interactions.list(since="2026-03-01 10:00:00Z") == []
 
 
-def test_a_page_may_have_a_thousand(ledger: Ledger) -> None:
+def test_a_page_of_a_thousand_entries_is_allowed(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(1_003):
             ledger.capture(f"Question {number}?", reinforce=False)
@@ -140,7 +140,7 @@ def test_a_pack_goes_through_json_into_a_capture(ledger: Ledger) -> None:
     assert [ledger.interactions.get(each.id).context for each in given] == [plain, plain]
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     turn = ledger.capture("Tea?")
     then = ledger.at(ledger.position)
     ledger.interactions.add_response(turn.id, "Yes.")

@@ -11,7 +11,7 @@ from absence import absent
 from ledger import Ledger
 from ledger.sessions import writing
 from ledger.sessions.rules.window import CONDENSED, LEAF
-from ledger.sessions.summary_writes import SummarySources, Written, joined, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import SummarySources, WrittenSummary, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from projections.views import summaries
@@ -29,7 +29,7 @@ def summed(session: Any, first: int, last: int, text: str = "What they said.", *
     def sources(window: OpenWindow) -> SummarySources | None:
         return of_messages(window, chosen[0].place, chosen[-1].place)
 
-    return written(session, sources, Written(LEAF, "normal", text, 3, "given", "small", "leaf/1"), **who)
+    return written(session, sources, WrittenSummary(LEAF, "normal", text, 3, "given", "small", "leaf/1"), **who)
 
 
 def condensed(session: Any, first: int, last: int, text: str = "All in all.", **who: str) -> str:
@@ -40,7 +40,9 @@ def condensed(session: Any, first: int, last: int, text: str = "All in all.", **
         found = [each for each in window.summaries if each.id in chosen]
         return of_summaries(window.connection, window.state.row, found)
 
-    return written(session, sources, Written(CONDENSED, "normal", text, 2, "given", "small", "condensed/1"), **who)
+    return written(
+        session, sources, WrittenSummary(CONDENSED, "normal", text, 2, "given", "small", "condensed/1"), **who
+    )
 
 
 def widened(session: Any, first: int, last: int, text: str = "The beginning …", **who: str) -> str:
@@ -57,7 +59,7 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
             spans, *sums, min(old.earliest, fresh.earliest), max(old.latest, fresh.latest), underlying
         )
 
-    return written(session, sources, Written(LEAF, "fallback", text, 3, "given"), **who)
+    return written(session, sources, WrittenSummary(LEAF, "fallback", text, 3, "given"), **who)
 
 
 def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> str:
@@ -70,10 +72,12 @@ def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> s
         return SummarySources(old.ranges, old.messages, old.source_tokens, old.earliest, old.latest, underlying)
 
     kind = next(each.kind for each in session.summaries.list() if each.id == id)
-    return written(session, sources, Written(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who)
+    return written(
+        session, sources, WrittenSummary(kind, "normal", text, 3, "given", "large", "x/1"), replaces=id, **who
+    )
 
 
-def written(session: Any, sources: Any, text: Written, replaces: str | None = None, **who: str) -> str:
+def written(session: Any, sources: Any, text: WrittenSummary, replaces: str | None = None, **who: str) -> str:
     made = ""
 
     def body(work: Any) -> str:

@@ -15,7 +15,7 @@ from absence import absent
 from commands import RESPONSES, START, TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
+from oracle import ERASED, HIDDEN, OPEN, Act, CommandPart, Oracle, Refused
 from oracle_projects import Places
 from places import QUICK
 from project_rules import ProjectRules
@@ -170,19 +170,21 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         data = entry.data
         if entry.type == "MemoryReinforced":
             told = {"delta": data["delta"], "source": data["interaction"], "matched": data["matcher"]}
-            return Part("reinforce", entry.subject, told)
+            return CommandPart("reinforce", entry.subject, told)
         if entry.type == "ReinforcementEvaluated":
-            return Part("deny", entry.subject, {"memories": [each["memory"] for each in data.get("denied", ())]})
+            return CommandPart("deny", entry.subject, {"memories": [each["memory"] for each in data.get("denied", ())]})
         if entry.type in ("MemoryCaptured", "DuplicateAbsorbed"):
             told = {name: data[name] for name in ("kind", "status", "content", "confidence", "sources")}
             turn = self.oracle.turns(self.oracle.owners[data["sources"][0]])[data["sources"][0]]
             told |= {"project": turn["place"], "valid_from": entry.recorded_at}
-            return Part("say", entry.subject, told | {"again": (entry.actor, entry.session, tuple(data["sources"]))})
+            return CommandPart(
+                "say", entry.subject, told | {"again": (entry.actor, entry.session, tuple(data["sources"]))}
+            )
         if entry.type == "MemoryRejected":
-            return Part("reject", entry.subject, {"idle": True})
+            return CommandPart("reject", entry.subject, {"idle": True})
         if entry.type == "MemorySuperseded":
-            return Part("supersede", entry.subject, {"by": None, "at": self.oracle.now})
-        return Part("note", entry.subject, {})
+            return CommandPart("supersede", entry.subject, {"by": None, "at": self.oracle.now})
+        return CommandPart("note", entry.subject, {})
 
     def some(self, user, number, *statuses, kind="m"):
         """The id of some subject of this user, or None; of those with one of these statuses, where there are any."""
@@ -331,7 +333,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             key,
             ("capture", response, project, session),
             lambda ledger, **key: ledger.capture("What?", response, **told, **key),
-            lambda _: [Part("turn", None, {"response": response, "project": place})],
+            lambda _: [CommandPart("turn", None, {"response": response, "project": place})],
         )
 
     @rule(user=users, actor=actors, number=numbers, response=st.sampled_from(RESPONSES[1:]), key=keys)
@@ -339,7 +341,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         def decide(_):
             if self.oracle.turns(user)[id]["response"]:
                 raise Refused("RejectedError", "transition")
-            return [Part("attach", id, {"response": response})]
+            return [CommandPart("attach", id, {"response": response})]
 
         if (id := self.some(user, number, kind="i")) is not None:
             call = lambda ledger, **key: ledger.interactions.add_response(id, response, **key)  # noqa: E731

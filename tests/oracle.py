@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 @dataclass(eq=False)
-class Part:
+class CommandPart:
     """What a command does to one subject. Several parts are one command."""
 
     verb: str
@@ -68,7 +68,7 @@ class Act:
 
     user: str
     actor: str | None  # None for an undo
-    parts: set[Part]
+    parts: set[CommandPart]
 
 
 @dataclass(eq=False)
@@ -77,13 +77,13 @@ class Key:
     name: str
     asked: tuple[Any, ...]
     subject: str | None
-    bearer: Part
+    bearer: CommandPart
     lost: bool = False  # what was asked is not known any more
 
 
 @dataclass
 class Oracle:
-    parts: list[Part] = field(default_factory=list)
+    parts: list[CommandPart] = field(default_factory=list)
     acts: dict[str, Act] = field(default_factory=dict)  # those in effect, by the id of their command
     causes: dict[int, int] = field(default_factory=dict)  # command of a policy -> the command that it reacted to
     keys: list[Key] = field(default_factory=list)
@@ -99,10 +99,10 @@ class Oracle:
     # --- what is believed ----------------------------------------------------------------------------------------
 
     @property
-    def out(self) -> set[Part]:
+    def out(self) -> set[CommandPart]:
         return {part for act in self.acts.values() for part in act.parts}
 
-    def replay(self, out: Collection[Part]) -> tuple[dict[str, dict[str, Any]], list[Part]]:
+    def replay(self, out: Collection[CommandPart]) -> tuple[dict[str, dict[str, Any]], list[CommandPart]]:
         """Subject -> state, when all but some parts are run again; and the parts that make no sense then."""
         left = [part for part in self.parts if part not in out]
         there, numbers = standing(left), {part.number for part in left}
@@ -123,7 +123,7 @@ class Oracle:
         return world
 
     @property
-    def left(self) -> list[Part]:
+    def left(self) -> list[CommandPart]:
         """What is in effect."""
         out = self.out
         return [part for part in self.parts if part not in out]
@@ -260,35 +260,35 @@ class Oracle:
         return found
 
     @staticmethod
-    def sources(part: Part) -> tuple[str, ...]:
+    def sources(part: CommandPart) -> tuple[str, ...]:
         """What a statement cites, the first one of a memory or a later one."""
         again = part.data.get("again")
         return tuple(again[2] if again is not None else part.data.get("sources", ()))
 
-    def check_actor(self, user: str, actor: str, parts: list[Part]) -> None:
+    def check_actor(self, user: str, actor: str, parts: list[CommandPart]) -> None:
         if parts and self.distrusted(user, actor):
             raise Refused("RejectedError", "trust")
 
     def remember(
         self, user: str, data: dict[str, Any], attempt: tuple[Any, ...], named: str | None = None
-    ) -> list[Part]:
+    ) -> list[CommandPart]:
         """A new memory, or one more attempt at one that says the same: ``named`` tells at which, where there are several."""
         known = self.same(user, data)
         if not known:
-            return [Part("say", None, data)]
+            return [CommandPart("say", None, data)]
         id, out = named if named in known else known[0], self.out
         again = {"again": attempt}
         if any(part.subject == id and part.data.get("again") == attempt and part not in out for part in self.parts):
             return []
-        return [Part("say", id, data | again)]
+        return [CommandPart("say", id, data | again)]
 
-    def ask(self, verb: str, user: str, id: str, data: dict[str, Any]) -> list[Part]:
+    def ask(self, verb: str, user: str, id: str, data: dict[str, Any]) -> list[CommandPart]:
         """The parts of a request about one memory; none where it is so already."""
         state = self.memories(user).get(id)
         if state is None:
             raise Refused("NotFoundError")
         if verb == "promote" and id in self.contradicted(user):  # kept: one more reason, that adds nothing
-            return [Part("reinforce", id, {"delta": 0, "source": None})]
+            return [CommandPart("reinforce", id, {"delta": 0, "source": None})]
         if state["status"] in ALREADY.get(verb, ()) or (verb == "reinforce" and data["source"] in state["counted"]):
             return []
         if state["status"] not in ASKS[verb]:
@@ -301,14 +301,14 @@ class Oracle:
             new = [each for each in data["set"] if each[0] not in data["unset"] and known.get(each[0]) != each[1]]
             data = {"set": tuple(new), "unset": tuple(each for each in data["unset"] if each in known)}
         after = state.copy()
-        change({id: after}, after, Part(verb, id, data, time=state["fresh"]))
+        change({id: after}, after, CommandPart(verb, id, data, time=state["fresh"]))
         if verb == "set_validity" and is_empty(state, data):
             raise Refused("RejectedError", "validity")
         if after == state and verb not in ("reinforce", "supersede"):
             return []
         if verb in ("promote", "restore", "revise") and self.same(user, after, besides=id):
             raise Refused("RejectedError", "duplicate")
-        return [Part(verb, id, data)]
+        return [CommandPart(verb, id, data)]
 
     def done(
         self,
@@ -316,13 +316,13 @@ class Oracle:
         user: str,
         actor: str,
         subject: str | None,
-        parts: list[Part],
+        parts: list[CommandPart],
         key: tuple[str, tuple[Any, ...]] | None,
     ) -> None:
         """The command was carried out; ``subject`` is what the ledger called what began with it."""
         bearer = next((part for part in reversed(parts) if part.subject in (None, subject)), None)
         if key is not None and bearer is None:
-            parts = [*parts, bearer := Part("answer", None, {})]
+            parts = [*parts, bearer := CommandPart("answer", None, {})]
         for part in parts:
             if part.verb != "answer":
                 part.subject = part.subject or subject
@@ -336,7 +336,7 @@ class Oracle:
         if key is not None and bearer is not None:
             self.keys.append(Key(user, *key, subject, bearer))
 
-    def touch(self, parts: Iterable[Part]) -> None:
+    def touch(self, parts: Iterable[CommandPart]) -> None:
         for subject in {part.subject for part in parts if part.subject is not None}:
             self.touched.setdefault(subject, []).append(self.now)
 
@@ -356,10 +356,10 @@ class Oracle:
         out = self.out
         return {part.number: part.user for part in self.parts if part not in out}
 
-    def undone(self) -> set[Part]:
+    def undone(self) -> set[CommandPart]:
         return {part for act in self.acts.values() if act.actor is None for part in act.parts}
 
-    def fall(self, first: Iterable[Part], *, whole: bool) -> set[Part]:
+    def fall(self, first: Iterable[CommandPart], *, whole: bool) -> set[CommandPart]:
         """What falls with some parts; ``whole`` takes commands as a whole, and nothing that was undone already.
 
         What is out of effect now and would have no subject, or nothing to stand on, whatever is put back, falls with it: so
@@ -380,10 +380,10 @@ class Oracle:
             falls -= before
         return falls
 
-    def undo(self, number: int) -> set[Part]:
+    def undo(self, number: int) -> set[CommandPart]:
         return self.fall((part for part in self.parts if part.number == number), whole=True)
 
-    def distrust(self, user: str, actor: str) -> set[Part]:
+    def distrust(self, user: str, actor: str) -> set[CommandPart]:
         by = (part for part in self.parts if (part.user, part.actor) == (user, actor) and part.verb != "answer")
         return self.fall(by, whole=False)
 
@@ -395,7 +395,7 @@ class Oracle:
         again = any((each.user, each.name) in names and each.bearer not in self.out for each in self.keys)
         return not again and not self.replay(rest)[1] and self.places_fit(back, rest)
 
-    def places_fit(self, back: Iterable[Part], rest: Collection[Part]) -> bool:
+    def places_fit(self, back: Iterable[CommandPart], rest: Collection[CommandPart]) -> bool:
         """Whether names that come back are nobody else's by now, and projects that are joined again stand by themselves."""
         before = {*back, *rest}
         return all(
@@ -414,7 +414,7 @@ def meaning(state: dict[str, Any], status: str | None = None) -> tuple[Any, ...]
     return state["kind"], state["project"], state["status"] if status is None else status, said
 
 
-def standing(parts: Iterable[Part]) -> dict[str, int]:
+def standing(parts: Iterable[CommandPart]) -> dict[str, int]:
     """The subjects that are there, each with where it begins: by itself, or citing one that is there."""
     beginning = [part for part in parts if part.verb in BEGINS and part.subject is not None]
     there: dict[str, int] = {}
@@ -428,7 +428,7 @@ def standing(parts: Iterable[Part]) -> dict[str, int]:
     return there
 
 
-def stands(part: Part, there: Mapping[str, int]) -> bool:
+def stands(part: CommandPart, there: Mapping[str, int]) -> bool:
     """Whether a part has a subject that has begun by then, and what it cites or names is there."""
     if part.verb == "answer":
         return True
@@ -438,7 +438,7 @@ def stands(part: Part, there: Mapping[str, int]) -> bool:
     return not sources or any(each in there for each in sources)
 
 
-def fits(state: dict[str, Any] | None, part: Part, there: Mapping[str, int]) -> bool:
+def fits(state: dict[str, Any] | None, part: CommandPart, there: Mapping[str, int]) -> bool:
     if not stands(part, there):
         return False
     if part.verb in (*BEGINS, "answer"):
@@ -456,7 +456,7 @@ def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:
     return data["end"] is not None and bool(data["end"] <= (data["start"] or state["valid_from"]))
 
 
-def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: Part) -> None:
+def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: CommandPart) -> None:
     """Runs one part. A memory that is hidden keeps beside it what it was, for the time when it is restored."""
     verb, data = part.verb, part.data
     if part.subject is None or (state is None and verb not in BEGINS):

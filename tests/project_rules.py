@@ -6,7 +6,7 @@ from absence import absent
 from commands import TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
-from oracle import Part, Refused
+from oracle import CommandPart, Refused
 from oracle_projects import Places
 
 from ledger.types import Project
@@ -20,7 +20,7 @@ names, numbers = st.sampled_from((*NAMES, *ALIASES)), st.integers(0, 10_000)
 
 
 class ProjectRules:
-    """Part of the machine, which has the ledger, the oracle and ``command``."""
+    """CommandPart of the machine, which has the ledger, the oracle and ``command``."""
 
     def begin_projects(self):
         for user in USERS:
@@ -31,7 +31,7 @@ class ProjectRules:
         before = self.ledger.position
         found = self.ledger.bind(user=user).projects.add(name)
         assert self.ledger.position == before + 1
-        self.oracle.done(before + 1, user, "", found.id, [Part("project", None, {"name": name})], None)
+        self.oracle.done(before + 1, user, "", found.id, [CommandPart("project", None, {"name": name})], None)
 
     def place(self, user, name):
         """The project that a name stands for, and the name; None for both where nobody is called so."""
@@ -46,7 +46,7 @@ class ProjectRules:
     def describe(self, user, name, text, actor, key):
         def decide(places):
             main = places.named(name)
-            return [Part("describe", main, {"description": text})] if not places.description(main) else []
+            return [CommandPart("describe", main, {"description": text})] if not places.description(main) else []
 
         if self.place(user, name)[1]:
             call = lambda ledger, **key: ledger.projects.add(name, description=text, **key)  # noqa: E731
@@ -62,7 +62,7 @@ class ProjectRules:
                 raise Refused("NotFoundError")
             if known not in (None, main):
                 raise Refused("ConflictError")
-            return [Part("alias", main, {"alias": alias})] if known is None else []
+            return [CommandPart("alias", main, {"alias": alias})] if known is None else []
 
         call = lambda ledger, **key: ledger.projects.add_alias(name, alias, **key)  # noqa: E731
         self.about("alias", user, actor, key, (name, alias), call, decide)
@@ -73,7 +73,7 @@ class ProjectRules:
             main, other = places.named(first), places.named(name)
             if main is None or other is None:
                 raise Refused("NotFoundError")
-            return [Part("join", main, {"project": other})] if main != other else []
+            return [CommandPart("join", main, {"project": other})] if main != other else []
 
         call = lambda ledger, **key: ledger.projects.join(first, name, **key)  # noqa: E731
         self.about("join", user, actor, key, (first, name), call, decide)
@@ -99,7 +99,7 @@ class ProjectRules:
         def decide(places):
             main = places.named(name)
             told = {"entry": entry, "value": value}
-            return [] if places.together(main).get(entry, (0, None))[1] == value else [Part("set", main, told)]
+            return [] if places.together(main).get(entry, (0, None))[1] == value else [CommandPart("set", main, told)]
 
         if self.place(user, name)[1]:
             call = lambda ledger, **key: ledger.projects.set_state(name, "fact", entry, value, **key)  # noqa: E731
@@ -112,7 +112,7 @@ class ProjectRules:
         def decide(places):
             group = places.groups[places.named(name)]
             there = [id for id in group if id not in places.erased]
-            return [Part("unset", id, {"entry": entry}) for id in there if entry in places.values[id]]
+            return [CommandPart("unset", id, {"entry": entry}) for id in there if entry in places.values[id]]
 
         if self.place(user, name)[1]:
             call = lambda ledger, **key: ledger.projects.remove_state(name, "fact", entry, **key)  # noqa: E731

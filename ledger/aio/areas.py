@@ -86,7 +86,7 @@ class AsyncMemoriesRead(AsyncArea):
         )))
 
     async def get(self, id: str) -> Memory:
-        """Return a memory, whatever its status; its confidence is without decay: ``effective_confidence(day)`` subtracts it."""
+        """Return a memory of any status; ``effective_confidence(day)`` of the answer subtracts the decay of its confidence."""
         return await self._read(lambda: self._sync.get(id))
 
     async def confidence(self, id: str) -> tuple[ConfidencePoint, ...]:
@@ -126,7 +126,7 @@ class AsyncMemories(AsyncMemoriesRead):
         self, id: str, *, valid_from: Time | None = None, valid_to: Time | None = None, reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> Memory:
-        """Set when a memory was true in the world."""
+        """Set the time in which a memory is true in the world."""
         return await self._decide(lambda: self._sync.set_validity(
             id, valid_from=valid_from, valid_to=valid_to, reason=reason, **options,
         ))
@@ -172,14 +172,14 @@ class AsyncInteractions(AsyncInteractionsRead):
         self, id: str, response: str, *, summary: str = "", memories_used: Iterable[str] = (),
         chunks_used: Iterable[str] = (), metadata: Metadata | None = None, **options: Unpack[WriteOptions],
     ) -> Interaction:
-        """Add the response to an interaction that was captured without one; an interaction has one response, which stays."""
+        """Add the response to an interaction that was captured without a response; the response cannot be replaced."""
         return await self._work(lambda: self._sync.add_response(
             id, response, summary=summary, memories_used=memories_used, chunks_used=chunks_used, metadata=metadata,
             **options,
         ))
 
     async def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> Reinforcement:
-        """Search again for memories that a response restates, and reinforce those that it did not reinforce yet."""
+        """Search again for memories that a response restates, and reinforce the memories that it has not reinforced yet."""
         return await self._work(lambda: self._sync.reinforce(id, **options))
 
     async def import_file(
@@ -213,11 +213,11 @@ class AsyncDocumentsRead(AsyncArea):
         )))
 
     async def get(self, id: str, *, text: bool = False) -> Document:
-        """Return one document with its chunks in order, whatever its status."""
+        """Return a document of any status with its chunks in order."""
         return await self._read(lambda: self._sync.get(id, text=text))
 
     async def get_chunk(self, id: str) -> Chunk:
-        """Return one chunk with its text; its status shows if the document no longer has the chunk."""
+        """Return a chunk with its text; the chunk's status shows if the document no longer has it."""
         return await self._read(lambda: self._sync.get_chunk(id))
 
 
@@ -233,7 +233,7 @@ class AsyncDocuments(AsyncDocumentsRead):
         metadata: Metadata | None = None, project: str | None = None, path: str | None = None,
         type: DocumentType | None = None, **options: Unpack[WriteOptions],
     ) -> Document:
-        """Add a document, cut into chunks along its headings; its path identifies it, or without a path its text."""
+        """Add a document, cut into chunks along its headings; the path identifies a document, or without a path the text."""
         return await self._work(lambda: self._sync.add(
             source, title=title, tags=tags, metadata=metadata, project=project, path=path, type=type, **options,
         ))
@@ -243,7 +243,7 @@ class AsyncDocuments(AsyncDocumentsRead):
         return await self._work(lambda: self._sync.remove(id, reason=reason, **options))
 
     async def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
-        """Bring a removed document back."""
+        """Make a removed document active again."""
         return await self._work(lambda: self._sync.restore(id, reason=reason, **options))
 
 
@@ -329,7 +329,7 @@ class AsyncProjectsRead(AsyncArea):
         )))
 
     async def get(self, name: str) -> ProjectInfo:
-        """Return one project with its trusted state."""
+        """Return a project with its trusted state."""
         return await self._read(lambda: self._sync.get(name))
 
     async def context(self, project: str | None = None, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
@@ -355,15 +355,15 @@ class AsyncProjects(AsyncProjectsRead):
         return await self._work(lambda: self._sync.add(name, description=description, **options))
 
     async def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Give a project another name, under which everything recorded for the project is found from now on."""
+        """Give a project another name, which from now on finds everything that is recorded for the project."""
         return await self._work(lambda: self._sync.add_alias(project, alias, **options))
 
     async def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Make the records of one project found under another too; ``undo`` takes that back."""
+        """Join a project into another, so that the names of both find the records of both; ``undo`` separates them again."""
         return await self._work(lambda: self._sync.join(target, name, reason=reason, **options))
 
     async def archive(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Leave a project out of ``list`` and of every recall, context and profile for which no project is named."""
+        """Leave a project out of ``list``, and of every recall, context and profile that names no project."""
         return await self._work(lambda: self._sync.archive(project, reason=reason, **options))
 
     async def restore(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
@@ -374,7 +374,7 @@ class AsyncProjects(AsyncProjectsRead):
         self, project: str, category: StateCategory, name: str, value: str, *, source: str = "",
         **options: Unpack[WriteOptions],
     ) -> ProjectInfo:
-        """Set a value of trusted state: a person's statement, which no policy sets; earlier values stay readable."""
+        """Set a value of trusted state, which only a person may set; earlier values stay readable."""
         return await self._work(lambda: self._sync.set_state(project, category, name, value, source=source, **options))
 
     async def remove_state(
@@ -403,7 +403,7 @@ class AsyncObservationsRead(AsyncArea):
         )))
 
     async def get(self, id: str) -> Observation:
-        """Return an observation with its sources, whatever its status; ``why(id)`` also shows the content of the sources."""
+        """Return an observation of any status with its sources; ``why(id)`` also shows the content of the sources."""
         return await self._read(lambda: self._sync.get(id))
 
 
@@ -570,7 +570,7 @@ class AsyncRelations(AsyncRelationsRead):
 
 
 class AsyncHistoryRead(AsyncArea):
-    """The history of a user's memory, now or up to a moment."""
+    """The history of a user's memory, up to now or up to a moment."""
 
     __slots__ = ()
 
@@ -593,15 +593,15 @@ class AsyncHistoryRead(AsyncArea):
         )))
 
     async def events(self, subject: str, *, limit: int = 50, after: str | None = None) -> AsyncPage[Step]:
-        """List every event of a subject, in effect or not, oldest first, each with its effect."""
+        """List every event of a subject with its effect, oldest first, undone events included."""
         return self._page(await self._read(lambda: self._sync.events(subject, limit=limit, after=after)))
 
     async def explain(self, position: int) -> Explanation:
-        """Explain in sentences the command behind an event: what it did, why, and what it led to."""
+        """Explain the command that recorded an event in sentences: its events, its reason and its consequences."""
         return await self._read(lambda: self._sync.explain(position))
 
     async def blame(self, id: str) -> Blame:
-        """Return the event that each word of a belief came from, and the events that moved its confidence."""
+        """Return the events from which the words of a belief come, and the events that moved its confidence."""
         return await self._read(lambda: self._sync.blame(id))
 
     async def distrusted(
@@ -622,7 +622,7 @@ class AsyncHistoryRead(AsyncArea):
 
 
 class AsyncHistory(AsyncHistoryRead):
-    """The history of a user's memory, with the commands that take parts of it out and back."""
+    """The history of a user's memory, with the commands that undo parts of it and put them back."""
 
     __slots__ = ()
 
@@ -664,7 +664,7 @@ class AsyncHistory(AsyncHistoryRead):
         ), cancel)
 
     async def wait(self, position: int, *, timeout: float | None = None, cancel: Cancel | None = None) -> bool:
-        """Wait until any process has written a position of the log; return False if the wait ended before."""
+        """Wait until the log has a position, whichever process writes it; return False if the wait ended before."""
         return await self._wait(lambda stop: self._sync.wait(position, timeout=timeout, cancel=stop), cancel)
 
     async def undo_all(
@@ -672,7 +672,7 @@ class AsyncHistory(AsyncHistoryRead):
         by: str | None = None, since: Since | None = None, until: Since | None = None, cascade: bool = False,
         exclusive: bool = False, dry_run: bool = False, reason: str = "", **options: Unpack[GroupOptions],
     ) -> UndoReport:
-        """Void every command that fits all of the filters; at least one filter is needed."""
+        """Undo every command that passes all of the filters; at least one filter is needed."""
         return await self._work(lambda: self._sync.undo_all(
             session=session, command=command, correlation_id=correlation_id, by=by, since=since, until=until,
             cascade=cascade, exclusive=exclusive, dry_run=dry_run, reason=reason, **options,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AsyncSessionRead(AsyncArea):
-    """A conversation for reading, now or as it was at a moment. To request a conversation writes nothing."""
+    """A conversation for reading, now or at a moment of the past. Requesting a conversation writes nothing."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class AsyncSessionRead(AsyncArea):
 
     @property
     def user(self) -> str:
-        """Return the user whose session it is."""
+        """Return the user to whom the session belongs."""
         return self._sync.user
 
     async def info(self) -> SessionInfo:
@@ -68,11 +68,11 @@ class AsyncSessionRead(AsyncArea):
         return await self._read(lambda: self._sync.message(position))
 
     async def items(self) -> tuple[WindowItem, ...]:
-        """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
+        """Return the messages and summaries of the window, oldest first, without their texts."""
         return await self._read(lambda: self._sync.items())
 
     async def abstract(self) -> str:
-        """Return the summary of the whole session that was set by hand; "" without one."""
+        """Return the summary of the whole session that a person wrote, or ""."""
         return await self._read(lambda: self._sync.abstract)
 
     @property
@@ -85,7 +85,7 @@ class AsyncSessionRead(AsyncArea):
         summary_share: float = 0.2, among: Iterable[Corpus] = ("memories", "chunks", "turns"), tail: int = 32,
         receipt: bool = False,
     ) -> Window:
-        """Return the part of the session for a model: the newest messages that fit, and summaries of older ones."""
+        """Return the part of the session for a model: the newest messages that fit, and summaries of older messages."""
         return await self._read(lambda: self._sync.window(
             budget, unit=unit, query=query, share=share, summary_share=summary_share, among=among, tail=tail,
             receipt=receipt,
@@ -106,12 +106,12 @@ class AsyncSessionRead(AsyncArea):
         self, ids: str | int | Unexpanded | Iterable[str | int | Unexpanded], *, budget: int = 4000,
         unit: Unit = "tokens",
     ) -> Expansion:
-        """Return the messages that summaries stand for, whole and in the order of time, as far as a budget reaches."""
+        """Return the whole messages behind summaries or positions, oldest first, as many as a budget holds."""
         return await self._read(lambda: self._sync.expand(ids, budget=budget, unit=unit))
 
 
 class AsyncSession(AsyncSessionRead):
-    """A conversation: append to it, read it, keep it within a model's window."""
+    """A conversation to which messages are appended, and which is kept within a model's window."""
 
     __slots__ = ()
 
@@ -138,11 +138,11 @@ class AsyncSession(AsyncSessionRead):
 
     @property
     def summaries(self) -> AsyncSummaries:
-        """Return the summaries of the session, to list them, take one out of use, bring it back or write it again."""
+        """Return the summaries of the session, to list, invalidate, restore and rewrite them."""
         return AsyncSummaries(self._sync.summaries, self._threads)
 
     async def reopen(self, receipt: str) -> Window:
-        """Return the window that ``window(…, receipt=True)`` gave, as it was delivered; erased texts are None."""
+        """Return the window that ``window(…, receipt=True)`` returned at that time; erased texts are None."""
         return await self._work(lambda: self._sync.reopen(receipt))
 
     async def set_abstract(self, text: str, **options: Unpack[WriteOptions]) -> str:
@@ -159,7 +159,7 @@ class AsyncSession(AsyncSessionRead):
         self, budget: int | None = None, *, until_under: bool = False, force: bool = False,
         summarizer: SummarizerLike | None = None, timeout: float = 120.0, **options: Unpack[WriteOptions],
     ) -> CompactionReport:
-        """Put summaries in the place of older messages if there are enough; meant to be called in every turn."""
+        """Put summaries in the place of older messages if there are enough; you may call this in every turn."""
         return await self._work(lambda: self._sync.compact(
             budget, until_under=until_under, force=force, summarizer=summarizer, timeout=timeout, **options,
         ))
@@ -178,24 +178,24 @@ class AsyncSession(AsyncSessionRead):
     async def skip_extraction(
         self, *, parent: str | None = None, until: int | None = None, **options: Unpack[WriteOptions],
     ) -> SessionInfo:
-        """Pass over the beginning of the session in later extractions, for a session that branched off another."""
+        """Leave the beginning of the session out of later extractions, for a session that branched off another session."""
         return await self._work(lambda: self._sync.skip_extraction(parent=parent, until=until, **options))
 
     async def reconcile(
         self, transcript: Iterable[Mapping[str, Any] | Message], *, dry_run: bool = False,
         **options: Unpack[WriteOptions],
     ) -> HistoryChange:
-        """Bring the session to the content of a transcript kept elsewhere."""
+        """Make the session equal to a transcript that is kept elsewhere."""
         return await self._work(lambda: self._sync.reconcile(transcript, dry_run=dry_run, **options))
 
     async def replace(
         self, messages: Iterable[Mapping[str, Any] | Message], **options: Unpack[WriteOptions],
     ) -> HistoryChange:
-        """Make these messages the whole history; the common beginning stays as it is."""
+        """Make these messages the whole history; messages in common at the beginning stay."""
         return await self._work(lambda: self._sync.replace(messages, **options))
 
     async def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> HistoryChange:
-        """Hide all but the newest messages; hidden messages stay in the log and readable with ``include_hidden``."""
+        """Hide all but the newest messages; hidden messages stay in the log, and ``include_hidden`` shows them."""
         return await self._work(lambda: self._sync.truncate(keep, **options))
 
     async def clear(self, **options: Unpack[WriteOptions]) -> HistoryChange:
@@ -224,7 +224,7 @@ class AsyncSummariesRead(AsyncArea):
         )))
 
     async def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
-        """Return the window with the sources of each summary; ``as_mermaid()`` gives a flowchart."""
+        """Return the window with the sources of each summary; ``as_mermaid()`` of the graph returns a flowchart."""
         return await self._read(lambda: self._sync.graph(include_replaced=include_replaced))
 
 
@@ -238,7 +238,7 @@ class AsyncSummaries(AsyncSummariesRead):
     async def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions],
     ) -> HistoryChange:
-        """Take a summary out of use, with every summary written from it; their sources are in the window again."""
+        """Take a summary out of use, and every summary that was written from it; their sources are in the window again."""
         return await self._work(lambda: self._sync.invalidate(id, subtree=subtree, reason=reason, **options))
 
     async def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Summary:
@@ -249,7 +249,7 @@ class AsyncSummaries(AsyncSummariesRead):
         self, id: str, *, summarizer: SummarizerLike | None = None, timeout: float = 120.0,
         **options: Unpack[WriteOptions],
     ) -> Summary:
-        """Write a summary again from the same sources; the new summary takes its place."""
+        """Write a summary again from the same sources; the new summary takes the place of the old summary."""
         return await self._work(lambda: self._sync.rewrite(id, summarizer=summarizer, timeout=timeout, **options))
 
 

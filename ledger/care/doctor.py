@@ -98,15 +98,15 @@ def examine(path: StrPath, *, progress: Progress | None = None) -> answers.Docto
     started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
         raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
-    examination = _Visit(name, progress)
+    examination = _Examination(name, progress)
     examination.all()
     findings = tuple(examination.findings)
     ok = not any(finding.level == "problem" for finding in findings)
     return answers.DoctorReport(path=name, ok=ok, findings=findings, seconds=time.monotonic() - started)
 
 
-class _Visit:
-    """An examination of a file."""
+class _Examination:
+    """An examination of a ledger file, which collects the findings."""
 
     def __init__(self, path: str, progress: Progress | None) -> None:
         self.path, self._progress = path, progress

@@ -91,7 +91,7 @@ def replay(
             progress(done, total)
 
     for _ in range(ATTEMPTS):
-        replayed = _Made(engine, position, step, go_on)
+        replayed = _ReplayInProgress(engine, position, step, go_on)
         with suppress(ErasedMeanwhile):
             with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
                 replayed.copy(part, for_reading=not branch)
@@ -107,8 +107,8 @@ def replay(
     )
 
 
-class _Made:
-    """A replay in the making."""
+class _ReplayInProgress:
+    """A replay whose copy is not finished yet, with the facts for its report."""
 
     def __init__(self, engine: Engine, position: int, step: Progress, go_on: Callable[[], None]) -> None:
         self.engine, self.position, self.step, self.go_on = engine, position, step, go_on

@@ -1,8 +1,8 @@
 """The command line ``memory-ledger``: every method of the library is a command of the same name.
 
-``derive`` makes the commands, ``calling`` makes the call, ``views`` shows the answers, and ``by_hand`` holds the
-commands that need more than a signature says. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check
-failed, 2 wrong usage, 3 not found, 4 conflict or rejected.
+``derive`` makes the commands from signatures, ``calling`` makes the call, ``views`` shows the answers, and ``by_hand`` holds the
+commands for which the signature is not enough. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed,
+2 wrong usage, 3 not found, 4 conflict or rejected; also 70 a mistake in memory-ledger, 130 interrupted, 141 a closed pipe.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 
 
 
 def main() -> None:
-    """Run the command line and exit; no failure ends in a traceback."""
+    """Run the command line and exit with its code; no failure ends in a traceback."""
     _prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
@@ -46,7 +46,7 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        return _leave_the_pipe()
+        return _end_with_closed_pipe()
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         return _failed(f"{error.strerror or type(error).__name__}{place}", REFUSED)
@@ -60,35 +60,35 @@ def run(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from ledger.cli.derive import understood
+    from ledger.cli.derive import parsed_call
 
-    call = understood(words or ["--help"])
+    call = parsed_call(words or ["--help"])
     if call is None:
         return OK if {"--help", "-h", "--version", "__complete"} & set(words) else USAGE
-    around = call.around
-    if sum(bool(around.get(form)) for form in ("json", "csv", "jsonl")) > 1:
+    options = call.options
+    if sum(bool(options.get(form)) for form in ("json", "csv", "jsonl")) > 1:
         raise Usage("--json, --csv and --jsonl are three forms of an answer: give at most one of them")
-    with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
+    with progress_bar(call.method.name, quiet=options["quiet"]) as progress:
         answer = _answer(call, progress)
-    if around.get("csv") or around.get("jsonl"):
-        rows.show(answer, csv=around["csv"], quiet=around["quiet"], columns=call.method.columns)
+    if options.get("csv") or options.get("jsonl"):
+        rows.show(answer, csv=options["csv"], quiet=options["quiet"], columns=call.method.columns)
     else:
-        show(answer, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
+        show(answer, json=options["json"], quiet=options["quiet"], brief=call.method.writes)
     return FAILED if getattr(answer, "ok", True) is False or getattr(answer, "stopped", "") in ENDED else OK
 
 
 def _answer(call: ShellCall, progress: Progress | None) -> object:
-    """Return the library's answer."""
+    """Make the call and return the answer."""
     if call.method.area == HAND:
-        return call.method.function(call, **call.given, **progress_of(call, progress))
+        return call.method.function(call, **call.parameters, **progress_of(call, progress))
     if (change := CHANGED.get(call.method.key)) is not None:
-        own = inspect.signature(change.run).parameters
+        parameters = inspect.signature(change.run).parameters
         added = {
-            name: call.given.pop(name)
-            for name in own
-            if name in call.given and name not in call.method.names - set(change.drop)
+            name: call.parameters.pop(name)
+            for name in parameters
+            if name in call.parameters and name not in call.method.names - set(change.drop)
         }
-        return change.run(call, **added, **({"progress": progress} if "progress" in own else {}))
+        return change.run(call, **added, **({"progress": progress} if "progress" in parameters else {}))
     if call.method.key in OF_THE_FILE:
         path = call.settings.path
         return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
@@ -103,18 +103,15 @@ def _failed(message: str, code: int) -> int:
     return code
 
 
-def _leave_the_pipe() -> int:
-    """Return the exit code for a closed pipe, and let Python's last flush go nowhere."""
+def _end_with_closed_pipe() -> int:
+    """Return the exit code for a closed pipe; send the last flush of Python to the null device."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PIPE_CLOSED
 
 
 def _prepare_streams() -> None:
-    """Make both output streams safe to write to.
-
-    A character that the stream's encoding lacks is written as an escape; output to a closed stream is dropped.
-    """
+    """Make sure that no output raises: characters that the encoding lacks become escapes, and a closed stream drops output."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (stays open until the process ends)

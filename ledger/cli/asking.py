@@ -1,4 +1,4 @@
-"""A question to the person at the terminal, before something that a program alone must not decide."""
+"""The question to the person at the terminal before a change that a program must not decide alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ def is_at_a_terminal() -> bool:
 
 
 def is_confirmed(question: str) -> bool:
-    """Ask on stderr and return True for a yes; every other answer is a no."""
+    """Ask on stderr and return True for "y" or "yes"; every other answer is a no."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,6 +1,7 @@
-"""The commands that need more than a signature says: several files, a question to a person, a signal, a picture.
+"""The commands for which a method's signature is not enough: they take several files, ask a person, or draw a picture.
 
-Each function takes the call and the parameters that it adds to its method's; their help is in its docstring.
+Each function takes the call and the parameters that the command has besides those of the method. The help of these parameters
+is in the function's docstring; the help of the command is in the method's docstring.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ HAND = "by hand"  # the area of commands without a method of the library
 
 
 class CommandChange(NamedTuple):
-    """A method as a command: without the parameters ``drop``, with those of ``run``, which makes the answer."""
+    """The difference of a command from its method.
+
+    ``run`` makes the answer, and its parameters are added to those of the method. The parameters ``drop`` are left out.
+    """
 
     run: Callable[..., object]
     drop: tuple[str, ...] = ()
@@ -67,7 +71,7 @@ def erase(
     phrases: Sequence[str] = (),
     yes: bool = False,
 ) -> object:
-    """Erase.
+    """Erase after a question to the person at the terminal.
 
     Args:
         subject: An id, also of a message, or the position of one event.
@@ -92,16 +96,16 @@ def erase(
         if not arguments["dry_run"] and not yes:
             if not asking.is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
-            plan: dict[str, Any] = {
+            trial: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
-            plan["dry_run"] = True
-            tried = ledger.erase(**plan)
-            show_once(tried)
+            trial["dry_run"] = True
+            plan = ledger.erase(**trial)
+            show_once(plan)
             undecided = [
                 name
                 for name in ("derived", "sources", "quotes")
-                if any(not erased.choice for erased in getattr(tried, name))
+                if any(not erased.choice for erased in getattr(plan, name))
             ]
             if undecided:
                 options = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
@@ -115,21 +119,26 @@ def erase(
 def _subject(
     subject: str | int | None, project: str | None, session: str | None, document: str | None, *, everything: bool
 ) -> Any:
-    called = ((SessionName, session), (Project, project), (DocumentPath, document))
-    named: list[Any] = [kind(name) for kind, name in called if name is not None]
-    named += [subject] if subject is not None else []
-    named += [EVERYTHING] if everything else []
-    if len(named) != 1:
+    """Return the subject that the options name.
+
+    Raises:
+        Usage: The options name no subject, or several.
+    """
+    names = ((SessionName, session), (Project, project), (DocumentPath, document))
+    subjects: list[Any] = [kind(name) for kind, name in names if name is not None]
+    subjects += [subject] if subject is not None else []
+    subjects += [EVERYTHING] if everything else []
+    if len(subjects) != 1:
         raise Usage("name exactly one subject: an id, a position, --session, --project, --document or --everything")
-    return named[0]
+    return subjects[0]
 
 
 def _span(text: str) -> tuple[str, int, int]:
-    field, _, rest = text.partition(":")
-    first, _, last = rest.partition(":")
-    if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
+    field, _, bounds = text.partition(":")
+    start, _, end = bounds.partition(":")
+    if not (start.isascii() and start.isdigit() and end.isascii() and end.isdigit()):
         raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {text!r:.60} is not")
-    return field, int(first), int(last)
+    return field, int(start), int(end)
 
 
 def hold(
@@ -141,7 +150,7 @@ def hold(
     document: str | None = None,
     everything: bool = False,
 ) -> object:
-    """Hold.
+    """Put a hold on the subject that the options name.
 
     Args:
         subject: An id.
@@ -161,7 +170,7 @@ def hold(
 def add_documents(
     call: ShellCall, paths: Sequence[str], *, recursive: bool = False, progress: Progress | None = None
 ) -> IngestReport:
-    """Add documents.
+    """Add several files, with the errors of single files in the report.
 
     Args:
         paths: Files of UTF-8 text, Markdown or .txt; "-" for standard input.
@@ -203,12 +212,12 @@ def _document(file: str, within: str | None, arguments: dict[str, Any]) -> dict[
 
 
 def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:
-    """Return every file named, with the directory that it was found in, and the paths that name no file."""
+    """Return each file with the named directory that contains it (None if the file itself was named), and the errors."""
     from ledger.documents.files import SUFFIXES, files_below
 
     files, errors = dict[str, str | None](), list[tuple[str, str]]()
     for path in dict.fromkeys(map(os.path.expanduser, paths)):
-        if not path:  # an unset variable in a shell, and never the current directory
+        if not path:  # an unset variable of a shell must not mean the current directory
             errors.append((path, "a path is blank"))
         elif not os.path.isdir(path):
             files.setdefault(path, None)
@@ -226,9 +235,9 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
 
 
 def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:
-    """Import; "-" is standard input."""
+    """Import a file; the path "-" means standard input."""
     with opened(call) as ledger:
-        if str(call.given["path"]) != STDIN:
+        if str(call.parameters["path"]) != STDIN:
             return invoke(call, ledger, call.arguments, progress)
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -237,9 +246,9 @@ def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:
 
 
 def export(call: ShellCall, *, progress: Progress | None = None) -> object:
-    """Export; "-" is standard output."""
+    """Export the log to a file; the path "-" means standard output."""
     with opened(call) as ledger:
-        if str(call.given["path"]) != STDIN:
+        if str(call.parameters["path"]) != STDIN:
             return invoke(call, ledger, call.arguments, progress)
         with tempfile.TemporaryDirectory() as place:
             path = Path(place) / "log.jsonl"
@@ -247,12 +256,12 @@ def export(call: ShellCall, *, progress: Progress | None = None) -> object:
             with path.open("rb") as file:
                 while part := file.read(1024 * 1024):
                     sys.stdout.buffer.write(part)
-        say(report.warning, quiet=bool(call.around["quiet"]))
+        say(report.warning, quiet=bool(call.options["quiet"]))
         return None
 
 
 def certificates(call: ShellCall, path: Path) -> object:
-    """Write certificates.
+    """Write the certificates of erasures to a file.
 
     Args:
         path: A file that is not there yet, for recover --certificates; "-" for standard output.
@@ -271,7 +280,7 @@ def certificates(call: ShellCall, path: Path) -> object:
 
 
 def recover(call: ShellCall, *, certificates: Sequence[Path] = (), progress: Progress | None = None) -> object:
-    """Recover.
+    """Recover the ledger from a backup, with the certificates in some files.
 
     Args:
         certificates: A file of certificates of erasures to do again; may be given again.
@@ -283,7 +292,7 @@ def recover(call: ShellCall, *, certificates: Sequence[Path] = (), progress: Pro
 
 
 def import_log(call: ShellCall, *, progress: Progress | None = None) -> object:
-    """Import a log."""
+    """Import a log, and return the numbers of the new ledger."""
     from ledger.api import Ledger
 
     Ledger.import_log(path=call.settings.path, progress=progress, **call.arguments)
@@ -296,14 +305,14 @@ def import_log(call: ShellCall, *, progress: Progress | None = None) -> object:
 
 
 def verify(call: ShellCall, *, progress: Progress | None = None) -> object:
-    """Verify the file, even if the file is too damaged to be opened."""
+    """Verify the file without opening it as a ledger, so that even a damaged file can be verified."""
     from ledger.proof.proving import verify_file
 
     return verify_file(call.settings.path, progress=progress, **call.arguments)
 
 
 def checkpoint(call: ShellCall, *, seal: bool = True, progress: Progress | None = None) -> object:
-    """Make a checkpoint.
+    """Make a checkpoint; without ``seal`` the ledger is opened only for reading.
 
     Args:
         seal: Also record the checkpoint in the log; without this, the ledger is only read.
@@ -313,10 +322,10 @@ def checkpoint(call: ShellCall, *, seal: bool = True, progress: Progress | None 
 
 
 def check(call: ShellCall) -> object:
-    """Check a proof that was kept; no ledger is needed."""
+    """Check the proof in a file; no ledger is needed."""
     from ledger.proof.api import Proofs
 
-    return Proofs.check(file_text(call.given["proof"]), call.arguments["checkpoint"])
+    return Proofs.check(file_text(call.parameters["proof"]), call.arguments["checkpoint"])
 
 
 # --- windows and pictures --------------------------------------------------------------------------------------------
@@ -324,8 +333,8 @@ def check(call: ShellCall) -> object:
 Provider = Literal["openai", "anthropic"]
 
 
-def rendered(call: ShellCall, *, provider: Provider | None = None) -> object:
-    """Show a window.
+def show_window(call: ShellCall, *, provider: Provider | None = None) -> object:
+    """Show a window, or print its messages for a provider.
 
     Args:
         provider: Print the messages as JSON in the form that this provider takes.
@@ -335,46 +344,46 @@ def rendered(call: ShellCall, *, provider: Provider | None = None) -> object:
     return window if provider is None else window.render(provider)
 
 
-def prompted(call: ShellCall, *, prompt: bool = False) -> object:
-    """Show a pack.
+def show_pack(call: ShellCall, *, prompt: bool = False) -> object:
+    """Show a pack, or print its text for a prompt.
 
     Args:
-        prompt: Print the text for the prompt and nothing else, as ``as_text()`` gives it.
+        prompt: Print only the text for the prompt, which ``as_text()`` returns.
     """
     with opened(call) as ledger:
         pack: Any = invoke(call, ledger, call.arguments)
         hint_at_others(call, ledger, pack)
     if not prompt:
         return pack
-    return pack.as_text() if call.around["json"] else Raw(pack.as_text())
+    return pack.as_text() if call.options["json"] else Raw(pack.as_text())
 
 
-def drawn(call: ShellCall, *, mermaid: bool = False) -> object:
-    """Show a graph.
+def show_graph(call: ShellCall, *, mermaid: bool = False) -> object:
+    """Show a graph as a tree, or print it as a flowchart.
 
     Args:
         mermaid: Print a flowchart for Mermaid, instead of a tree for people.
     """
     with opened(call) as ledger:
-        picture: Any = invoke(call, ledger, call.arguments)
+        graph: Any = invoke(call, ledger, call.arguments)
     if not mermaid:
-        return picture
+        return graph
     if call.method.area == "graph":
         from ledger.cli.views import graphs
 
-        return Raw(graphs.mermaid(picture))
-    return Raw(picture.as_mermaid())
+        return Raw(graphs.mermaid(graph))
+    return Raw(graph.as_mermaid())
 
 
 # --- work ------------------------------------------------------------------------------------------------------------
 
 
 def work(call: ShellCall, *, progress: Progress | None = None) -> object:
-    """Work; with --follow print a line for each pass that did something."""
+    """Do the pending jobs; with --follow print a line for each pass that did something."""
     from ledger.answers import JobReport
 
     total: dict[str, int] = {}
-    follow, stopped = call.given["follow"], ""
+    follow, stopped = call.parameters["follow"], ""
     with opened(call) as ledger, stopped_by_signals() as stop:
         for report in ledger.jobs.work(cancel=stop, progress=None if follow else progress, **call.arguments):
             done, stopped = _numbers(report), report.stopped
@@ -383,32 +392,32 @@ def work(call: ShellCall, *, progress: Progress | None = None) -> object:
                 _print_pass(call, done)
     if not follow:
         return JobReport(stopped=stopped, **total)  # type: ignore[arg-type]
-    say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.around["quiet"])
+    say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.options["quiet"])
     return None
 
 
 def follow(call: ShellCall) -> object:
-    """Follow; print a line for each event, or its JSON with --json."""
+    """Print a line for each event of the log as it is recorded, or its JSON with --json."""
     from ledger.cli.terminal_text import as_json
 
     with opened(call) as ledger, stopped_by_signals() as stop:
         for entry in ledger.history.follow(cancel=stop, **call.arguments):
-            if call.around["json"]:
+            if call.options["json"]:
                 print(as_json(entry.to_dict(), indent=None), flush=True)
             else:
-                who = f" by {one_line(entry.actor)}" if entry.actor else ""
+                author = f" by {one_line(entry.actor)}" if entry.actor else ""
                 print(
-                    f"{entry.position} {entry.recorded_at} {entry.type} {entry.subject} {entry.command}{who}",
+                    f"{entry.position} {entry.recorded_at} {entry.type} {entry.subject} {entry.command}{author}",
                     flush=True,
                 )
     return None
 
 
-def waited(call: ShellCall) -> object:
-    """Wait; fail if the time is over before the position is there."""
+def wait(call: ShellCall) -> object:
+    """Wait for a position of the log; fail if the time is over before."""
     with opened(call) as ledger, stopped_by_signals() as stop:
         if not ledger.history.wait(cancel=stop, **call.arguments):
-            raise Stopped(f"the log has no position {call.given['position']} yet; its last is {ledger.position}")
+            raise Stopped(f"the log has no position {call.parameters['position']} yet; its last is {ledger.position}")
     return None
 
 
@@ -423,35 +432,35 @@ def _line(done: dict[str, int]) -> str:
 def _print_pass(call: ShellCall, done: dict[str, int]) -> None:
     from ledger.cli.terminal_text import as_json
 
-    if call.around["json"]:
+    if call.options["json"]:
         print(as_json(done, indent=None), flush=True)
     else:
-        say(_line(done), quiet=call.around["quiet"])
+        say(_line(done), quiet=call.options["quiet"])
 
 
-# --- commands that no method stands behind ---------------------------------------------------------------------------
+# --- commands without a method of the library ------------------------------------------------------------------------
 
 
 def config(call: ShellCall) -> object:
-    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret shows only as set."""
+    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml or default. A secret shows only as set."""
     return call.settings.shown
 
 
 def demo(call: ShellCall, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
-    """Show what a memory changes, on ten weeks of a conversation: a prompt without and with memory, a changed fact, an undo.
+    """Play ten weeks of a conversation with a memory: a prompt without and with memory, a changed fact, an undo.
 
     Args:
-        all: Show the rest too: the beliefs, the review queue, the audit trail, the past, a what-if, the verification.
+        all: Show also the beliefs, the review queue, the audit trail, the past, a what-if and the verification.
         keep: Keep the temporary ledger, and print its path; a ledger at --db stays anyway.
     """
     from ledger.demo.play import rehearse
 
-    path = call.around["db"]
+    path = call.options["db"]
     place = None if path is None else str(path.expanduser())
     numbers, shown = rehearse(place, keep=keep, whole=all, progress=progress)
-    show_once(numbers if call.around["json"] else shown, json=call.around["json"])
+    show_once(numbers if call.options["json"] else shown, json=call.options["json"])
     if "path" in numbers:
-        say(f"the ledger is kept at {numbers['path']}", quiet=call.around["quiet"])
+        say(f"the ledger is kept at {numbers['path']}", quiet=call.options["quiet"])
     if not numbers["equal"]:
         raise Stopped("the rebuilt ledger is not the same")
     return None
@@ -462,21 +471,21 @@ def docs(call: ShellCall, page: str | None = None, *, words: Sequence[str] = (),
 
     Args:
         page: The name of a page, as in the list.
-        words: Show the lines that hold this text; may be given again.
+        words: Show the lines that contain this text; may be given again.
         path: Print the path of the page's file.
     """
     from ledger.cli import manual
 
     if words:
-        return manual.found(words, page)
+        return manual.search(words, page)
     if page is None:
         return manual.pages()
     file = manual.file(page)
     if path:
         return str(file)
     text = file.read_text(encoding="utf-8")
-    if call.around["json"] or not sys.stdout.isatty():
-        return text if call.around["json"] else Raw(text)
+    if call.options["json"] or not sys.stdout.isatty():
+        return text if call.options["json"] else Raw(text)
     manual.show(text)
     return None
 
@@ -495,18 +504,18 @@ CHANGED = {
     ("proof", "verify"): CommandChange(verify),
     ("proof", "checkpoint"): CommandChange(checkpoint),
     ("proof", "check"): CommandChange(check),
-    ("", "recall"): CommandChange(prompted),
-    ("", "context"): CommandChange(prompted),
-    ("", "profile"): CommandChange(prompted),
-    ("projects", "context"): CommandChange(prompted),
-    ("session", "window"): CommandChange(rendered),
-    ("session", "reopen"): CommandChange(rendered),
-    ("graph", "neighbors"): CommandChange(drawn),
-    ("summaries", "graph"): CommandChange(drawn),
+    ("", "recall"): CommandChange(show_pack),
+    ("", "context"): CommandChange(show_pack),
+    ("", "profile"): CommandChange(show_pack),
+    ("projects", "context"): CommandChange(show_pack),
+    ("session", "window"): CommandChange(show_window),
+    ("session", "reopen"): CommandChange(show_window),
+    ("graph", "neighbors"): CommandChange(show_graph),
+    ("summaries", "graph"): CommandChange(show_graph),
     ("jobs", "work"): CommandChange(work),
     ("history", "bisect"): CommandChange(bisect, drop=("test",)),
     ("history", "follow"): CommandChange(follow, drop=("cancel",)),
-    ("history", "wait"): CommandChange(waited, drop=("cancel",)),
+    ("history", "wait"): CommandChange(wait, drop=("cancel",)),
     ("", "query"): CommandChange(query, drop=("parameters",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {

@@ -1,4 +1,4 @@
-"""A call of the library on behalf of a shell: its settings, the open ledger, texts from files, and the call itself."""
+"""The call of a method of the library by a shell: settings, the open ledger, texts from files, and the call itself."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from ledger.api import Ledger, PastLedger
     from ledger.core.settings import Settings
 
-STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text allowed, its newline, and a byte that shows a longer text
-MARK = "\0"  # set before a word that the parser would take for an option
+STDIN_BYTES = (
+    10 * 1024 * 1024 + 2
+)  # the longest text allowed, its newline, and one byte that shows that a text is longer
+MARK = "\0"  # is set before a word that the parser would take for an option
 STDIN = MARK + "-"
 FILE_BYTES = 256 * 1024 * 1024
-BOUND = ("user", "actor", "client", "channel", "agent")  # given when the ledger is opened
-TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query", "sql")  # "-" is standard input
-TRANSCRIPTS = ("transcript", "messages")  # a file of messages
-_IN_A_PROJECT = {
+BOUND = ("user", "actor", "client", "channel", "agent")  # are set when the ledger is opened
+TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query", "sql")  # "-" means standard input
+TRANSCRIPTS = ("transcript", "messages")  # parameters that take a file of messages
+_IN_A_PROJECT = {  # commands whose project is that of the settings, unless --project names one
     ("", "add"),
     ("", "capture"),
     ("", "remember"),
@@ -39,50 +41,48 @@ _IN_A_PROJECT = {
     ("documents", "add"),
     ("interactions", "import_file"),
 }
-_OF_EVERYBODY = (
-    "erasures",
-    "maintenance",
-    "vectors",
-    "jobs",
-    "proof",
-    "projections",
-)  # these list things of the file, not of a user
-OTHERS = 20  # users that a hint looks at, at most
+# The namespaces that list things of the file and not of a user.
+_OF_EVERYBODY = ("erasures", "maintenance", "vectors", "jobs", "proof", "projections")
+OTHERS = 20  # the most users that a hint names
 Progress = Callable[[int, int], None]
 
 
 @dataclass
 class ShellCall:
-    """A method with the arguments for it and the options around it (``--db``, ``--json``, ``--as-of`` …)."""
+    """A call that a command line describes: a method, its ``parameters``, and the ``options`` that many commands share.
+
+    Shared options are ``--db``, ``--json``, ``--as-of`` and others.
+    """
 
     method: Method
-    given: dict[str, Any]
-    around: dict[str, Any]
+    parameters: dict[str, Any]
+    options: dict[str, Any]
 
     @property
     def settings(self) -> Settings:
         from ledger.core.settings import Settings
 
-        path = self.around.get("db")
-        words = {name: self.around.get(name) for name in ("user", "actor", "client", "agent")}
-        return Settings.load(path=None if path is None else os.path.expanduser(path), **words)
+        path = self.options.get("db")
+        names = {name: self.options.get(name) for name in ("user", "actor", "client", "agent")}
+        return Settings.load(path=None if path is None else os.path.expanduser(path), **names)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the method, with the options of a write among them."""
+        """Return the arguments of the method, the options of a write included."""
         from ledger.types import WriteOptions
 
-        options = WriteOptions.__annotations__.keys() - set(BOUND)
-        written = {name: value for name, value in self.around.items() if name in options and value is not None}
-        own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
+        names = WriteOptions.__annotations__.keys() - set(BOUND)
+        write_options = {name: value for name, value in self.options.items() if name in names and value is not None}
+        own = {name: value for name, value in self.parameters.items() if name not in ("session_name", "new_in")}
         if self.method.options == "PolicyChanges":
             own = {name: value for name, value in own.items() if value is not None}
             if not own.keys() - {"reason"}:
                 raise Usage("name at least one parameter of the policy")
-        return {name: _value(name, value) for name, value in read_texts(own).items()} | written
+        return {name: _value(name, value) for name, value in read_texts(own).items()} | write_options
 
 
 def _value(name: str, value: Any) -> Any:
+    """Return the value that the method takes for a value of the command line."""
     if isinstance(value, Path):
         if name in TRANSCRIPTS:
             return transcript(value)
@@ -100,14 +100,14 @@ def invoke(call: ShellCall, ledger: Ledger, arguments: Mapping[str, Any], progre
         with stopped_by_signals() as stop:
             return method(**arguments, cancel=stop, **progress_of(call, progress))
     answer: Any = method(**arguments, **progress_of(call, progress)) if callable(method) else method
-    if call.around.get("all_pages"):
+    if call.options.get("all_pages"):
         return list(answer.all())
     return answer
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set, so that the current piece is finished; a second signal interrupts."""
+    """Yield an event that SIGINT and SIGTERM set, so that the call can end after its current part; a second signal interrupts."""
     stop = threading.Event()
 
     def handle(number: int, frame: object) -> None:
@@ -131,59 +131,56 @@ def progress_of(call: ShellCall, progress: Progress | None) -> dict[str, Progres
     return {"progress": progress} if call.method.progresses else {}
 
 
-def asked_of(call: ShellCall, ledger: Ledger) -> Ledger | PastLedger:
-    """Return the ledger, now or as of a moment."""
-    then, valid = call.around.get("as_of"), call.around.get("valid_at")
-    return ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
+def ledger_as_of(call: ShellCall, ledger: Ledger) -> Ledger | PastLedger:
+    """Return the ledger as of the moment that --as-of and --valid-at name, or the present ledger."""
+    moment, valid = call.options.get("as_of"), call.options.get("valid_at")
+    return ledger if moment is None and valid is None else ledger.at(moment or ledger.position, valid_at=valid)
 
 
 def _object(call: ShellCall, ledger: Ledger) -> object:
     """Return the object that has the method: the ledger, a namespace or a session, now or as of a moment."""
-    view: Any = asked_of(call, ledger)
+    view: Any = ledger_as_of(call, ledger)
     area = call.method.area
     if area not in OF_A_SESSION:
         return getattr(view, area) if area else view
-    session = view.session(call.given["session_name"], project=call.given["new_in"])
+    session = view.session(call.parameters["session_name"], project=call.parameters["new_in"])
     if session.id is None and not call.method.creates:
-        name = call.given["session_name"]
+        name = call.parameters["session_name"]
         raise NotFoundError(f"no session of this user is called {name!r:.60}; `sessions list` shows the sessions")
     return session.summaries if area == "summaries" else session
 
 
 @contextmanager
 def opened(call: ShellCall, *, readonly: bool | None = None) -> Iterator[Ledger]:
-    """Yield the ledger, opened with what the caller said about itself as the defaults of its commands."""
+    """Yield the ledger, opened with the user, actor, client and agent of the call."""
     from ledger.api import Ledger
 
     settings, method = call.settings, call.method
     if "\0" in settings.path:
-        raise RejectedError("a path holds no NUL character")
+        raise RejectedError("a path must not contain a NUL character, and the path of this ledger does")
     if not method.creates and not os.path.lexists(settings.path):
         raise NotFoundError(f"there is no ledger at {settings.path}; name one with --db or LEDGER_PATH")
-    if method.key in _IN_A_PROJECT and call.given.get("project") is None:
-        call.given["project"] = settings.project
-    words = {name: getattr(settings, name) for name in ("agent", "actor")}
-    words["client"] = "cli" if not settings.client else settings.client
-    if channel := call.around.get("channel"):
-        words["channel"] = channel
+    if method.key in _IN_A_PROJECT and call.parameters.get("project") is None:
+        call.parameters["project"] = settings.project
+    bound = {name: getattr(settings, name) for name in ("agent", "actor")}
+    bound["client"] = "cli" if not settings.client else settings.client
+    if channel := call.options.get("channel"):
+        bound["channel"] = channel
     if readonly is None:
-        readonly = not (method.writes or call.given.get("receipt"))
+        readonly = not (method.writes or call.parameters.get("receipt"))
     unused = {} if method.key in (("", "recall"), ("", "context")) or method.area == "vectors" else {"embedder": None}
-    unused |= {"model": None} if readonly else {}  # a command that only reads asks no model
+    unused |= {"model": None} if readonly else {}  # a command that only reads calls no model
     with Ledger.open(
-        settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **words
+        settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **bound
     ) as ledger:
         yield ledger
-        if not readonly and (taken := ledger.guards.redactions):
-            kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
-            say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
+        if not readonly and (redactions := ledger.guards.redactions):
+            kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(redactions.items()))
+            say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.options.get("quiet")))
 
 
 def hint_at_others(call: ShellCall, ledger: Ledger, answer: object) -> None:
-    """Print the users with contents in this file, if a read found nothing and this user has nothing.
-
-    Of many users the first ones are named.
-    """
+    """Name other users of this file on stderr, if a read found nothing and this user has nothing; at most 20 users."""
     from ledger.answers import Stats
     from ledger.recall.packs import Pack
     from ledger.types import Page
@@ -198,36 +195,36 @@ def hint_at_others(call: ShellCall, ledger: Ledger, answer: object) -> None:
         return
     user, users = call.settings.user, ledger.maintenance.users(limit=OTHERS)
     stats = {name: ledger.bind(user=name).maintenance.stats() for name in (user, *users)}
-    having = [
+    with_contents = [
         name for name in stats if (_has_contents(stats[name]) if contents != "memories" else stats[name].memories)
     ]
-    if having and user not in having:
-        names = ", ".join(map(repr, having))
-        say(f"nothing for user {user!r}; this file has {contents} of: {names} (--user)", quiet=call.around["quiet"])
+    if with_contents and user not in with_contents:
+        names = ", ".join(map(repr, with_contents))
+        say(f"nothing for user {user!r}; this file has {contents} of: {names} (--user)", quiet=call.options["quiet"])
 
 
 def _has_contents(stats: Stats) -> bool:
     return bool(stats.memories or stats.interactions or stats.documents or stats.messages or stats.values)
 
 
-# --- texts from elsewhere --------------------------------------------------------------------------------------------
+# --- texts from standard input and files ------------------------------------------------------------------------------
 
 
 def read_texts(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments, with standard input in place of the text "-"."""
-    places = [name for name in TEXTS if arguments.get(name) == STDIN]
-    if len(places) > 1:
-        raise Usage(f"only one text can be - (standard input), and {' and '.join(places)} are")
-    return arguments | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in places}
+    """Return the arguments, with the text of standard input in place of a "-"."""
+    names = [name for name in TEXTS if arguments.get(name) == STDIN]
+    if len(names) > 1:
+        raise Usage(f"only one text can be - (standard input), and {' and '.join(names)} are")
+    return arguments | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in names}
 
 
 def stdin_text(most: int = STDIN_BYTES) -> str:
-    """Return the text of standard input, at most ``most`` bytes of it, without a byte order mark."""
+    """Return at most ``most`` bytes of standard input as text, without a byte order mark."""
     return exact_stdin(most).removeprefix("\ufeff")
 
 
 def exact_stdin(most: int = STDIN_BYTES) -> str:
-    """Return the text of standard input with all of its characters, at most ``most`` bytes of it."""
+    """Return at most ``most`` bytes of standard input as text, with a byte order mark if there is one."""
     data = sys.stdin.buffer.read(most)
     try:
         text = data.decode("utf-8")

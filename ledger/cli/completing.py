@@ -1,4 +1,4 @@
-"""The completion of an argument at a TAB: ids, kinds, projects and sessions of the ledger."""
+"""The completion of an argument by the TAB key: ids, kinds, projects and sessions of the ledger."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ledger.api import Ledger
 
-OFFERED = 50
+OFFERED = 50  # the most completions
 _IDS = ("id", "memory", "memories", "interaction", "subject", "target", "sources", "ids", "keep")
 
 
 def of(name: str) -> Callable[[Any], list[tuple[str, str]]] | None:
-    """Return the completer of the parameters with a name, or None if there is none."""
+    """Return the completer of a parameter by its name, or None if the parameter has no completions."""
     if name in _IDS:
-        return _asking(_ids)
+        return _completer(_ids)
     if name in ("kind", "kinds"):
-        return _asking(_kinds)
+        return _completer(_kinds)
     if name in ("project", "new_in"):
-        return _asking(_projects)
-    return _asking(_sessions) if name in ("session", "session_name") else None
+        return _completer(_projects)
+    return _completer(_sessions) if name in ("session", "session_name") else None
 
 
-def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any], list[tuple[str, str]]]:
+def _completer(values_of: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any], list[tuple[str, str]]]:
+    """Return a function that opens the ledger and returns the first (value, description) pairs for a completion."""
+
     def complete(context: Any) -> list[tuple[str, str]]:
         from ledger.api import Ledger
         from ledger.core.settings import Settings
@@ -35,7 +37,7 @@ def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any
         if not os.path.exists(settings.path):
             return []
         with Ledger.open(settings.path, user=settings.user, readonly=True, create=False) as ledger:
-            return list(islice(ask(ledger), OFFERED))
+            return list(islice(values_of(ledger), OFFERED))
 
     return complete
 

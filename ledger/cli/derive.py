@@ -1,6 +1,7 @@
-"""The commands made of signatures and docstrings; the only file that uses cyclopts, the parser of the command line.
+"""The commands, made from the signatures and docstrings of methods; only this file uses cyclopts, which parses command lines.
 
-A positional parameter is an argument, a keyword an option. Their help stands in the docstring or the table of shared parameters.
+A positional parameter becomes an argument, a keyword parameter an option. The help of a parameter is in the docstring of the
+method, or in the table of shared parameters (``ledger.types.SHARED``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ledger.cli.methods import (
     PANELS,
     SHORT,
     Method,
-    named,
+    method_named,
     of_area,
 )
 from ledger.cli.output import Usage, say
@@ -40,15 +41,15 @@ from ledger.domain.harmless import one_line
 OPTIONS = Group("Options", sort_key=2)
 WHO = Group("Who writes, and when", sort_key=3)
 EVERYWHERE = Group("Of every command", sort_key=4)
-AREAS_OF = Group("Namespaces, each with commands of its own", sort_key=80)
+NAMESPACES = Group("Namespaces, each with commands of its own", sort_key=80)
 BESIDES = Group("Besides", sort_key=90)
 EPILOGUE = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 PLACE = inspect.Parameter.POSITIONAL_ONLY
-DIGITS = 19  # a number with as many digits is too long for a position
+DIGITS = 19  # a number with so many digits is too long for a position
 _CHANGE = "memory-ledger supersede records a new fact, memory-ledger revise another wording"
 _REMOVE = "memory-ledger retract takes a memory out of use, memory-ledger erase removes its text for good"
-MEANT = {  # words that people type first, with the command that does this
+MEANT = {  # words that people try, with a hint at the command that they mean
     "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUERY --as-of 2026-05-03",
     "search": "memory-ledger recall QUERY searches",
     "find": "memory-ledger recall QUERY searches",
@@ -67,7 +68,7 @@ MEANT = {  # words that people type first, with the command that does this
 
 
 def _number_or_text(kind: object, tokens: Sequence[Token]) -> str | int | list[str | int]:
-    """Return the values, with digits as positions."""
+    """Return the values; a value of digits becomes a number, which is a position."""
     values = [int(token.value) if _is_number(token.value) else token.value for token in tokens]
     return values if get_origin(kind) is list else values[0]
 
@@ -87,7 +88,7 @@ def _json(kind: object, tokens: Sequence[Token]) -> object:
 
 
 def _metadata(kind: object, tokens: Sequence[Token]) -> dict[str, object]:
-    """Return metadata: KEY=VALUE is a key with a value of JSON or else text, a JSON object is several keys."""
+    """Return metadata; KEY=VALUE gives one key (the value is JSON or else a text), a JSON object gives several keys."""
     metadata = dict[str, object]()
     for token in tokens:
         key, equals, value = token.value.partition("=")
@@ -98,12 +99,12 @@ def _metadata(kind: object, tokens: Sequence[Token]) -> dict[str, object]:
         elif not equals:
             raise ValueError(f"{token.value!r:.60} is neither KEY=VALUE nor a JSON object")
         else:
-            metadata[key] = _plain(value)
+            metadata[key] = _scalar(value)
     return metadata
 
 
-def _plain(text: str) -> object:
-    """Return a number, true, false, null or a quoted text of JSON as its value, and every other text as it is."""
+def _scalar(text: str) -> object:
+    """Return the value of a JSON number, true, false, null or quoted text; return every other text unchanged."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -112,7 +113,7 @@ def _plain(text: str) -> object:
 
 
 def _origin(kind: object, tokens: Sequence[Token]) -> object:
-    """Return an origin for ``actor=crawler`` or JSON, a position for digits, and an id for any other text."""
+    """Return an origin for ``actor=crawler`` or JSON, a position for digits, and any other text as an id."""
     text = tokens[0].value
     if text.startswith("{"):
         return _json(kind, tokens)
@@ -123,7 +124,7 @@ def _origin(kind: object, tokens: Sequence[Token]) -> object:
 
 
 class Shell:
-    """The types of Python that have a form on a command line; parameters of other types are not offered."""
+    """The types of parameters that need a converter on a command line."""
 
     Point = Annotated[str | int, Parameter(converter=_number_or_text)]
     Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
@@ -134,7 +135,7 @@ class Shell:
     Address = Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))]
 
 
-_TYPES: dict[str, Any] = {  # names in annotations that have another type on a command line
+_TYPES: dict[str, Any] = {  # names in annotations that mean another type on a command line
     "Iterable": list, "Sequence": list, "Time": str, "Since": str, "Moment": Shell.Point, "StrPath": Path, "Given": Path,
     "EmbedderLike": str, "ModelLike": str, "os": runtime.SimpleNamespace(PathLike={str: Path}),
     "Callable": {}, "Subject": Shell.Point, "Triple": dict,
@@ -146,7 +147,7 @@ _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
     "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
 }  # fmt: skip
-_ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python
+_ON_A_COMMAND_LINE = keyed.HELPS | {  # more help for values that are objects in Python: their form on a command line
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
     "relations": ' Here each is JSON: \'["Ana", "works_at", "Acme"]\'; may be given again.',
     "parts": " Each is a JSON object; may be given again.",
@@ -156,28 +157,29 @@ _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values tha
     "messages": " Here a file of JSON, of one message a line, or of lines like 'user: …'; - for standard input.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",
 }
-_NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
+_ONLY_IN_PYTHON = {"progress", "stop", "cancel", "context", "summarizer"}  # parameters that no command has
 
 
-def offered(method: Method) -> Iterator[inspect.Parameter]:
-    """Yield the parameters of a method in the form of a command's parameters."""
+def command_parameters(method: Method) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of the command of a method, without the options that many commands share."""
     change = CHANGED.get(method.key)
     drop = () if change is None else change.drop
-    yield from _offered(method, [parameter for parameter in method.parameters if parameter.name not in drop])
+    yield from _converted(method, [parameter for parameter in method.parameters if parameter.name not in drop])
     if change is not None:
-        own = Method(HAND, method.name, change.run, of_the_past=False)
-        taken = method.names - set(drop)
-        yield from _offered(own, [parameter for parameter in own.parameters if parameter.name not in taken])
+        by_hand = Method(HAND, method.name, change.run, of_the_past=False)
+        names = method.names - set(drop)
+        yield from _converted(by_hand, [parameter for parameter in by_hand.parameters if parameter.name not in names])
     if method.options == "PolicyChanges":
         yield from _keys(fields_of("PolicyChanges"), OPTIONS)
 
 
-def _offered(method: Method, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+def _converted(method: Method, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Yield parameters of Python as parameters of a command."""
     names = {**vars(types), **vars(sys.modules[method.function.__module__]), **_TYPES}
     help_of = method.doc.args
     for declared in parameters:
         name, is_keywords = declared.name, declared.kind is inspect.Parameter.VAR_KEYWORD
-        if is_keywords or name in _NOT_OFFERED or _is_path_of_ledger(method, name):
+        if is_keywords or name in _ONLY_IN_PYTHON or _is_path_of_ledger(method, name):
             continue
         text = help_of.get(name) or types.SHARED.get(name)
         if text is None:
@@ -218,13 +220,13 @@ def parameter(
     group: Group = OPTIONS,
     alias: str | None = None,
 ) -> inspect.Parameter:
-    """Return a parameter of a command: an argument if Python takes it by its place, or else an option."""
+    """Return a parameter of a command: an argument if ``by_place``, else an option."""
     required = default is inspect.Parameter.empty
     if isinstance(default, tuple):
         default = list(default)
     elif isinstance(default, str) and get_origin(kind) is list:
         default = [default]
-    negative: str | tuple[str, ...] | None = None if default is True or _may_be_off(kind) else ()
+    negative: str | tuple[str, ...] | None = None if default is True or _is_optional_switch(kind) else ()
     settings: dict[str, Any] = {"help": plain(text), "negative": negative, "alias": alias}
     settings["show_default"] = not required and default not in (None, False, "", [])
     if not by_place:
@@ -235,13 +237,13 @@ def parameter(
     return inspect.Parameter(name, PLACE if by_place else KEYWORD, default=default, annotation=kind)
 
 
-def _may_be_off(kind: object) -> bool:
-    """Return True if the type is a switch that may be left out, and so needs a form for off."""
+def _is_optional_switch(kind: object) -> bool:
+    """Return True for a switch of three states (on, off, left out), which needs an option --no-… for off."""
     return {bool, type(None)} <= {*get_args(kind)}
 
 
 def plain(text: str) -> str:
-    """Return a help text without the marks of code, which a terminal would show."""
+    """Return a help text on one line, without the backticks around code."""
     return one_line(text.replace("``", "").replace("`", ""))
 
 
@@ -257,7 +259,7 @@ def _keys(fields: Iterable[Field], group: Group) -> Iterator[inspect.Parameter]:
 
 
 def shared(method: Method) -> Iterator[inspect.Parameter]:
-    """Yield the options about the writer, those about the moment of a read, and those of every command."""
+    """Yield the options that many commands share: about pages, the moment of a read, the writer, and the output."""
     if method.pages:
         yield parameter("all_pages", Annotated[bool, Parameter(name="--all")], "Go through every page.", default=False)
     if method.lists:
@@ -296,23 +298,23 @@ SESSION = (
 
 
 def command(method: Method) -> Callable[..., ShellCall]:
-    """Return a function with the parameters of a command for the parser; it returns the call to make."""
-    own = list(offered(method))
+    """Return a function for the parser: it has the parameters of a command, and returns the call to make."""
+    own = list(command_parameters(method))
     if method.area in OF_A_SESSION:
         own = [SESSION[0], *own, SESSION[1]]
-    taken = {parameter.name for parameter in own}
-    more = [option for option in shared(method) if option.name not in taken]
+    names = {parameter.name for parameter in own}
+    shared_options = [option for option in shared(method) if option.name not in names]
 
     def call(**values: Any) -> ShellCall:
         values = {name: _unmarked(value) for name, value in values.items()}
-        around = {option.name: values.pop(option.name) for option in more}
-        return ShellCall(method, values, around)
+        options = {option.name: values.pop(option.name) for option in shared_options}
+        return ShellCall(method, values, options)
 
-    return _with(call, [*own, *more], method.doc.first)
+    return _with(call, [*own, *shared_options], method.doc.first)
 
 
-def _listed(text: str) -> Callable[..., None]:
-    """Return a function that stands for a command in a list of commands, with its help and no parameters."""
+def _help_only(text: str) -> Callable[..., None]:
+    """Return a function without parameters that shows a command with its help in a list of commands."""
 
     def nothing() -> None: ...
 
@@ -320,6 +322,7 @@ def _listed(text: str) -> Callable[..., None]:
 
 
 def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], text: str) -> Callable[..., Any]:
+    """Give a function the signature and the help that the parser reads."""
     order = sorted(parameters, key=lambda parameter: parameter.kind)
     function.__signature__ = inspect.Signature(order)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in order}
@@ -332,9 +335,9 @@ def cli_name(name: str) -> str:
 
 
 def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
-    """Return the command line with as much as these words need: a command, a namespace, or all names for help.
+    """Return the parser for some words: with the one command or namespace that they name, or with all names for help.
 
-    ``whole`` makes every command with its options, for the completion of a shell.
+    Building every command takes long. ``whole`` builds every command with its options, for the completion of a shell.
     """
     first = next((word for word in words if not word.startswith("-")), None)
     others = {name: Method(HAND, name, function, of_the_past=False) for name, function in BY_HAND.items()}
@@ -350,8 +353,8 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
     known = {*panels, *AREAS, *others}
     included = known if whole or first not in known else {first}
     for name in (name for name in panels if name in included):
-        made = _flat(name) if whole or name == first else _listed(_first_line(name))
-        app.command(made, name=name, group=panels[name], sort_key=order.index(name))
+        function = _flat(name) if whole or name == first else _help_only(_first_line(name))
+        app.command(function, name=name, group=panels[name], sort_key=order.index(name))
     for area in (area for area in AREAS if area in included and area != "summaries"):
         app.command(area_app(area, filled=whole or area == first))
     for name in (name for name in others if name in included):
@@ -360,8 +363,8 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
 
 
 def area_app(area: str, *, filled: bool = True) -> App:
-    """Return a namespace with its commands, or its name alone."""
-    app = _app(name=area, help=_about(area), group=AREAS_OF)
+    """Return the parser of a namespace with its commands, or if not ``filled``, with its help only."""
+    app = _app(name=area, help=_about(area), group=NAMESPACES)
     for method in of_area(area) if filled else ():
         if method.key not in SHORT:
             app.command(command(method), name=cli_name(method.name))
@@ -378,8 +381,8 @@ def method_of(name: str) -> Method:
     """Return the method behind a command outside the namespaces."""
     for (area, method), short in SHORT.items():
         if short == name:
-            return named(area, method)
-    return named("", name.replace("-", "_"))
+            return method_named(area, method)
+    return method_named("", name.replace("-", "_"))
 
 
 def _first_line(name: str) -> str:
@@ -414,14 +417,14 @@ def completion(call: ShellCall, shell: Literal["bash", "zsh", "fish"] | None = N
     if script:
         return Raw(root(whole=True).generate_completion(shell=shell))
     place = root(whole=True).install_completion(shell=shell)
-    say(f"installed at {place}; it works in a new shell, until that file is deleted", quiet=call.around["quiet"])
+    say(f"installed at {place}; it works in a new shell, until that file is deleted", quiet=call.options["quiet"])
     return None
 
 
 def _without_lists(error: CycloptsError) -> str:
-    """Return the parser's error without the list of commands, which help shows in a better order.
+    """Return the parser's error without its list of commands, which the help shows in a better order.
 
-    ``--at`` is answered with ``--as-of``, because Python has ``at`` for this.
+    For ``--at`` the hint is ``--as-of``, because the method of Python is ``at``.
     """
     text = re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
     if isinstance(error, UnknownOptionError) and any(
@@ -437,7 +440,7 @@ def _without_lists(error: CycloptsError) -> str:
 
 
 def _unknown(words: list[str], error: CycloptsError) -> str:
-    """Return the error for words that should name a command."""
+    """Return the error message for words that name no command."""
     if words[0] in ("help", "version"):
         return f"--{words[0]} is an option"
     if (option := next((word for word in words if word.startswith("-")), None)) is not None:
@@ -451,7 +454,7 @@ def _unknown(words: list[str], error: CycloptsError) -> str:
 
 
 def _meant(word: str) -> str | None:
-    """Return a hint at the command that a person means by an unknown word, or None."""
+    """Return a hint at the command that a person may mean by an unknown word, or None."""
     if word in MEANT:
         return MEANT[word]
     areas = [area for area in AREAS if any(cli_name(method.name) == word for method in of_area(area))]
@@ -473,14 +476,14 @@ def _unmarked(value: object) -> object:
 BY_HAND = OTHERS | {"completion": completion}
 
 
-def understood(words: Sequence[str]) -> ShellCall | None:
-    """Return the call that these words ask for, or None if the parser answered with help or the version.
+def parsed_call(words: Sequence[str]) -> ShellCall | None:
+    """Return the call that a command line describes, or None if the parser printed help or the version.
 
     Raises:
         Usage: The words name no command, or its options are wrong.
     """
-    tab = list(words[:1]) == ["__complete"]  # a shell asks this way for completions of the following words
-    app = root(words[1:] if tab else words)
+    is_completion = list(words[:1]) == ["__complete"]  # the completion script of a shell calls the command this way
+    app = root(words[1:] if is_completion else words)
     words = [MARK + word if _is_text(word) else word for word in words]
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)

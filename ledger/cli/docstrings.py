@@ -1,4 +1,4 @@
-"""The parts of public docstrings, from which the help of commands and the reference pages are made."""
+"""The parts of public docstrings, which become the help of commands and the reference pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5}.*\n)*)", re.M)
 
 
 class Doc(NamedTuple):
-    """A docstring in parts: the first paragraph, the paragraphs after it, and the texts of parameters and errors."""
+    """A docstring in parts: the first paragraph, the other paragraphs, and the texts of parameters and errors."""
 
     first: str
     rest: str
@@ -27,7 +27,7 @@ class Doc(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A key of a typed dictionary: its annotation as written, and the text below it."""
+    """A key of a typed dictionary: its name, its annotation as source text, and the text below it."""
 
     name: str
     annotation: str
@@ -37,8 +37,8 @@ class Field(NamedTuple):
 def doc_of(value: object) -> Doc:
     text = (inspect.getdoc(value) or "") + "\n"
     blocks = {name: dict(_entries(body)) for name, body in BLOCK.findall(text)}
-    first, _, rest = BLOCK.sub("", text).strip().partition("\n\n")
-    return Doc(line(first), rest.strip(), blocks.get("Args", {}), blocks.get("Raises", {}))
+    first, _, further = BLOCK.sub("", text).strip().partition("\n\n")
+    return Doc(line(first), further.strip(), blocks.get("Args", {}), blocks.get("Raises", {}))
 
 
 def _entries(body: str) -> Iterator[tuple[str, str]]:
@@ -52,9 +52,9 @@ def line(text: str) -> str:
 
 @cache
 def first_lines(module: str) -> dict[str, str]:
-    """Return the first paragraph of the docstring of each method in a module of the product, by name.
+    """Return the first paragraph of the docstring of each method in a module of the product, by the method's name.
 
-    The module is parsed and not loaded, because help is requested often.
+    The module is parsed and not imported, so that help is fast.
     """
     place = Path(str(types.__file__)).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
     tree = ast.parse(place.read_text(encoding="utf-8"))

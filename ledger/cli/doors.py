@@ -44,7 +44,7 @@ def mcp(
         )
     if http is not None:
         host, port = address("".join(http))
-        say(f"listening on http://{host}:{port}/mcp", quiet=call.around["quiet"])
+        say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"])
     serve(
         settings,
         project=project or None,

@@ -1,4 +1,4 @@
-"""The parts of the commands ``values …`` that no signature says: namespaces as paths, and values of JSON."""
+"""The commands ``values …``, as far as signatures are not enough: namespaces as paths, and JSON as a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELPS = {
 
 
 def labels(kind: object, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Return the labels of a namespace: of a path such as ``ada/notes``, or of a list of JSON."""
+    """Return the labels of a namespace from a path such as ``ada/notes``, or from a JSON list."""
     text = tokens[0].value
     if not text.startswith("["):
         return tuple(label for label in text.split("/") if label)
@@ -35,10 +35,10 @@ def labels(kind: object, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 
 def put_value(call: ShellCall, value: str, *, type: Literal["text", "json"] = "text") -> object:
-    """Put.
+    """Put a text, or with --type json a value of JSON.
 
     Args:
-        value: A text, or JSON with --type json; "-" for standard input, which is kept to its last line ending.
+        value: A text, or JSON with --type json; "-" for standard input, which is kept with its last line ending.
         type: "json" if the value is JSON.
     """
     content: Json = exact_stdin() if value == STDIN else value
@@ -52,15 +52,15 @@ def put_value(call: ShellCall, value: str, *, type: Literal["text", "json"] = "t
 
 
 def get_value(call: ShellCall, *, raw: bool = False) -> object:
-    """Get.
+    """Get a value, with ``raw`` as its plain text.
 
     Args:
-        raw: Print the text or the JSON and nothing else, without a line ending of its own.
+        raw: Print only the text or the JSON, without an added line ending.
     """
     with opened(call) as ledger:
         value = cast("Value", invoke(call, ledger, call.arguments))
     if not raw:
         return value
-    if call.around["json"]:
+    if call.options["json"]:
         return value.value
     return Exact(value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False))

@@ -16,14 +16,14 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 class PageOfDocs(Struct, frozen=True):
-    """A page: the name that ``docs PAGE`` takes, and its first sentence."""
+    """A page of the documentation: the name that ``docs PAGE`` takes, and the page's first sentence."""
 
     page: str
     about: str
 
 
 class ManualHit(Struct, frozen=True):
-    """A line that matches a search."""
+    """A line of a page that matches a search."""
 
     page: str
     line: int
@@ -35,7 +35,7 @@ def pages() -> list[PageOfDocs]:
 
 
 def _files() -> list[Path]:
-    """Return the files of the pages: first the pages to read from beginning to end, then the pages for reference."""
+    """Return the files of the pages: first the pages to read, then the pages to look things up."""
     return sorted(DOCS.rglob("*.md"), key=lambda path: ("Look up here" in path.read_text(encoding="utf-8")[:400], path))
 
 
@@ -44,12 +44,17 @@ def _name(path: Path) -> str:
 
 
 def _about(path: Path) -> str:
-    """Return the first sentence under the heading."""
+    """Return the first sentence of a page."""
     body = path.read_text(encoding="utf-8").partition("\n")[2].strip().partition("\n\n")[0]
     return " ".join(body.split()).split(". ")[0].rstrip(".") + "."
 
 
 def file(page: str) -> Path:
+    """Return the file of a page.
+
+    Raises:
+        NotFoundError: There is no such page.
+    """
     for path in _files():
         if _name(path) == page.removesuffix(".md"):
             return path
@@ -60,8 +65,8 @@ def file(page: str) -> Path:
     raise NotFoundError(f"there is no page {page!r:.60}{hint}")
 
 
-def found(words: Sequence[str], page: str | None = None) -> list[ManualHit]:
-    """Return the lines of a page, or of all pages, that contain each of these words; capitals make no difference."""
+def search(words: Sequence[str], page: str | None = None) -> list[ManualHit]:
+    """Return the lines of a page, or of all pages, that contain all of these words; capitals make no difference."""
     folded = [word.casefold() for word in words]
     files = _files() if page is None else [file(page)]
     return [
@@ -87,7 +92,7 @@ def show(text: str) -> None:
     class ManualPage(Markdown):
         elements: ClassVar = {**Markdown.elements, "fence": Code, "code_block": Code}
 
-    os.environ.setdefault("LESS", "FRX")  # less shows colors, and no pager for a single screen
+    os.environ.setdefault("LESS", "FRX")  # less shows colors, and exits at once if the page fits on one screen
     console = Console()
     with console.pager(styles=True):
         console.print(ManualPage(text), crop=False)

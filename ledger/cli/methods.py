@@ -1,4 +1,4 @@
-"""The methods of the library that are commands, and the properties of each that a shell has to know."""
+"""The methods of the library that are commands, with the properties that matter for a command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from ledger.cli.docstrings import Doc, doc_of
 from ledger.types import Page
 
-AREAS = {  # the namespaces of a ledger, and the class of each
+AREAS = {  # the namespaces of a ledger with their classes
     "memories": "ledger.memories.api:Memories",
     "interactions": "ledger.interactions.api:Interactions",
     "documents": "ledger.documents.api:Documents",
@@ -34,8 +34,8 @@ AREAS = {  # the namespaces of a ledger, and the class of each
     "maintenance": "ledger.care.api:Maintenance",
     "projections": "ledger.projections.api:ProjectionsRead",
 }
-OF_A_SESSION = ("session", "summaries")  # their commands begin with the name of a session
-PANELS = {  # the verbs of a ledger itself, as its help groups them
+OF_A_SESSION = ("session", "summaries")  # the first argument of these commands is the name of a session
+PANELS = {  # the commands outside the namespaces, grouped for the help
     "Record": ("add", "capture", "remember", "propose", "extract", "import"),
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
@@ -44,30 +44,22 @@ PANELS = {  # the verbs of a ledger itself, as its help groups them
     "Take back": ("undo", "redo", "erase"),
     "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip
-SHORT = {  # methods of a namespace that are commands without one, because people look for them there
+SHORT = {  # methods of a namespace whose commands have no namespace, because people look for them there
     ("interactions", "import_file"): "import",
     ("maintenance", "backup"): "backup",
     ("maintenance", "export_log"): "export",
     ("proof", "verify"): "verify",
 }
-PROPERTIES = {("session", "abstract")}  # properties that are commands like methods
-NO_COMMANDS = {
-    "open",
-    "temporary",
-    "close",
-    "batch",
-    "bind",
-    "at",
-    "session",
-}  # methods of a ledger that only a program needs
-OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class methods; their path is that of --db
-SAME_AS_FLAT = {("maintenance", "doctor")}
-OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program
-WRITE_WITHOUT_OPTIONS = {
+PROPERTIES = {("session", "abstract")}  # properties that are commands
+NO_COMMANDS = {"open", "temporary", "close", "batch", "bind", "at", "session"}  # methods that only a program needs
+OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class methods, whose path is that of --db
+SAME_AS_FLAT = {("maintenance", "doctor")}  # the same command exists without a namespace
+OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program, so it is no command
+WRITE_WITHOUT_OPTIONS = {  # methods that write although they take no WriteOptions
     ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
 }  # fmt: skip
-CREATE = {  # commands that make the ledger if there is none
+CREATE = {  # methods whose commands make the ledger file if it does not exist
     ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
     ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
     ("session", "append"), ("session", "reconcile"), ("session", "replace"), ("values", "put"),
@@ -92,7 +84,7 @@ class Method(NamedTuple):
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters without the object itself."""
+        """Return the parameters without ``self`` and ``call``."""
         parameters = inspect.signature(self.function).parameters.values()
         return [parameter for parameter in parameters if parameter.name not in ("self", "call")]
 
@@ -102,7 +94,7 @@ class Method(NamedTuple):
 
     @property
     def options(self) -> str | None:
-        """Return the name of the typed dictionary that describes the further keywords, or None."""
+        """Return the name of the typed dictionary that declares the ``**options``, or None."""
         last = self.parameters[-1:]
         if not last or last[0].kind is not inspect.Parameter.VAR_KEYWORD:
             return None
@@ -118,17 +110,17 @@ class Method(NamedTuple):
 
     @property
     def pages(self) -> bool:
-        """Return True if the method lists one page of many."""
+        """Return True if the method returns a page of a listing."""
         return "after" in self.names
 
     @property
     def lists(self) -> bool:
-        """Return True if the answer is rows, which may be printed as CSV or JSON Lines."""
+        """Return True if the answer is a list of rows, which can be printed as CSV or JSON Lines."""
         return (self.pages and self.key != ("history", "follow")) or self.key == ("", "query")
 
     @property
     def columns(self) -> Sequence[str]:
-        """Return the fields of the rows; empty if the query decides them."""
+        """Return the fields of the rows; empty for SQL, whose columns depend on the query."""
         annotation = eval(self.function.__annotations__["return"], inspect.unwrap(self.function).__globals__)
         row = get_args(annotation)[:1] if get_origin(annotation) is Page else ()
         return getattr(row[0], "__struct_encode_fields__", ("value",)) if row else ()
@@ -139,7 +131,7 @@ class Method(NamedTuple):
 
 
 def of_ledger() -> Iterator[Method]:
-    """Yield the methods of a ledger itself that are commands."""
+    """Yield the methods of ``Ledger`` that are commands."""
     from ledger.api import Ledger
 
     for method in _methods("", Ledger):
@@ -148,21 +140,22 @@ def of_ledger() -> Iterator[Method]:
 
 
 def of_area(area: str) -> Iterator[Method]:
+    """Yield the methods of a namespace that are commands."""
     module, _, name = AREAS[area].partition(":")
     for method in _methods(area, getattr(import_module(module), name)):
         if method.key not in SAME_AS_FLAT | OF_CLASSES and not (area == "session" and method.name == "bind"):
             yield method
 
 
-def named(area: str, name: str) -> Method:
+def method_named(area: str, name: str) -> Method:
     return next(method for method in (of_area(area) if area else of_ledger()) if method.name == name)
 
 
 def _methods(area: str, owner: type) -> Iterator[Method]:
-    """Yield the methods in the order of the source, reading methods first."""
+    """Yield the public methods of a class in the order of the source, those that read first."""
     seen = set[str]()
     for kind in reversed(owner.__mro__):
-        past = kind.__name__.endswith("Read")
+        of_the_past = kind.__name__.endswith("Read")
         for name in vars(kind):
             value = getattr(owner, name)
             if isinstance(value, property) and (area, name) in PROPERTIES:
@@ -170,4 +163,4 @@ def _methods(area: str, owner: type) -> Iterator[Method]:
             if name.startswith("_") or name in seen or not callable(value):
                 continue
             seen.add(name)
-            yield Method(area, name, value, past)
+            yield Method(area, name, value, of_the_past)

@@ -1,4 +1,4 @@
-"""The output of a command: data to stdout for people or programs, messages to stderr, and a bar for long work."""
+"""The output of a command: data on stdout for people or programs, messages and a progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-ENDED = {"timeout": "out of time", "cancelled": "stopped"}  # reasons for which a command ended before it was done
+ENDED = {"timeout": "out of time", "cancelled": "stopped"}  # the reasons why a command ended before it was done
 
 
 class Stopped(Exception):
-    """A command that ended before it was done, but not by a mistake: exit code 1."""
+    """The error for a command that ended early without a mistake, such as a refused confirmation: exit code 1."""
 
 
 class Usage(Exception):
-    """A wrong usage, such as an unknown command or options that exclude each other: exit code 2."""
+    """The error for a wrong command line, such as an unknown command or options that exclude each other: exit code 2."""
 
 
 def show(answer: object, *, json: bool, quiet: bool, brief: bool) -> None:
-    """Print an answer; with ``brief`` a subject takes one line, as after a write."""
+    """Print an answer; ``brief`` shows a subject on one line, as after a write."""
     if answer is None:
         return
     if json:
-        print(as_json(_plain(answer), ascii_only=not _is_utf8()))
+        print(as_json(_builtins(answer), ascii_only=not _is_utf8()))
     else:
         _show_to_people(answer, quiet=quiet, brief=brief)
     sys.stdout.flush()
@@ -40,7 +40,7 @@ def show_once(answer: object, *, json: bool = False) -> None:
     show(answer, json=json, quiet=False, brief=False)
 
 
-def _plain(answer: object) -> object:
+def _builtins(answer: object) -> object:
     from msgspec import to_builtins
 
     from ledger.types import Page
@@ -64,12 +64,12 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if given_up := getattr(answer, "given_up", 0):
         say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)
     if why := ENDED.get(getattr(answer, "stopped", "")):
-        say(f"{why}: {_how_it_goes_on(answer)}", quiet=quiet)
+        say(f"{why}: {_continuation(answer)}", quiet=quiet)
     if answer == "":
         say("there is none", quiet=quiet)
         return
     shown = views.render(answer, brief=brief)
-    if isinstance(shown, str):  # a text that may go to a file is neither wrapped nor cut
+    if isinstance(shown, str):  # rich would wrap the text, which may go to a file
         print(shown, end="")
     else:
         console().print(shown)
@@ -81,8 +81,8 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
         say("known already: nothing new was made of it", quiet=quiet)
 
 
-def _how_it_goes_on(answer: object) -> str:
-    """Return how to continue a long command that was stopped."""
+def _continuation(answer: object) -> str:
+    """Return the way to continue a long command that was stopped."""
     if type(answer).__name__ == "RebuildReport":
         return "the tables are as they were, and the same command begins again"
     if type(answer).__name__ == "ScanReport":
@@ -91,7 +91,7 @@ def _how_it_goes_on(answer: object) -> str:
 
 
 def console() -> Console:
-    """Return standard output for rich, without markup, emoji codes or highlighted numbers."""
+    """Return a console of rich on standard output, without markup, emoji codes or highlighted numbers."""
     from rich.console import Console
 
     return Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
@@ -104,7 +104,7 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function of (done, total) that moves a bar on stderr, or None if nobody would see the bar."""
+    """Yield a function of (done, total) that moves a bar on stderr, or None if stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -114,9 +114,9 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
     bar = Progress(console=Console(stderr=True), transient=True)
     task = bar.add_task(title.replace("_", " "), total=None)
 
-    def step(done: int, of: int) -> None:
-        bar.start()  # not before the first call, because the command may ask a question first
-        bar.update(task, completed=done, total=of)
+    def step(done: int, total: int) -> None:
+        bar.start()  # only at the first call, because the command may ask a question before
+        bar.update(task, completed=done, total=total)
 
     try:
         yield step

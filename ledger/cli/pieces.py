@@ -1,4 +1,4 @@
-"""The pieces of shown answers: harmless texts, lists, cards and headings."""
+"""The pieces from which views are built: harmless texts, lists, cards and headings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RIGHT: Literal["right"] = "right"
 
 
 def moment(time: str | None) -> str:
-    """Return a stored time to the minute, in UTC."""
+    """Return a stored time in UTC, with minutes and without seconds."""
     return read_time(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
 
 
 def read_time(stored: str) -> datetime:
     try:
         return datetime.fromisoformat(stored)
-    except ValueError as error:  # a read returns a damaged time as the table has it
+    except ValueError as error:  # the reads of a ledger do not check times
         raise StorageError(
             "a time in the tables is damaged: rebuild makes the tables again from the log, without any loss"
         ) from error
@@ -42,7 +42,7 @@ def whole(text: str | None) -> Text:
 
 
 def detailed(main: Text, *details: object) -> Text:
-    """Return a text with the details about it in small print below."""
+    """Return a text with details in small print below it."""
     text = " · ".join(one_line(str(detail)) for detail in details if detail)
     if not main.plain:
         return Text(text, style="dim")
@@ -54,7 +54,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
-    """Return a list; the last column takes the remaining width, and the other columns are never cut."""
+    """Return a table; the last column takes the remaining width, and the other columns are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
         last, side = column == columns[-1], RIGHT if column in right else LEFT
@@ -65,7 +65,7 @@ def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequ
 
 
 def card_of(fields: Mapping[str, object]) -> Table:
-    """Return names and values, one pair a line; None and blank values are left out, and the number 0 is shown."""
+    """Return a table of names and values; None and blank values are left out, and the number 0 is shown."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

@@ -1,8 +1,8 @@
-"""Rows for other programs: CSV as Python's csv module reads it, and JSON with one object a line."""
+"""The output of rows for other programs: CSV as Python's csv module reads it, and JSON with one object a line."""
 
 from __future__ import annotations
 
-import csv as written
+import csv as csv_files
 import json
 import re
 import sys
@@ -11,7 +11,7 @@ from math import isinf
 
 from msgspec import to_builtins
 
-from ledger.cli.calling import ShellCall, asked_of, opened
+from ledger.cli.calling import ShellCall, ledger_as_of, opened
 from ledger.cli.output import say
 from ledger.cli.terminal_text import as_json, visible
 from ledger.types import Page
@@ -36,7 +36,7 @@ def _show_csv(rows: Iterable[object], columns: Sequence[str], *, quiet: bool) ->
         plain: object = to_builtins(answer)
         row = plain if isinstance(plain, Mapping) else {"value": plain}
         if out is None:
-            out = written.writer(sys.stdout, lineterminator="\n")
+            out = csv_files.writer(sys.stdout, lineterminator="\n")
             out.writerow(visible(name) if safe else name for name in row)
         cells = map(_cell, row.values())
         out.writerow(visible(cell) if safe else cell for cell in cells)
@@ -53,19 +53,19 @@ def _cell(value: object) -> str:
 
 
 def query(call: ShellCall, *, values: Sequence[str] = ()) -> object:
-    """Ask in SQL.
+    """Run a query in SQL.
 
     Args:
-        values: For each ? in the query, in order; may be given again. A number in JSON is a number here.
+        values: The values for each ? in the query, in order; may be given again. A JSON number becomes a number.
     """
     arguments = call.arguments
     with opened(call) as ledger:
-        rows = asked_of(call, ledger).query(arguments.pop("sql"), *map(_number, values), **arguments)
+        rows = ledger_as_of(call, ledger).query(arguments.pop("sql"), *map(_number, values), **arguments)
     return Page([{name: _finite(value) for name, value in row.items()} for row in rows])
 
 
 def _finite(value: object) -> object:
-    """Return a value for JSON, which has no infinite number: infinity becomes a word, as in CSV."""
+    """Return a value that JSON can hold: an infinite number becomes the word Infinity, as in CSV."""
     return json.dumps(value) if isinstance(value, float) and isinf(value) else value
 
 

@@ -1,4 +1,4 @@
-"""The commands that look for a moment, with conditions that can be typed."""
+"""The command ``history bisect``, whose condition is a recall that finds an id."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def bisect(call: ShellCall, *, recall: str, expect: str, limit: int = 20) -> object:
-    """Find the command after which a recall finds something.
+    """Find the command after which a recall finds an item, or no longer finds it.
 
     Args:
         recall: The question.
-        expect: The id of the item to find, or the beginning of the id. If the item is found at first, the search is for
-            the command that ended this.
-        limit: The item counts as found among this many items.
+        expect: The id of the item, or the beginning of the id. If the recall finds the item at the earlier moment, the command is
+            searched after which it no longer does.
+        limit: The recall finds the item if the item is among this many items.
     """
     if len(expect) < 3:
         raise RejectedError(f"--expect is an id, or at least 3 characters of its beginning, and {expect!r} is less")

@@ -1,4 +1,4 @@
-"""The translation of messages of the library into the words of a shell.
+"""The translation of the library's messages for users of a shell.
 
 ``history.audit(subject=…)`` becomes ``history audit --subject …``.
 """
@@ -9,8 +9,8 @@ import re
 
 from ledger.cli.methods import AREAS, NO_COMMANDS, OF_A_SESSION, PANELS
 
-_QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # a quoted value of the caller stays as it is
-_WORD = re.compile(r"(\b[a-z]+\.[a-z_]+\([a-z_]+=)\"(\w+)\"\)")  # a call with a word, such as policy.set(secrets="off")
+_QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # a quoted value of the caller is not translated
+_WORD = re.compile(r"(\b[a-z]+\.[a-z_]+\([a-z_]+=)\"(\w+)\"\)")  # a call with a quoted word: policy.set(secrets="off")
 _TAGGED = {"Project": "--project", "SessionName": "--session", "DocumentPath": "--document"}
 _TAG = re.compile(rf"\b({'|'.join(_TAGGED)})\((\w+)\)")
 _CALL = re.compile(r"\b(?:Ledger\.)?(?:(\w+)\.)?(\w+)\(([^()]*)\)")
@@ -20,7 +20,7 @@ _VERBS = {verb.replace("-", "_") for panel in PANELS.values() for verb in panel}
 
 
 def in_shell(message: str) -> str:
-    """Return a message with calls as commands and keywords as options; text in quotation marks stays."""
+    """Return a message with its calls as commands and its keywords as options; quoted texts stay unchanged."""
     parts = _QUOTED.split(_WORD.sub(r"\1\2)", message))
     return "".join(part if number % 2 else _translated(part) for number, part in enumerate(parts))
 

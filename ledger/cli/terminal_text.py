@@ -1,4 +1,4 @@
-"""Stored texts made harmless for a terminal: characters that move, colour or reorder text become escapes."""
+"""The forms of stored texts for a terminal: characters that move, colour or reorder text become escapes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from ledger.domain.harmless import UNSAFE, escape, one_line
 
 
 def visible(text: str) -> str:
-    """Return the text, over its lines, with an escape for every unsafe character, such as U+001B or U+202E."""
+    """Return the text with its lines, and with an escape for every unsafe character, such as U+001B or U+202E."""
     return UNSAFE.sub(escape, text.replace("\r\n", "\n")).expandtabs(4)
 
 
 def shortened(text: str, chars: int) -> str:
-    """Return one harmless line of at most ``chars`` characters; … marks a cut."""
+    """Return the text as one harmless line of at most ``chars`` characters; … marks a cut."""
     line = one_line(text[: 8 * chars])
     cut = len(line) > chars or len(text) > 8 * chars
     return line[: chars - 1].rstrip() + "…" if cut else line
 
 
 def as_json(value: object, *, ascii_only: bool = False, indent: int | None = 2) -> str:
-    """Return JSON that a terminal shows harmlessly; unsafe characters are JSON escapes, so the meaning is the same."""
+    """Return JSON that is harmless on a terminal: unsafe characters become JSON escapes, which mean the same."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, allow_nan=False)
     return UNSAFE.sub(lambda match: json.dumps(match.group())[1:-1], text).replace("\x7f", "\\u007f")
 

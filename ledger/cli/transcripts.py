@@ -1,4 +1,4 @@
-"""Files of messages: JSON, JSON lines, or a chat as plain text with a role at the beginning of each message."""
+"""The reading of files of messages: JSON, JSON lines, or a chat as plain text with a role before each message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _END_OF_LINE = re.compile(r"\r\n?|\n")  # str.splitlines would also split at U+2
 
 
 def messages_of(text: str, name: str) -> list[object]:
-    """Return the messages of a file; a blank file is a mistake, and not an empty conversation."""
+    """Return the messages of a file.
+
+    Raises:
+        RejectedError: The file is blank, or its text is neither messages in JSON nor a chat.
+    """
     if not text.strip():
         raise RejectedError(f"{name} is blank; an empty conversation is []")
     start = text.lstrip()[0]
@@ -48,7 +52,11 @@ def _lines(text: str, name: str) -> Iterator[tuple[object, str]]:
 
 
 def _message(value: object, place: str) -> object:
-    """Return the value if it is a message, or raise with its place; its contents are checked later."""
+    """Return the value if it has the form of a message, whose fields are checked later.
+
+    Raises:
+        RejectedError: The value is not a message; the error names its place.
+    """
     if isinstance(value, Mapping) and ("role" in value or value.get("type") in ITEMS):
         return value
     if isinstance(value, Mapping) and ("prompt" in value or "turns" in value):
@@ -75,8 +83,8 @@ def _parsed(text: str, place: str) -> object:
 def _chat(text: str, name: str) -> Iterator[dict[str, str]]:
     """Yield the messages of a chat.
 
-    The role is not part of the content: the guards take a line that begins with a role for a threat. A role that is
-    indented further than the first one belongs to the message, mostly to its code (``user: str``).
+    The role is left out of the content, because the guards take a line that begins with a role for a threat. A role that is
+    indented further than the first role belongs to the content, for example to code (``user: str``).
     """
     role, texts, indent = "", list[str](), 0
     for number, line in enumerate(_END_OF_LINE.split(text), 1):

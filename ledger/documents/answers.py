@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class Chunk(Answer, frozen=True, kw_only=True):
     """A piece of a document.
 
-    ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is there only if asked for.
+    ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is None unless the call reads texts.
 
-    ``status`` is "active"; "replaced" for a chunk of a replaced text (``index`` is its last one, ``line`` is None);
-    "removed" if its document was removed, or if the command that added the chunk is void; or "erased".
+    ``status`` is "active"; "replaced" if a newer text no longer has the chunk (``index`` then is the last index of the
+    chunk, and ``line`` is None); "removed" if the document was removed or undone; or "erased".
     """
 
     id: str
@@ -41,11 +41,11 @@ class Chunk(Answer, frozen=True, kw_only=True):
 
 
 class Document(Answer, frozen=True, kw_only=True):
-    """A document in its current state.
+    """A document in its present state.
 
-    ``size`` is in characters. ``chunks`` are there for one document, not in a list. ``status`` is active, removed or
-    erased. ``updated_at`` is the time when its text was last added. ``added`` and ``dropped`` count the chunks that the
-    answered command added and dropped.
+    ``size`` is in characters. ``chunks`` is empty in a listing. ``status`` is active, removed or erased. ``updated_at`` is
+    the time when the text was last added. After a command, ``added`` and ``dropped`` count the chunks that the command
+    added and dropped.
     """
 
     id: str
@@ -90,7 +90,7 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
 class IngestReport(Answer, frozen=True, kw_only=True):
     """The result of adding several files.
 
-    ``errors`` are (path, reason). ``correlation_id`` names all added files for undo.
+    ``errors`` holds (path, reason). An undo of ``correlation_id`` takes all added files back.
     """
 
     documents: tuple[Document, ...]

@@ -35,15 +35,15 @@ class DocumentsRead(Area):
         """List documents without their chunks, newest first.
 
         Args:
-            project: Only documents of this project; "" for documents of no project.
-            tags: Only documents that have each of these tags.
-            metadata: Only documents that have each of these keys with exactly this value; None is a value too.
-            statuses: Only documents of these statuses; none for every status.
+            project: Only documents of this project; "" for documents without a project.
+            tags: Only documents that have all of these tags.
+            metadata: Only documents that have all of these keys with exactly these values; None is a value too.
+            statuses: Only documents of these statuses; empty for every status.
 
         Raises:
             RejectedError: A limit, cursor or status is invalid.
         """
-        chosen = plural("statuses", statuses, get_args(DocumentStatus))
+        accepted_statuses = plural("statuses", statuses, get_args(DocumentStatus))
         tags, pairs = plural("tags", tags), checked(metadata)
 
         def fetch(count: int, start: str | None) -> list[Document]:
@@ -54,22 +54,22 @@ class DocumentsRead(Area):
                     project=project,
                     tags=tags,
                     metadata=pairs,
-                    statuses=chosen,
+                    statuses=accepted_statuses,
                     limit=count,
                     after=start,
                     oldest_first=oldest_first,
                 )
 
-        filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": chosen}
-        filters |= {"metadata": pairs}
+        filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags}
+        filters |= {"statuses": accepted_statuses, "metadata": pairs}
         return page("documents", filters, limit, after, fetch, lambda document: document.id, oldest_first=oldest_first)
 
     def get(self, id: str, *, text: bool = False) -> Document:
-        """Return one document with its chunks in order, whatever its status.
+        """Return a document of any status with its chunks in order.
 
         Args:
             id: The id of the document, or an unambiguous beginning of the id.
-            text: True to include the text of the chunks; joined in order the chunks are the whole text.
+            text: True to include the texts of the chunks, which joined in order are the whole text.
 
         Raises:
             NotFoundError: This user has no such document.
@@ -79,7 +79,7 @@ class DocumentsRead(Area):
             return found("document", id, queries.get(snapshot, self._scope.user, id, text=text))
 
     def get_chunk(self, id: str) -> Chunk:
-        """Return one chunk with its text; its status shows if the document no longer has the chunk.
+        """Return a chunk with its text; the chunk's status shows if the document no longer has it.
 
         Args:
             id: The id of the chunk, or an unambiguous beginning of the id.
@@ -109,24 +109,24 @@ class Documents(DocumentsRead):
         type: DocumentType | None = None,
         **options: Unpack[WriteOptions],
     ) -> Document:
-        """Add a document, cut into chunks along its headings; its path identifies it, or without a path its text.
+        """Add a document, cut into chunks along its headings; the path identifies a document, or without a path the text.
 
-        The same text again changes nothing. Another text replaces the old one, and chunks that stay the same keep their
+        The same text again changes nothing. Another text replaces the old text, and chunks that stay the same keep their
         ids. A removed document is restored.
 
         Args:
             source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB.
-            title: The title; "" for the title that the document has, or that of its front matter, first heading, or
-                file name.
-            tags: At most 10 tags; None for the tags that the document has.
-            metadata: Your own keys, as in {"space": "HR", "page": 42}, by which recall also finds the chunks; None for
-                the metadata that the document has, {} for none.
-            project: A name or alias; a new one is registered. None for the project that the document has.
+            title: The title; "" keeps the present title, and gives a new document the title of its front matter, its first
+                heading, or its file name.
+            tags: At most 10 tags; None keeps the present tags.
+            metadata: Your own keys, as in {"space": "HR", "page": 42}, by which recall can filter the chunks; None keeps the
+                present metadata, {} removes it.
+            project: The name or an alias of a project; a new name is added as a project. None keeps the present project.
             path: The path that identifies the document; None for the file's absolute path.
             type: "markdown", or "text" for a text without headings; None to choose by the file's name.
 
         Raises:
-            RejectedError: The source is no text, blank, too large, or a link out of its own directory.
+            RejectedError: The source is not a text, blank, too large, or a link out of its own directory.
             NotFoundError: There is no such file.
         """
         return commands.add(
@@ -146,5 +146,5 @@ class Documents(DocumentsRead):
         return commands.remove(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
-        """Bring a removed document back."""
+        """Make a removed document active again."""
         return commands.restore(self._engine, self._scope.asker(options), id, reason)

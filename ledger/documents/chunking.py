@@ -1,17 +1,17 @@
-"""The cutting of a document into chunks: at its Markdown headings, long sections at paragraphs, sentences, lines and words.
+"""The cutting of a document into chunks: at Markdown headings, and long sections at paragraphs, sentences, lines and words.
 
-Nothing is lost, added or changed: the contents of the chunks, one after the other, are the text. Headings follow CommonMark,
-with a few differences that each have a reason:
+No character is lost, added or changed: the contents of the chunks in order are the text. Headings follow CommonMark, with a few
+differences:
 
-- ATX headings (``# Title``, at most three blanks before it) and setext headings of one line (``Title`` over ``===`` or
-  ``---``). A rule under several lines of text is a rule; in a list, a quote or a table it does not make a heading either.
-- Nothing inside a fence (``` or ~~~) is a heading, whatever its indent: fences stand in list items too. A fence that is
-  never closed runs to the end; inside a list item (four blanks or more) at the latest to a heading further left.
-- Front matter (``---`` first, up to the next ``---`` within 64 Ki characters) is text like any other, without headings.
-- A heading with only a deeper heading under it lies in one chunk with that, as front matter does with the first.
-- After 250,000 lines that could be a heading or a fence no more headings are looked for.
+- ATX headings (``# Title``, at most three blanks before the marks) and setext headings of one line (``Title`` over ``===`` or
+  ``---``). A rule under several lines of text is no heading, and neither is a rule in a list, a quote or a table.
+- Nothing inside a fence (``` or ~~~) is a heading, whatever the indent of the fence, because list items contain fences too. A
+  fence that is never closed ends with the text; inside a list item (four blanks or more), at the next heading further left.
+- Front matter (``---`` in the first line, up to the next ``---`` within 64 Ki characters) is ordinary text without headings.
+- A heading without text before the next deeper heading is in one chunk with that heading, and so is front matter with the first.
+- After 250,000 lines that could be a heading or a fence, the rest of the text counts as text without headings.
 
-A chunk's ``heading_path`` names its topic: the headings above it, outermost first, without empty ones.
+The ``heading_path`` of a chunk are the headings above it, outermost first, without empty headings.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from msgspec import Struct
 from ledger.domain.late import late
 
 TARGET_CHARS = 1_200
-"""The most characters of a chunk, in a text that fits into ``MAX_CHUNKS`` of them. Our choice: some 250 words, of which
-a dozen fit next to a question; ATOCore's number is not known."""
+"""The most characters of a chunk, in a text that fits into ``MAX_CHUNKS`` chunks of this size. Our choice: about 250 words, so
+that a dozen chunks fit into a prompt; ATOCore's number is not known."""
 
 MAX_CHUNKS = 9_000
-"""The most chunks of a text, so that ingesting a document is one append. In a longer text small neighbors are joined under
-the headings that they share, as few as will do, and the target grows with the text."""
+"""The most chunks of a text, so that adding a document is one append. In a longer text the chunks are larger, and small
+neighbors are joined under the headings that they share."""
 
-HEADING_CHARS = 200  # of a heading in a path; the chunk has the whole heading
+HEADING_CHARS = 200  # the most characters of a heading in ``heading_path``; the chunk has the whole heading
 LINES_LOOKED_AT = 250_000
 FRONT_MATTER_CHARS = 64 * 1024
 KINDS = ("markdown", "text")  # "text" has no headings
 
 
 class ChunkPiece(Struct, frozen=True):
-    """A chunk without an id: its words, the headings above it, and the number of lines that end in it."""
+    """A chunk without an id: its text, the headings above it, and the number of lines that end in it."""
 
     content: str
     heading_path: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class ChunkPiece(Struct, frozen=True):
 
 
 class _Section(Struct, frozen=True):
-    """The text from ``start`` up to the next section, under some headings; ``body`` is the end of its own heading."""
+    """The text from ``start`` up to the next section; ``path`` are its headings, and its own heading ends at ``body``."""
 
     start: int
     path: tuple[str, ...] = ()
@@ -55,19 +55,19 @@ class _Section(Struct, frozen=True):
 
 
 def chunks(text: str, kind: str = "markdown") -> list[ChunkPiece]:
-    """Return the chunks of a text, in time in proportion to its length. An empty text has none."""
+    """Return the chunks of a text, none for an empty text; the time is proportional to the length of the text."""
     plain = _with_plain_lines(text)
     sections = list(_sections(plain)) if kind == "markdown" else [_Section(0)]
     too_many = len(sections) > MAX_CHUNKS or len(text) > TARGET_CHARS * MAX_CHUNKS
     spans = _cut(plain, sections, TARGET_CHARS) if not too_many else []
     if not spans or len(spans) > MAX_CHUNKS:
-        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # the least size of two neighbors that are not joined
+        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # two neighbors that together are smaller are joined
         spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
     return [ChunkPiece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
 
 
 def _with_plain_lines(text: str) -> str:
-    """Return the text with one newline as the end of every line, and every character in its place."""
+    """Return the text with a newline as the end of every line, and with every other character at the same index."""
     return text.replace("\r\n", " \n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -85,25 +85,25 @@ _TAB = 4
 
 
 def _sections(text: str) -> Iterator[_Section]:
-    """Yield every stretch of the text under one heading, from the first character on."""
+    """Yield the sections of a text, each under one heading, from the first character on."""
     after = _front_matter(text)
-    begun, stack = _Section(0, (), after), list[tuple[int, str]]()
+    section, stack = _Section(0, (), after), list[tuple[int, str]]()
     for start, level, title, body in _headings(text, after):
         depth = len(stack)
         while stack and stack[-1][0] >= level:
             stack.pop()
-        is_under = len(stack) == depth  # the heading before this one
+        is_deeper = len(stack) == depth  # the heading is under the heading before it
         stack.append((level, title))
-        if not (is_under and _is_blank(text, begun.body, start)):
-            yield begun
-            begun = _Section(start)
-        begun = _Section(begun.start, tuple(name for _, name in stack if name), body)
+        if not (is_deeper and _is_blank(text, section.body, start)):
+            yield section
+            section = _Section(start)
+        section = _Section(section.start, tuple(name for _, name in stack if name), body)
     if text:
-        yield begun
+        yield section
 
 
 def _is_blank(text: str, first: int, last: int) -> bool:
-    """Return True if a section has only a heading, so that it goes with the section under it."""
+    """Return True if a section has no text besides its heading, so that it is joined with the section under it."""
     return last - first < TARGET_CHARS and not text[first:last].strip()
 
 
@@ -113,9 +113,9 @@ def _front_matter(text: str) -> int:
 
 
 def _headings(text: str, after: int) -> Iterator[tuple[int, int, str, int]]:
-    """Yield (start, level, title, start of the text under it) of every heading, in order."""
-    fence: tuple[str, int] | None = None  # the marks that opened it, and its indent
-    behind = after  # the end of the last structure: a paragraph before it does not belong to the next line
+    """Yield (start, level, title, end) of every heading, in order."""
+    fence: tuple[str, int] | None = None  # of an open fence, the marks that opened it, and its indent
+    behind = after  # the end of the last heading or fence; a setext heading cannot begin before it
     for number, match in enumerate(_LINE.finditer(text, after)):
         if number >= LINES_LOOKED_AT:
             return
@@ -138,7 +138,7 @@ def _headings(text: str, after: int) -> Iterator[tuple[int, int, str, int]]:
 
 
 def _line_end(text: str, start: int) -> int:
-    """Return the place behind the newline of the line with ``start``."""
+    """Return the index after the newline of the line that contains ``start``."""
     return text.find("\n", start) + 1 or len(text)
 
 
@@ -147,14 +147,14 @@ def _indent(before: str) -> int:
 
 
 def _closes(text: str, match: re.Match[str], opened: str) -> bool:
-    """Return True if a fence closes the opened one: as long, of the same kind, and alone on its line."""
+    """Return True if the marks of a line close the open fence: as many, of the same kind, and alone on the line."""
     marks, before = match["fence"], match["before"]
-    alone = not before.strip(" \t>") and not text[match.end() : _line_end(text, match.end())].strip()
-    return alone and marks[0] == opened[0] and len(marks) >= len(opened)
+    is_alone = not before.strip(" \t>") and not text[match.end() : _line_end(text, match.end())].strip()
+    return is_alone and marks[0] == opened[0] and len(marks) >= len(opened)
 
 
 def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
-    """Return the start of the single line of a paragraph before a rule; None if there is no line, or more than one."""
+    """Return the start of the paragraph before a rule if the paragraph is a single line; else None."""
     start = text.rfind("\n", behind, max(behind, rule - 1)) + 1 or behind
     if rule <= behind or not text[start:rule].strip() or _NO_PARAGRAPH.match(text, start):
         return None
@@ -163,7 +163,7 @@ def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
 
 
 def _title(line: str, *, closed: bool = True) -> str:
-    """Return a heading's words on one line, without the ``#`` that may close it."""
+    """Return the words of a heading on one line, without the ``#`` marks that may close it."""
     shown = line[: 4 * HEADING_CHARS].strip()
     if closed and shown.endswith("#") and len(line) < 4 * HEADING_CHARS:
         bare = shown.rstrip("#")
@@ -175,7 +175,7 @@ def _title(line: str, *, closed: bool = True) -> str:
 
 _Span = tuple[int, int, tuple[str, ...]]
 
-_BREAKS = tuple(  # the places at which a long section is cut, the best first; the cut is behind the match
+_BREAKS = tuple(  # the patterns after whose matches a long section is cut, the best first
     late(pattern)
     for pattern in (
         r"\n(?:[ \t]*+\n)++",  # after a paragraph
@@ -184,17 +184,18 @@ _BREAKS = tuple(  # the places at which a long section is cut, the best first; t
         r"\s",
     )
 )
-_MARKS_BACK = 16  # the most marks that are kept with the letter before them
+_MARKS_BACK = 16  # the most combining marks that are not cut from the letter before them
 
 
 def _cut(text: str, sections: Iterable[_Section], target: int) -> list[_Span]:
-    """Return each section as spans of at most ``target`` characters."""
+    """Return the sections as spans of at most ``target`` characters."""
     spans: list[_Span] = []
-    before: _Section | None = None
-    for section in (*sections, _Section(len(text))):
-        if before is not None:
-            spans += ((first, last, before.path) for first, last in _split(text, before.start, section.start, target))
-        before = section
+    section: _Section | None = None
+    for following in (*sections, _Section(len(text))):
+        if section is not None:
+            bounds = _split(text, section.start, following.start, target)
+            spans += ((first, last, section.path) for first, last in bounds)
+        section = following
     return spans
 
 
@@ -208,7 +209,7 @@ def _split(text: str, start: int, end: int, target: int) -> Iterator[tuple[int, 
 
 
 def _break(text: str, least: int, most: int) -> int:
-    """Return the last good place to cut behind ``least`` and not behind ``most``."""
+    """Return the index of the best cut after ``least`` and not after ``most``: the last match of the first pattern."""
     window = text[least:most]
     for pattern in _BREAKS:
         places = [match.end() for match in pattern.finditer(window)]
@@ -218,6 +219,7 @@ def _break(text: str, least: int, most: int) -> int:
 
 
 def _whole_letter(text: str, place: int) -> int:
+    """Return the nearest index not after ``place`` at which a cut does not separate a letter from its marks."""
     for back in range(_MARKS_BACK):
         mark = text[place - back]
         if not unicodedata.combining(mark) and mark not in "\u200d\ufe0f" and text[place - back - 1] != "\u200d":
@@ -226,12 +228,12 @@ def _whole_letter(text: str, place: int) -> int:
 
 
 def _joined(spans: Iterable[_Span], target: int) -> list[_Span]:
-    """Return the spans with fitting neighbors joined, under the headings that they share."""
+    """Return the spans with neighbors joined that fit together, under the headings that they share."""
     joined: list[_Span] = []
     for first, last, path in spans:
         if joined and last - joined[-1][0] <= target:
-            begun, _, known = joined[-1]
-            joined[-1] = (begun, last, known if known == path else _common(known, path))
+            start, _, path_before = joined[-1]
+            joined[-1] = (start, last, path_before if path_before == path else _common(path_before, path))
         else:
             joined.append((first, last, path))
     return joined
@@ -250,7 +252,7 @@ _TITLED = late(r"^title[ \t]*:[ \t]*(?P<title>[^\n]{1,400})", re.MULTILINE | re.
 
 
 def title(text: str, kind: str = "markdown") -> str:
-    """Return the title of a text: that of its front matter, its first heading of the first level, or ""."""
+    """Return the title in the front matter of a text, else its first heading of the first level, else ""."""
     plain = _with_plain_lines(text[: 4 * FRONT_MATTER_CHARS])
     if kind != "markdown":
         return ""

@@ -1,4 +1,4 @@
-"""The commands on documents: add a file or a text, remove, and restore."""
+"""The commands on documents: add a file or a text, remove a document, and restore a document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from projections.views import control, documents
 
 
 class _DocumentText(Struct, frozen=True):
-    """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces."""
+    """The text of a document, cut into pieces by the rules of its ``kind``; None for a text that the document already has."""
 
     text: str
     path: str
@@ -47,23 +47,22 @@ def add(
     path: str | None = None,
     doc_type: str | None = None,
 ) -> answers.Document:
-    """Add a document, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
+    """Add a document, cut into chunks along its headings. A ``str`` is the text, a ``pathlib.Path`` a file.
 
-    A document is identified by its ``path`` (a file's absolute path, unless another is given), or without a path by its
-    text. The same text again changes nothing (``absorbed``). Another text replaces the old one, and chunks that stay
-    the same keep their ids. A removed document is restored. A ``title``, ``tags``, ``metadata`` or ``project`` that is
-    not given stays as it is. A new document without a title takes the title of its front matter, its first heading, or
-    its file name.
+    The ``path`` identifies a document (of a file without ``path``, its absolute path), or without a path the text. The same
+    text again changes nothing (``absorbed``). Another text replaces the old text, and chunks that stay the same keep their
+    ids. A removed document is restored. If ``title``, ``tags``, ``metadata`` or ``project`` is missing, the present value stays.
+    A new document without a title gets the title of its front matter, its first heading, or its file name.
 
     ``doc_type`` is "markdown", or "text" for a text without headings, such as a file that ends in .txt.
 
     Raises:
         NotFoundError: There is no such file.
-        RejectedError: The source is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of
+        RejectedError: The source is not UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of
             its own directory.
     """
     text, name = _read(source, path)
-    text, taken = _without_secrets(engine, text, asker.user)
+    text, redacted = _without_secrets(engine, text, asker.user)
     labels = tag_list(tags) if tags is not None else None
     if title:
         check_text("title", title, max_bytes=rules.TITLE_BYTES)
@@ -81,28 +80,28 @@ def add(
     pairs = None if metadata is None else checked(metadata)
 
     def body(work: Work) -> str:
-        work.taken.update(taken)
+        work.taken.update(redacted)
         described = replace(command, metadata=None if pairs is None else work.cleaned(pairs))
         return _add_text(work, cut_text, described, project, doc_type)
 
     arguments = (cut_text.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
     outcome = engine.writer.run("documents.add", asker, body, arguments)
-    return _answered(engine, outcome)
+    return _answer(engine, outcome)
 
 
 def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[TakenSecret, ...]]]:
-    """Return the text with its secrets redacted, if the user's policy asks for that, and the redacted secrets.
+    """Return the text, with its secrets redacted if the user's policy says so, and the redacted secrets.
 
-    The whole text is redacted before it is cut, because a cut may divide a secret. Equal texts stay equal.
+    The whole text is redacted before it is cut, because a cut could divide a secret.
     """
     with engine.snapshot() as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
-    taken: dict[str, tuple[TakenSecret, ...]] = {}
-    return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
+    redacted: dict[str, tuple[TakenSecret, ...]] = {}
+    return (engine.writer.guard.without_secrets(text, redacted) if policy == "redact" else text), redacted
 
 
 def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _DocumentText:
-    """Return the text cut into pieces, outside the lock; a text that is known already is not cut."""
+    """Return the text cut into pieces, outside the writer's lock; a text that the document already has is not cut."""
     digest = engine.writer.mac("document", user, text).hex()
     with engine.snapshot() as snapshot:
         known = documents.known_as(snapshot.connection, user, path, digest)
@@ -116,13 +115,13 @@ def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) 
 def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
     """Take a document and its chunks out of use; memories that came from it stay.
 
-    ``restore`` brings the document back, and so does adding it again.
+    ``restore`` makes the document active again, and so does ``add``.
     """
     return _on_document(engine, asker, "documents.remove", id, rules.Remove(check_reason("reason", reason)))
 
 
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
-    """Bring a removed document back."""
+    """Make a removed document active again."""
     return _on_document(engine, asker, "documents.restore", id, rules.RestoreDocument(check_reason("reason", reason)))
 
 
@@ -136,10 +135,10 @@ def _on_document(
             work.emit(state.id, event, first=state.row)
         return state.id
 
-    return _answered(engine, engine.writer.run(verb, asker, body, (id, command)))
+    return _answer(engine, engine.writer.run(verb, asker, body, (id, command)))
 
 
-def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
+def _answer(engine: Engine, outcome: Outcome) -> answers.Document:
     if outcome.state is None:
         raise SuspendedError(
             f"the command was recorded at position {outcome.position}, but it suspended the projection 'documents', "
@@ -160,7 +159,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
 def _add_text(
     work: Work, cut_text: _DocumentText, command: rules.TextAdded, project: str | None, doc_type: str | None
 ) -> str:
-    """Decide about a text under the lock; its pieces are cut again only if another command changed the type."""
+    """Record a text under the writer's lock; the text is cut again only if another command changed its type meanwhile."""
     connection, user = work.connection(), work.who.user
     work.rows.flush()
     _refuse_distrusted(work, connection, cut_text)
@@ -205,7 +204,7 @@ def _with_pieces(
 
 
 def _title(cut_text: _DocumentText, kind: str) -> str:
-    """Return the title of a document without a given title."""
+    """Return the title of a new document for which the caller gave no title."""
     title = (
         chunking.title(cut_text.text, kind) or os.path.basename(cut_text.path) or chunking.first_words(cut_text.text)
     )
@@ -213,7 +212,7 @@ def _title(cut_text: _DocumentText, kind: str) -> str:
 
 
 def _refuse_distrusted(work: Work, connection: Connection, cut_text: _DocumentText) -> None:
-    """Raise RejectedError if the text is that of a distrusted document, which must not return as a new one."""
+    """Raise ``RejectedError`` if the text or the path is that of a distrusted document, which must not come back as a new one."""
     for refusal in control.refused(connection):
         if (refusal.user, refusal.kind) != (work.who.user, "document"):
             continue
@@ -232,24 +231,24 @@ def _refuse_distrusted(work: Work, connection: Connection, cut_text: _DocumentTe
 
 
 def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
-    """Return the text, and the path that identifies the document ("" for none)."""
+    """Return the text, and the path that identifies the document ("" without a path)."""
     if path is not None:
         check_text("path", path, max_bytes=rules.PATH_BYTES)
     if isinstance(source, os.PathLike):
         text, name = read_document(source)
         if len(name.encode()) > rules.PATH_BYTES and path is None:
             raise RejectedError(f"the path has more than {rules.PATH_BYTES:,} bytes: give a shorter path with path=")
-        what = f"the file {name!r:.200}"
+        label = f"the file {name!r:.200}"
     elif isinstance(source, str):
-        text, name, what = source, "", "the text"
+        text, name, label = source, "", "the text"
     else:
         raise RejectedError(
             f"a document is a text (str) or a file (pathlib.Path), not a {type(source).__name__}; "
             "decode the bytes of a file first"
         )
-    check_text(what, text, max_bytes=rules.TEXT_BYTES)
+    check_text(label, text, max_bytes=rules.TEXT_BYTES)
     if "\0" in text:
-        raise RejectedError(f"{what} holds a NUL character, which no text has")
+        raise RejectedError(f"{label} contains a NUL character, which is not allowed in a text")
     return text, path if path is not None else name
 
 

@@ -9,9 +9,10 @@ from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, KeyedDiges
 
 
 class DocumentAdded(EventData, frozen=True):
-    """A document begins; its chunks are the ChunkAdded events next to it. ``size`` is in characters.
+    """The beginning of a document; the ChunkAdded events after this event hold its chunks.
 
-    ``path`` identifies the document within its user ("" for a text without a path). ``digest`` is that of the whole text.
+    ``size`` is in characters. ``path`` identifies the document among those of its user ("" for a text without a path).
+    ``digest`` is the digest of the whole text.
     """
 
     traits = Traits("reversible", begins="document")
@@ -42,12 +43,13 @@ Moved = tuple[int, int, int]
 
 
 class DocumentReplaced(EventData, frozen=True):
-    """The document has another text from here; new pieces are the ChunkAdded events next to this event.
+    """Another text of a document, or another title, project, tags or metadata.
 
-    ``previous`` is the position of the DocumentAdded or DocumentReplaced event whose chunks the ranges count. ``kept`` holds
-    (first, last, to): the chunks with indexes first to last continue, from index ``to`` upwards. ``removed`` holds inclusive
-    ranges of the indexes before. A missing title, tags or metadata stay as they are; null means erased. The project is that
-    of the envelope.
+    The ChunkAdded events after this event hold the new chunks. ``previous`` is the position of the DocumentAdded or
+    DocumentReplaced event of the text before, whose chunks the ranges count. ``kept`` holds (first, last, to): the chunks with
+    the old indexes first to last continue, from index ``to`` upwards. ``removed`` holds inclusive ranges of the other old
+    indexes. A missing title, missing tags and missing metadata stay as they were; null means erased. The project is that of
+    the envelope.
     """
 
     traits = Traits("reversible")
@@ -64,7 +66,7 @@ class DocumentReplaced(EventData, frozen=True):
 
 
 class DocumentRemoved(EventData, frozen=True):
-    """The document and its chunks are no longer found."""
+    """The removal of a document, which recall no longer finds."""
 
     traits = Traits("reversible")
 
@@ -72,7 +74,7 @@ class DocumentRemoved(EventData, frozen=True):
 
 
 class DocumentRestored(EventData, frozen=True):
-    """A removed document is found again, as it was."""
+    """The return of a removed document with its chunks."""
 
     traits = Traits("reversible")
 

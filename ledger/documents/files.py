@@ -1,4 +1,4 @@
-"""The reading of a document from a file, with the refusal of all but regular text files in the expected directory."""
+"""The reading of a document from a file; only regular text files in the expected directory are accepted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ledger.documents.rules import TEXT_BYTES
 from ledger.domain.errors import NotFoundError, RejectedError
 
-SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}  # the files that are added from a directory
+SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}  # only these files of a directory are added
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
@@ -17,13 +17,12 @@ _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 def read_document(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> tuple[str, str]:
     """Return (text, absolute path) of a file of UTF-8 text, at most 50 MiB, without its byte order mark.
 
-    A symbolic link may lead to a file in the link's own directory or below (with ``within``: in that directory or
-    below).
+    A symbolic link may lead to a file in the link's own directory or below; with ``within``, in that directory or below.
 
     Raises:
-        NotFoundError: There is no file.
-        RejectedError: The path is a directory, a device, a pipe or a link elsewhere, or the file is too large or no
-            text.
+        NotFoundError: There is no such file.
+        RejectedError: The path is a directory, a device, a pipe or a link out of the directory; or the file is too large, or
+            is not text.
     """
     name = _name(path)
     shown = f"{name!r:.200}"
@@ -50,7 +49,7 @@ def read_document(path: str | os.PathLike[str], *, within: str | os.PathLike[str
 def _name(path: str | os.PathLike[str]) -> str:
     name = os.fsdecode(os.fspath(path))
     if not name or "\0" in name:
-        raise RejectedError("a path must not be blank or hold a NUL character")
+        raise RejectedError(f"a path must not be blank or contain a NUL character, and {name!r:.60} is or does")
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
 """The queries on documents: a listing, a document with its chunks, and a chunk by its id.
 
-A chunk is found by its id even if a newer text of the document replaced it, or the document was removed.
+A chunk is found by its id even if a newer text of the document no longer has it, or the document was removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def listing(
 ) -> list[answers.Document]:
     """Return documents without their chunks, newest or oldest first.
 
-    Without ``statuses``, documents of every status are listed; with ``project=""``, only documents without a project.
+    Without ``statuses``, documents of every status are returned; with ``project=""``, only documents without a project.
     """
     connection = snapshot.connection
     project_ids = scope_of(connection, user, project)
@@ -52,7 +52,7 @@ def listing(
 
 
 def get(snapshot: Snapshot, user: str, id: str, *, text: bool = False) -> answers.Document | None:
-    """Return a document with its chunks in order, whatever its status; ``text`` includes the text of the chunks."""
+    """Return a document of any status with its chunks in order; ``text`` includes the texts of the chunks."""
     state = load(snapshot.connection, id, "d", user)
     return shown(snapshot.connection, state, text=text) if state is not None else None
 

@@ -1,11 +1,11 @@
-"""A document: added, replaced by a newer text, removed and restored. The texts of its chunks stay in the log.
+"""The life cycle of a document. The texts of its chunks stay in the log.
 
-none ──add──► active ──remove──► removed       restore, or adding it again: active
+none ──add──► active ──remove──► removed       restore, or add again: active
               │    ▲
               └────┘ add of another text: replaced
 
-An erasure ends both statuses: a document without a title is erased, and no command is accepted for it. The state holds no list
-of chunks, for the state is written again with each of them; ``projections.views.documents`` has the chunks.
+An erasure ends every status: a document without a title is erased, and no command is accepted for it. The state has no list of
+chunks, because the state is stored again after each ChunkAdded; ``projections.views.documents`` has the chunks.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ledger.log.event_base import NOTHING
 TEXT_BYTES = 50 * 1024 * 1024
 TITLE_BYTES = 1024
 PATH_BYTES = 4096
-KEPT_RANGES = 1_999  # in one event, whose lists are bounded to 2,000; chunks beyond them are recorded as new
+KEPT_RANGES = 1_999  # the most ranges in one event, whose lists have at most 2,000 entries; other chunks count as new
 ERASED = "erased"
 STATUSES = ("active", "removed", ERASED)
 
 
 class DocumentState(Struct, frozen=True):
-    """The state that folds out of one document's events, without its texts; the fields are the columns of its row, in order."""
+    """The state that results from the events of one document, without texts; the fields are the columns of its row, in order."""
 
     row: int
     id: str
@@ -59,11 +59,11 @@ class DocumentState(Struct, frozen=True):
     size: int
     chunks: int
     status: str
-    underlying: str | None  # the status that the document would have if it had not been erased
-    text_at: int  # the position of the event that began the present text
-    awaited: int  # chunks of the present text that are still to be added
+    underlying: str | None  # of an erased document, the status that it would have if it had not been erased
+    text_at: int  # the position of the DocumentAdded or DocumentReplaced event of the present text
+    awaited: int  # the number of chunks of the present text whose ChunkAdded events are still missing
     recorded_at: str
-    updated_at: str  # when the document was last added
+    updated_at: str  # the time when a text or a description was last added
     version: int
     position: int
 
@@ -74,9 +74,9 @@ class DocumentState(Struct, frozen=True):
 class TextAdded(Struct, frozen=True):
     """A command that adds a whole text, cut into pieces.
 
-    ``fresh`` has an id for every piece, in case the piece is new, and ``prints`` a number that stands for each piece's text.
-    ``known`` are these numbers for the document's present chunks, in order; None for an erased chunk. A title, tags, metadata
-    or a project of None are not given.
+    ``prints`` holds a fingerprint of each piece, and ``fresh`` an id for each piece, which is used if the piece is new. ``known``
+    holds the fingerprints of the document's present chunks, in order; None for an erased chunk. None as title, tags, metadata or
+    project keeps the present value.
     """
 
     digest: str
@@ -106,7 +106,7 @@ Command = TextAdded | Remove | RestoreDocument
 
 
 def decide(command: Command, document: DocumentState | None) -> list[EventData]:
-    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+    """Return the events of a command; an empty list if the document already is as the command wants it.
 
     Raises:
         RejectedError: The document was erased.
@@ -174,7 +174,7 @@ def _has_metadata(command: TextAdded, document: DocumentState) -> bool:
 def _replaced(command: TextAdded, document: DocumentState) -> list[EventData]:
     if is_known(command, document):
         return []
-    if command.digest == document.digest:  # the same text under another title, other tags, metadata or another project
+    if command.digest == document.digest:  # only the title, the tags, the metadata or the project is another one
         kept, new = [(0, document.chunks - 1, 0)] if document.chunks else [], list[int]()
     else:
         kept, new = matched(command.known, command.prints)
@@ -193,25 +193,26 @@ def _replaced(command: TextAdded, document: DocumentState) -> list[EventData]:
 
 
 def matched(known: Sequence[int | None], prints: Sequence[int]) -> tuple[list[Moved], list[int]]:
-    """Return the chunks that continue, as (first, last, to), and the indexes of new chunks, in time linear in both texts.
+    """Match the chunks of two texts: return those that continue as (first, last, to), and the indexes of new chunks.
 
-    In the order of the new text, each piece takes the chunk after the last match if it has the same text, or else the first chunk
-    with the same text that is not yet taken. So a passage that moved as a whole stays together.
+    In the order of the new text, each piece is matched with the chunk after the last matched chunk if that has the same text,
+    else with the first unmatched chunk with the same text. So a passage that moved as a whole stays together. The time is linear
+    in the number of chunks.
     """
-    places: dict[int, deque[int]] = {}
+    indexes: dict[int, deque[int]] = {}
     for index, number in enumerate(known):
         if number is not None:
-            places.setdefault(number, deque()).append(index)
-    taken, kept, following = set[int](), list[Moved](), 0
+            indexes.setdefault(number, deque()).append(index)
+    used, kept, following = set[int](), list[Moved](), 0
     for to, number in enumerate(prints):
-        at = following if following < len(known) and known[following] == number and following not in taken else None
-        waiting = places.get(number)
-        while at is None and waiting:
-            first = waiting.popleft()
-            at = first if first not in taken else None
+        at = following if following < len(known) and known[following] == number and following not in used else None
+        candidates = indexes.get(number)
+        while at is None and candidates:
+            first = candidates.popleft()
+            at = first if first not in used else None
         if at is None:
             continue
-        taken.add(at)
+        used.add(at)
         following = at + 1
         if kept and kept[-1][1] == at - 1 and to - kept[-1][2] == at - kept[-1][0]:
             kept[-1] = (kept[-1][0], at, kept[-1][2])
@@ -220,12 +221,12 @@ def matched(known: Sequence[int | None], prints: Sequence[int]) -> tuple[list[Mo
     if len(kept) > KEPT_RANGES:
         longest = sorted(kept, key=lambda span: span[0] - span[1])[:KEPT_RANGES]
         kept = sorted(longest, key=lambda span: span[2])
-    goes_on = {to + step for first, last, to in kept for step in range(last - first + 1)}
-    return kept, [index for index in range(len(prints)) if index not in goes_on]
+    continued = {to + step for first, last, to in kept for step in range(last - first + 1)}
+    return kept, [index for index in range(len(prints)) if index not in continued]
 
 
 def _removed(kept: Iterable[Moved], count: int) -> Ranges:
-    """Return the old indexes that no longer exist, as inclusive ranges."""
+    """Return the old indexes of the chunks that do not continue, as inclusive ranges."""
     ranges, at = list[tuple[int, int]](), 0
     for first, last, _ in sorted(kept):
         if first > at:
@@ -240,9 +241,9 @@ def moved(kept: Iterable[Moved]) -> dict[int, int]:
 
 
 def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
-    """Return the chunks of a document after these events in effect.
+    """Return the chunks of a document after some events, which are in effect.
 
-    The key is the position of the event that added a chunk; the value is that event, and the chunk's index in the present text.
+    A key is the position of the event that added a chunk; a value is this event, and the index of the chunk in the present text.
     """
     chunks = dict[int, tuple[AnyEvent, int]]()
     for event in events:
@@ -252,8 +253,8 @@ def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
             case ChunkAdded(index=index):
                 chunks[event.position] = (event, index)
             case DocumentReplaced(kept=kept):
-                goes_on = moved(kept)
-                chunks = {at: (added, goes_on[index]) for at, (added, index) in chunks.items() if index in goes_on}
+                new_index = moved(kept)
+                chunks = {at: (added, new_index[index]) for at, (added, index) in chunks.items() if index in new_index}
             case _:
                 pass
     return chunks
@@ -265,11 +266,11 @@ DocumentEvent = DocumentAdded | ChunkAdded | DocumentReplaced | DocumentRemoved 
 
 
 def evolve(document: DocumentState | None, event: AnyEvent) -> DocumentState | None:
-    """Return the document after an event in effect; None while no DocumentAdded is in effect."""
+    """Return the document after an event that is in effect; None before the first DocumentAdded."""
     data: DocumentEvent = event.data
     if document is None:
-        return _with_erasure(_begun(event, data)) if isinstance(data, DocumentAdded) else None
-    if document.status == ERASED:  # a later title may not have been erased, so the underlying status goes on
+        return _with_erasure(_beginning(event, data)) if isinstance(data, DocumentAdded) else None
+    if document.status == ERASED:  # this event may bring a title that was not erased
         document = replace(document, status=document.underlying or "active", underlying=None)
     return _with_erasure(
         replace(document, version=event.version, position=event.position, **_changes(document, event, data))
@@ -280,7 +281,7 @@ def _with_erasure(document: DocumentState) -> DocumentState:
     return document if document.title is not None else replace(document, status=ERASED, underlying=document.status)
 
 
-def _begun(event: AnyEvent, data: DocumentAdded) -> DocumentState:
+def _beginning(event: AnyEvent, data: DocumentAdded) -> DocumentState:
     envelope = event.envelope
     return DocumentState(
         row=event.first,
@@ -339,7 +340,7 @@ def _newer(document: DocumentState, event: AnyEvent, data: DocumentReplaced) -> 
 
 
 def admits(document: DocumentState | None, data: EventData) -> bool:
-    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     if document is None:
         return isinstance(data, DocumentAdded)
     match data:

@@ -20,7 +20,7 @@ from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
 from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_turn
 from ledger.interactions import rules as interaction_rules
-from ledger.interactions.commands import reacting
+from ledger.interactions.commands import caused_by_response
 from ledger.interactions.rules import ERASED, InteractionState
 from ledger.memories.queries import memories_shown
 from ledger.models.asking import check_outside
@@ -91,7 +91,7 @@ def extract(
         )
     if subject.extraction == "done" and not open_to_model and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
-    asker = reacting(engine, subject, asker)
+    asker = caused_by_response(engine, subject, asker)
     if open_to_model and subject.extraction not in ("waiting", ERASED):
         check_outside(engine.writer)
         ask = model_asker(engine, meant, subject, timeout, cancel)

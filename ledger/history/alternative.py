@@ -1,4 +1,4 @@
-"""The state that subjects would have without some events, with others put back, or under another confidence policy."""
+"""The hypothetical state of subjects: without some events, with other events put back, or under another confidence policy."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from ledger.undo.in_effect import Reader
 from projections.core.projector import FAMILIES
 from projections.views import documents, observations, projects, quarantine
 
-_ASIDE = {"as_of": "", "position": 0}
+_IGNORED = {"as_of": "", "position": 0}  # fields that make no difference
 
 
 class Alternative:
-    """A fold of the log under other assumptions: without some events, with others put back, or with other gains."""
+    """A fold of the log under other assumptions.
+
+    The ``fallen`` events are left out, the ``restored`` events count although they are void, and ``policy`` gives other gains.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Alternative:
         self._texts: dict[str, set[int]] = {}
 
     def state(self, stream: str) -> Any:
-        """Return the state that the subject would have, or None if the subject would not exist."""
+        """Return the state that a subject would have, or None if the subject would not exist."""
         evolve, state = FAMILIES[stream[0]].evolve, None
         for event in self._events_in_effect(stream):
             changed = self._under_policy(event)
@@ -56,12 +59,12 @@ class Alternative:
     ) -> list[tuple[answers.Observation | None, answers.Observation | None]]:
         """Return each observation that would differ, as a pair of the present answer and the other answer.
 
-        The candidates are the observations among the streams and those that any of the streams ever supported.
-        ``as_of`` is the time, in stored form, at which trends are computed.
+        The observations among the streams are compared, and the observations that one of the streams ever supported. ``as_of``
+        is the time, in stored form, at which trends are computed.
         """
         connection = self.reader.connection
         rows = set[int]()
-        for stream in {*streams, *self._held_or_released()}:
+        for stream in {*streams, *self._quarantined_or_released()}:
             rows |= {self.reader.stream(stream)[0][0].position} if stream[0] == "o" else set()
             sources = (stream, *observations.parts(connection, stream))
             rows |= {row for source in sources for row in observations.ever_supported_by(connection, source)}
@@ -74,16 +77,17 @@ class Alternative:
                 changed.append((now, then))
         return changed
 
-    def _held_or_released(self) -> set[str]:
-        """Return the subjects whose texts these events put into quarantine or released from quarantine."""
-        written = (self.reader.event(position).data for position in (*self.fallen, *self._restored))
+    def _quarantined_or_released(self) -> set[str]:
+        """Return the subjects whose texts the fallen and restored events put into quarantine or released."""
+        data = (self.reader.event(position).data for position in (*self.fallen, *self._restored))
         return {
             self.reader.event(decision.position).stream
-            for decision in written
+            for decision in data
             if isinstance(decision, TextQuarantined | TextReleased)
         }
 
     def _observation(self, stream: str, as_of: str) -> answers.Observation | None:
+        """Return the answer that an observation would have."""
         state: ObservationState | None = self.state(stream)
         if state is None:
             return None
@@ -107,7 +111,7 @@ class Alternative:
     # --- sources -------------------------------------------------------------------------------------------------
 
     def _is_live(self, source: str) -> bool:
-        """Return True if a source would count as evidence, by the same rules as ``observations.live``."""
+        """Return True if a source would be live, by the same rules as ``observations.live``."""
         if source not in self._live:
             kinds = {"m": self._is_live_memory, "i": self._is_live_interaction, "c": self._is_live_chunk}
             is_live = (kinds | {"s": self._is_live_message}).get(source[0])
@@ -133,10 +137,11 @@ class Alternative:
         added = self.reader.event(place[0])
         if added.stream not in self._texts:
             state = self.state(added.stream)
-            there = state is not None and state.status == "active"
-            self._texts[added.stream] = set(document.text_of(self._events_in_effect(added.stream))) if there else set()
-        is_there = added.position in self._texts[added.stream] and added.data.content is not None
-        return is_there and self._is_free(added.position)
+            is_active = state is not None and state.status == "active"
+            events = self._events_in_effect(added.stream) if is_active else []
+            self._texts[added.stream] = set(document.text_of(events)) if is_active else set()
+        is_current = added.position in self._texts[added.stream] and added.data.content is not None
+        return is_current and self._is_free(added.position)
 
     def _is_live_message(self, message: str) -> bool:
         session, position = message_place(message) or ("", 0)
@@ -151,7 +156,7 @@ class Alternative:
         return data.content is not None and bytes(data.parts) != b"null" and self._is_free(position)
 
     def _is_free(self, position: int) -> bool:
-        """Return True unless the last quarantine decision that would count for an event's text holds the text."""
+        """Return True if the text of an event would not be in quarantine: the last decision in effect counts."""
         for decision, held in quarantine.decisions_on(self.reader.connection, position):
             if decision not in self.fallen and (decision in self._restored or not self.reader.is_void(decision)):
                 return not held
@@ -160,7 +165,7 @@ class Alternative:
     # --- another policy ------------------------------------------------------------------------------------------
 
     def _under_policy(self, event: AnyEvent) -> AnyEvent | None:
-        """Return the event as the other policy would have recorded it, or None if that policy would record no event."""
+        """Return the event as the other policy would have recorded it, or None if it would not have recorded the event."""
         data = event.data
         if self._policy is None or not isinstance(data, MemoryReinforced) or data.matcher is None:
             return event
@@ -171,7 +176,7 @@ class Alternative:
         return replace(event, envelope=replace(event.envelope, data=replace(data, delta=gain)))
 
     def _rank(self, interaction: str, memory: str) -> int:
-        """Return the place of a memory among the matches of an interaction, best first."""
+        """Return the rank of a memory among the matches of an interaction; 0 is the best match."""
         if interaction not in self._ranks:
             events = self.reader.stream(interaction)
             evaluations = [event.data for event, _ in events if isinstance(event.data, ReinforcementEvaluated)]
@@ -182,5 +187,5 @@ class Alternative:
 
 
 def _comparable(observation: answers.Observation | None) -> answers.Observation | None:
-    """Return an observation without its position in the log and without the time of the answer."""
-    return None if observation is None else replace(observation, **_ASIDE)
+    """Return an observation without the fields that make no difference."""
+    return None if observation is None else replace(observation, **_IGNORED)

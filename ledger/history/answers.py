@@ -1,4 +1,4 @@
-"""The answers about the history: reasons, the audit trail, the log, and comparisons of two moments."""
+"""The answers about the history: reasons for a belief, the audit trail, the log, and comparisons of two states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ else:
 
 
 class Step(Answer, frozen=True, kw_only=True):
-    """An event behind a memory with its effect on the confidence. The ``delta`` of all steps add up to the confidence exactly."""
+    """An event of a subject with its effect.
+
+    Of a memory, ``delta`` is the effect of the event on the confidence; the deltas of all steps add up to ``confidence`` exactly.
+    ``because`` is the reason that the event records.
+    """
 
     position: int
     type: str
@@ -36,11 +40,12 @@ class Step(Answer, frozen=True, kw_only=True):
 
 
 class Why(Answer, frozen=True, kw_only=True):
-    """The reasons why the ledger believes a memory or an observation, or no longer does.
+    """The reasons why the ledger believes a memory or an observation, or no longer believes it.
 
-    ``sources``, ``chunks`` and ``documents`` are those that the memory cites. ``provenance`` has the words that it was extracted
-    from, ``conflicts`` the ids of its open conflicts, ``admission`` the line of the table of admission that gave its status if no
-    person did. Of an observation ``evidence`` are the sources that support it, and ``wordings`` all its wordings, oldest first.
+    Of a memory, ``sources``, ``chunks`` and ``documents`` are its cited sources. ``provenance`` holds the words from which it was
+    extracted, and ``conflicts`` the ids of its open conflicts. ``admission`` is the line of the table of admission that decided
+    the status, or "" if a person did. Of an observation, ``evidence`` are the sources, and ``wordings`` all wordings, oldest
+    first.
     """
 
     memory: Memory | None
@@ -64,7 +69,7 @@ class Why(Answer, frozen=True, kw_only=True):
 
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
-    """An event of the audit trail. ``data`` is its recorded data, with ids for texts that are stored elsewhere."""
+    """An event of the audit trail; ``data`` is its recorded data, with ids in place of texts that are stored elsewhere."""
 
     position: int
     subject: str
@@ -87,12 +92,12 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
 
     @property
     def content(self) -> str:
-        """Return the recorded text, of a turn the prompt, if the event itself holds it."""
+        """Return the text that the event itself holds (of a turn the prompt), or ""."""
         return self._text("content") or self._text("prompt")
 
     @property
     def reason(self) -> str:
-        """Return the reason that was given, or ""."""
+        """Return the reason that the event records, or ""."""
         return self._text("reason")
 
     def _text(self, name: str) -> str:
@@ -101,10 +106,10 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
 
 
 class Explanation(Answer, frozen=True, kw_only=True):
-    """The effect of the command that recorded an event, in sentences (``text``), with the entries behind them.
+    """An explanation of a command in sentences (``text``), with the entries of the audit trail behind the sentences.
 
-    ``events`` are those of the command. ``cause`` is the event that the command reacted to, ``led_to`` are the events that
-    reacted to it, and ``voided_by`` the acts that made its events void.
+    ``events`` are the events of the command. ``cause`` is the event to which the command reacted. ``led_to`` are the events of
+    commands that reacted to this command, and ``voided_by`` the undos and distrusts that made its events void.
     """
 
     position: int
@@ -117,10 +122,11 @@ class Explanation(Answer, frozen=True, kw_only=True):
 
 
 class Bisection(Answer, frozen=True, kw_only=True):
-    """The command after which a condition ``holds``, or no longer does; ``explanation`` describes that command.
+    """The command that changed a condition; ``holds`` is the condition after the command.
 
-    The command ends at ``position``; at ``before`` the condition was still the opposite. ``reads`` is the number of the
-    ``commands`` between the two moments that were looked at.
+    The command ends at ``position``; at the position ``before``, the condition was still the opposite. ``commands`` is the
+    number of the user's commands between the two moments, and ``reads`` the number of moments at which the condition was
+    evaluated. ``explanation`` describes the command.
     """
 
     position: int
@@ -138,7 +144,7 @@ class Bisection(Answer, frozen=True, kw_only=True):
 
 
 class BlamedWords(Answer, frozen=True, kw_only=True):
-    """Characters ``start`` to ``end`` of a belief's content, and the event that they come from."""
+    """The characters ``start`` to ``end`` of a belief's content, and the event from which they come."""
 
     start: int
     end: int
@@ -157,9 +163,9 @@ class BlamedStep(Answer, frozen=True, kw_only=True):
 class Blame(Answer, frozen=True, kw_only=True):
     """The origin of a belief's words and confidence.
 
-    ``words`` are the content from beginning to end, each with its event, traced through revisions, superseded memories and
-    merged ones: a word comes from the first wording that had it. ``confidence`` are the steps of ``memories.confidence``.
-    ``erased`` are the positions of erased wordings: words that a later wording took over from them count as that one's.
+    ``words`` are the content from beginning to end, each part with its event. A word comes from the first wording that had it,
+    traced through revisions, superseded memories and merged memories. ``confidence`` are the steps of ``memories.confidence``.
+    ``erased`` are the positions of erased wordings; a word of an erased wording counts as a word of the next wording that has it.
     """
 
     id: str
@@ -170,11 +176,11 @@ class Blame(Answer, frozen=True, kw_only=True):
 
 
 class LogEntry(Answer, frozen=True, gc=False):  # not kw_only, because a scan of the log makes many of them
-    """An event of the log: its place, who recorded it and how, and its data.
+    """An event of the log with its place, its origin and its data.
 
-    ``data`` is a struct of ``ledger.events`` with its texts in full (``Unknown`` for an event of a newer version).
-    ``project`` and ``session`` are ids. ``version`` counts the events of the subject. An undone event is listed with
-    ``in_effect`` false, and an erased text is None.
+    ``data`` is a struct of ``ledger.events`` with all texts (``Unknown`` for a type that this version does not know).
+    ``project`` and ``session`` are ids. ``version`` counts the events of the subject. ``in_effect`` is False for an undone
+    event, and an erased text is None.
     """
 
     position: int
@@ -200,9 +206,9 @@ class LogEntry(Answer, frozen=True, gc=False):  # not kw_only, because a scan of
 
 
 class ObservedBelief(Answer, frozen=True, kw_only=True):
-    """An observation as it is and as it would be: its wording, live sources or status.
+    """An observation in its present state (``now``) and in the other state (``would_be``).
 
-    ``None`` means that it does not, or would not, exist. Without a live source its status is "unsupported".
+    None means that the observation does not exist, or would not exist. Without a live source its status is "unsupported".
     """
 
     id: str
@@ -211,10 +217,11 @@ class ObservedBelief(Answer, frozen=True, kw_only=True):
 
 
 class WhatIf(Answer, frozen=True, kw_only=True):
-    """Beliefs under other assumptions, compared with those at ``position``.
+    """The beliefs under other assumptions, compared with the beliefs at ``position``.
 
-    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ. ``unchanged`` is the number of
-    the user's memories that would stay exactly the same.
+    ``lost``, ``gained`` and ``changed`` are the memories that would differ, and ``observations`` the observations that would
+    differ. ``events`` is the number of events that would be void. ``unchanged`` is the number of believed memories that would
+    stay the same.
     """
 
     position: int
@@ -228,7 +235,7 @@ class WhatIf(Answer, frozen=True, kw_only=True):
 
 
 class Changed(Answer, frozen=True, kw_only=True):
-    """A memory as it stood at two moments; ``None`` if it did not exist."""
+    """A memory at two moments; None if the memory did not exist at that moment."""
 
     id: str
     before: Memory | None
@@ -236,13 +243,14 @@ class Changed(Answer, frozen=True, kw_only=True):
 
 
 class Diff(Answer, frozen=True, kw_only=True):
-    """The changes between two moments. Each memory is compared at both, in the order in which the memories were made.
+    """The changes of memories between two moments, in the order in which the memories were made.
 
-    ``added``: it did not exist before, whatever its status now. ``promoted``: from candidate to active. ``superseded``: another
-    fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted, quarantined, its
-    promotion undone, or its creation undone). ``restored``: believed, or a candidate, again. A memory that stayed may also have
-    ``moved`` in confidence, and been ``revised`` in its text, tags, entities, metadata or validity, unless a supersession did
-    that. ``start`` and ``end`` are the latest times recorded by then.
+    ``added``: the memory did not exist at the start. ``promoted``: a candidate became active. ``superseded``: another fact took
+    its place. ``hidden``: no longer believed for another reason (invalid, rejected, retracted, quarantined, or its promotion or
+    its creation was undone). ``restored``: believed, or a candidate, again. A memory that exists at both moments may also be in
+    ``moved`` (another confidence) and in ``revised`` (another text, kind, project, validity, or other tags, entities, relations
+    or metadata; the end of the validity by a supersession does not count). ``start`` and ``end`` are the times of the last
+    events up to the two moments.
     """
 
     from_position: int

@@ -29,7 +29,7 @@ PastLedger = TypeVar("PastLedger")  # the class of that name in ledger/api.py, w
 
 
 class HistoryRead(Area):
-    """The history of a user's memory, now or up to a moment."""
+    """The history of a user's memory, up to now or up to a moment."""
 
     def audit(
         self,
@@ -62,11 +62,11 @@ class HistoryRead(Area):
             channel: Only events that came as this kind of input.
             agent: Only events recorded for this agent.
             type: Only events of this type, like "MemoryPromoted".
-            command: Only what this command recorded, like "promote".
+            command: Only events that this command recorded, like "promote".
             command_id: Only the events of one call.
-            causation_id: Only the events that the event with this id led to.
+            causation_id: Only the events that the event with this id caused.
             correlation_id: Only events of this run, request or import.
-            text: Only events that wrote all of these words; every event that passes the other filters is read for that.
+            text: Only events whose texts have all of these words; each event that passes the other filters is read for this.
             since: Only events recorded at this time or later, as in other listings, or from this position on.
             until: Only events recorded before this time, as in other listings, or before this position.
 
@@ -82,7 +82,7 @@ class HistoryRead(Area):
             one_of("type", type, sorted(TYPES))
         if channel is not None:
             one_of("channel", channel, get_args(Channel))
-        wanted = audit.AuditFilter(
+        audit_filter = audit.AuditFilter(
             user=self._scope.user,
             since=self._moment("since", since),
             until=self._moment("until", until),
@@ -91,13 +91,13 @@ class HistoryRead(Area):
         )
 
         def fetch(count: int, place: int | None) -> Sequence[answers.AuditEntry]:
-            return audit.audit_page(self._engine, wanted, start=Start(place, oldest_first), limit=count)
+            return audit.audit_page(self._engine, audit_filter, start=Start(place, oldest_first), limit=count)
 
-        marks = {**names, **columns, "since": since, "until": until, "user": self._scope.user}
-        return page("audit", marks, limit, after, fetch, _position, oldest_first=oldest_first)
+        filters = {**names, **columns, "since": since, "until": until, "user": self._scope.user}
+        return page("audit", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
-        """List every event of a subject, in effect or not, oldest first, each with its effect.
+        """List every event of a subject with its effect, oldest first, undone events included.
 
         Args:
             subject: The id of a memory, observation, interaction, document, project, session or summary.
@@ -113,7 +113,7 @@ class HistoryRead(Area):
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
 
     def explain(self, position: int) -> answers.Explanation:
-        """Explain in sentences the command behind an event: what it did, why, and what it led to.
+        """Explain the command that recorded an event in sentences: its events, its reason and its consequences.
 
         Args:
             position: The position of any event of the command.
@@ -124,7 +124,7 @@ class HistoryRead(Area):
         return explaining.explain(self._engine, self._scope.user, _place(position))
 
     def blame(self, id: str) -> answers.Blame:
-        """Return the event that each word of a belief came from, and the events that moved its confidence.
+        """Return the events from which the words of a belief come, and the events that moved its confidence.
 
         Args:
             id: The id of a memory or an observation.
@@ -170,14 +170,14 @@ class HistoryRead(Area):
         return page("model_calls", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def _moment(self, name: str, moment: int | Since | None) -> Any:
-        """Return a position as it is, and a time or a duration as a time."""
+        """Return the stored form of a time or duration; a position is returned unchanged."""
         if moment is None or isinstance(moment, int):
             return moment
         return times.since(name, moment, self._engine.now())
 
 
 class History(HistoryRead, Generic[PastLedger]):
-    """The history of a user's memory, with the commands that take parts of it out and back."""
+    """The history of a user's memory, with the commands that undo parts of it and put them back."""
 
     _engine: Engine
 
@@ -193,8 +193,8 @@ class History(HistoryRead, Generic[PastLedger]):
         """Find, by halving, the command after which a condition begins or ceases to hold.
 
         Args:
-            test: A function that takes the ledger as of a moment and returns True if the condition holds then. It is called
-                between two commands, and its exceptions pass through.
+            test: A function that takes the ledger as of a moment and returns True if the condition holds at that moment. The
+                moments lie between two commands. An exception of the function passes through.
             good: A moment before the change: a position, the id of an event, or a time; None for the beginning.
             bad: A moment after the change; None for now.
 
@@ -214,7 +214,7 @@ class History(HistoryRead, Generic[PastLedger]):
 
         Args:
             start: A position, the id of an event, or a time.
-            end: The same; None for now.
+            end: A position, the id of an event, or a time; None for now.
 
         Raises:
             RejectedError: The end comes before the start, or a moment is not in this ledger.
@@ -255,15 +255,15 @@ class History(HistoryRead, Generic[PastLedger]):
         Args:
             after: The position after which the listing begins; ``page.next`` is the last position of a page.
             until: Only events recorded before this time, as in other listings, or before this position.
-            types: Only events of these types, like "MemoryPromoted"; none for all.
-            subject: Only events of this id; "ledger" for those of no subject.
+            types: Only events of these types, like "MemoryPromoted"; empty for all types.
+            subject: Only events of this id; "ledger" for events without a subject.
 
         Raises:
             NotFoundError: No subject has this id.
             RejectedError: There is no such type of events.
         """
         count, start = checked_limit(limit), _place(after)
-        selection = log.wanted(self._engine, types, subject, self._moment("until", until))
+        selection = log.checked_filter(self._engine, types, subject, self._moment("until", until))
         entries = log.entries(self._engine, selection, start, count + 1) if count else []
         cursor = str(entries[count - 1].position) if len(entries) > count else None
         more = {"until": until, "types": selection.types, "subject": subject, "limit": log.PART}
@@ -283,9 +283,9 @@ class History(HistoryRead, Generic[PastLedger]):
         The iteration ends when the ledger is closed.
 
         Args:
-            after: The position after which the iteration begins; None for the last one, so that only new events come.
-            types: Only events of these types, like "MemoryPromoted"; none for all.
-            subject: Only events of this id; "ledger" for those of no subject.
+            after: The position after which the iteration begins; None for the last position, so that only new events come.
+            types: Only events of these types, like "MemoryPromoted"; empty for all types.
+            subject: Only events of this id; "ledger" for events without a subject.
             timeout: The most seconds that the iteration takes; None for no end.
             cancel: An event or a function that ends the iteration once the event is set or the function returns True.
 
@@ -294,12 +294,12 @@ class History(HistoryRead, Generic[PastLedger]):
             RejectedError: There is no such type of events, or the call is inside a batch.
         """
         log.check_no_batch(self._engine)
-        selection = log.wanted(self._engine, types, subject, None)
+        selection = log.checked_filter(self._engine, types, subject, None)
         start = self._engine.position if after is None else _place(after)
         return log.follow(self._engine, selection, start, Stopping(timeout, cancel))
 
     def wait(self, position: int, *, timeout: float | None = None, cancel: Cancel | None = None) -> bool:
-        """Wait until any process has written a position of the log; return False if the wait ended before.
+        """Wait until the log has a position, whichever process writes it; return False if the wait ended before.
 
         Args:
             position: The position of an event to come.
@@ -327,17 +327,17 @@ class History(HistoryRead, Generic[PastLedger]):
         reason: str = "",
         **options: Unpack[GroupOptions],
     ) -> UndoReport:
-        """Void every command that fits all of the filters; at least one filter is needed.
+        """Undo every command that passes all of the filters; at least one filter is needed.
 
         Args:
             command: The name of the command, like "extract".
-            by: The actor of the commands; without it, everybody's.
-            correlation_id: The run, request or import that the commands belong to.
-            cascade: Also void later commands that were built on these.
-            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+            by: The actor of the commands; None for the commands of every actor.
+            correlation_id: The run, request or import to which the commands belong.
+            cascade: True to undo also the later commands that were built on these commands.
+            exclusive: True to allow more than 50,000 events, which keep other writers waiting until they are done.
 
         Raises:
-            DependentsError: Later commands were built on these; ``cascade`` voids them too.
+            DependentsError: Later commands were built on these commands; ``cascade`` undoes them too.
         """
         now = self._engine.now()
         columns = {
@@ -381,12 +381,12 @@ class History(HistoryRead, Generic[PastLedger]):
         """Void everything that an origin wrote or caused, and refuse its future writes; the events of others stay.
 
         Args:
-            origin: The id of an interaction, a document or a session; or with ``kind`` a name.
-            kind: "actor", "client", "agent" or "session" for a name.
+            origin: The id of an interaction, a document or a session; with ``kind``, a name.
+            kind: "actor", "client", "agent" or "session", if ``origin`` is a name.
             since: Only events that the origin wrote from this position or time on.
-            until: Only events that the origin wrote before this position or time, and accept its future writes; None for all
-                events, and refuse all future writes.
-            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+            until: Only events that the origin wrote before this position or time; its future writes are then accepted. None for
+                all events; its future writes are then refused.
+            exclusive: True to allow more than 50,000 events, which keep other writers waiting until they are done.
         """
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
         more: dict[str, Any] = {"reason": reason, "exclusive": exclusive, "dry_run": dry_run}
@@ -406,10 +406,10 @@ class History(HistoryRead, Generic[PastLedger]):
         """Put back the events that a distrust made void, and accept the origin's writes again.
 
         Args:
-            origin: As in ``distrust``, or the id of the distrust's command.
-            kind: "actor", "client", "agent" or "session" for a name.
-            cascade: Also void later commands that were built on events which the origin had made void.
-            exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+            origin: The origin as in ``distrust``, or the id of the command that distrusted it.
+            kind: "actor", "client", "agent" or "session", if ``origin`` is a name.
+            cascade: True to undo also the later commands that were built on an undo by the origin, which now counts again.
+            exclusive: True to allow more than 50,000 events, which keep other writers waiting until they are done.
 
         Raises:
             NotFoundError: This origin is not distrusted.
@@ -419,7 +419,7 @@ class History(HistoryRead, Generic[PastLedger]):
 
 
 def _place(position: object) -> int:
-    """Return the position after which a listing begins; a page gives it as a string."""
+    """Return a checked position as a number; the cursor of a page is a position as a string."""
     if isinstance(position, str) and position.isascii() and position.isdigit() and len(position) < 20:
         position = int(position)
     if position is None:

@@ -51,10 +51,10 @@ from projections.views.audit import AuditRow
 
 
 def why(engine: ReadingEngine, user: str, id: str) -> answers.Why | None:
-    """Return the reasons for which a memory or an observation is believed, or None if the user has no such belief.
+    """Return the reasons for a memory or an observation, or None if the user has no such memory or observation.
 
-    Of a memory: every event behind it in order, with steps that add up to its confidence exactly. Of an observation:
-    its evidence, each piece with its date, its words and whether it is live, and every wording that it had.
+    Of a memory these are its events in order, with steps that add up to the confidence exactly, and its sources. Of an
+    observation these are its events, its evidence with times, contents and states, and every wording that it has had.
     """
     if isinstance(id, str) and id.startswith("o_"):
         return _why_observation(engine, id, user)
@@ -108,10 +108,10 @@ def _why_observation(engine: ReadingEngine, id: str, owner: str) -> answers.Why 
 
 
 def history(engine: ReadingEngine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
-    """Return the events of a subject in order, in effect or not: at most ``limit`` events after a position.
+    """Return at most ``limit`` events of a subject after a position, in order, undone events included.
 
-    A subject is a memory, an observation, an interaction, a document, a project, a session or a summary. Of a summary
-    (``y_…``) the events are those of its session that made it, took it out of use, or restored it.
+    A subject is a memory, an observation, an interaction, a document, a project, a session or a summary. The events of a summary
+    (``y_…``) are the events of its session that made it, took it out of use, or restored it.
     """
     kind = ids.kind_of(id) if isinstance(id, str) else ""
     if kind == "y":
@@ -133,20 +133,19 @@ def _history_of_summary(
         event = read_event(connection, session)
         if event is None or event.envelope.user != owner:
             return None
-        steps = (step for step in _steps(connection, event.stream, after) if _names(step.data, id))
+        steps = (step for step in _steps(connection, event.stream, after) if _concerns_summary(step.data, id))
         return list(islice(steps, limit if limit >= 0 else None))
 
 
 def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
-    """Yield at most ``limit`` steps after a position.
+    """Yield at most ``limit`` steps of a subject after a position.
 
-    The state of a memory or an observation at a step follows from all earlier events, so these are read from the
-    beginning.
+    The status of a memory or an observation at a step follows from all earlier events, so its events are read from the beginning.
     """
-    follows, first = stream[0] in "mo", first_position(connection, stream)
+    has_status, first = stream[0] in "mo", first_position(connection, stream)
     if first is None:
         raise DamagedError(FAMILIES[stream[0]].live.name, stream, "the log has no event of it")
-    start, most = (0, -1) if follows else (after, limit)
+    start, most = (0, -1) if has_status else (after, limit)
     events = {event.position: event for event in read_stream(connection, stream, after=start, limit=most)}
     points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
     out = control.voided(connection, min(events, default=0), max(events, default=0))
@@ -159,7 +158,7 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
             return
         event, point = events[position], points.get(position)
         in_effect = position not in out
-        if follows and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
+        if has_status and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
             state = evolve(state, event)
         delta = point.delta if point is not None else 0
         confidence_then += delta
@@ -181,7 +180,7 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
 
 
 def _shown(event: AnyEvent) -> Any:
-    """Return the data of an event without the ledger's secret."""
+    """Return the data of an event as plain values, without the ledger's secret."""
     if isinstance(event.data, Unknown):
         return {"unknown": event.type, "schema": event.envelope.schema}
     data = msgspec.json.decode(msgspec.json.encode(event.data))
@@ -189,7 +188,7 @@ def _shown(event: AnyEvent) -> Any:
 
 
 def _cited(steps: Sequence[answers.Step]) -> list[str]:
-    """Return the interactions, chunks and documents that a memory came from or was reinforced by."""
+    """Return the ids of the interactions, chunks and documents from which a memory came or that reinforced it."""
     sources: dict[str, None] = {}
     for step in steps:
         if step.in_effect:
@@ -205,7 +204,7 @@ def _cited_chunks(connection: Connection, cited: Sequence[str], owner: str) -> I
 
 
 def _chain(connection: Connection, state: MemoryState | None, link: str, owner: str) -> tuple[Memory, ...]:
-    """Return the memories before or after a memory in its supersession chain, the nearest first."""
+    """Return the memories before or after a memory in its chain of supersessions, nearest first."""
     memories: list[MemoryState] = []
     seen = {state.id} if state is not None else set()
     while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
@@ -220,17 +219,17 @@ def _chain(connection: Connection, state: MemoryState | None, link: str, owner: 
 
 
 class AuditFilter(Struct, frozen=True, kw_only=True):
-    """A filter of one user's trail.
+    """A filter of one user's audit trail.
 
     Attributes:
         user: The user.
         subject: Only events of this id.
-        project: Only events of this project, by name.
-        session: Only events of this session, by name.
-        text: Only events that wrote all of these words. Every event that passes the other filters is read for that, because there
-            is no index of all texts that were ever written.
-        since: The first position, or the earliest recorded time.
-        until: The position or the recorded time before which the events are.
+        project: Only events of the project with this name.
+        session: Only events of the session with this name.
+        text: Only events whose texts have all of these words. Each event that passes the other filters is read for this, because
+            there is no index of all texts that were ever written.
+        since: The first position, or the earliest time of recording.
+        until: The position, or the time of recording, before which the events must be.
         columns: Columns of the trail with their values; None for any value.
     """
 
@@ -245,30 +244,31 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
 
 
 def audit_page(
-    engine: ReadingEngine, wanted: AuditFilter, *, limit: int, start: Start = NEWEST
+    engine: ReadingEngine, request: AuditFilter, *, limit: int, start: Start = NEWEST
 ) -> list[answers.AuditEntry]:
-    """Return entries of one user's trail, at most 500 a call, from ``start`` on."""
-    user, subject, text = wanted.user, wanted.subject, wanted.text
+    """Return at most ``limit`` entries of one user's audit trail, from ``start`` on."""
+    user, subject, text = request.user, request.subject, request.text
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
         raise RejectedError(
             f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
             "those of its session"
         )
-    filters = {**wanted.columns, **_bound("since", "first", wanted.since), **_bound("until", "last", wanted.until)}
+    filters = {**request.columns, **_bound("since", "first", request.since), **_bound("until", "last", request.until)}
     with engine.reading() as connection:
-        places, place = scope_of(connection, user, wanted.project), named(connection, user, "s", wanted.session)
+        project_ids = scope_of(connection, user, request.project)
+        session_id = named(connection, user, "s", request.session)
         stream = (
             owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES
             else subject
         )
-        if places == [NOWHERE] or place == NOWHERE or (subject and stream is None):
+        if project_ids == [NOWHERE] or session_id == NOWHERE or (subject and stream is None):
             return []
 
         def trail(start: Start, limit: int) -> list[AuditRow]:
-            bounds = {**filters, "session": place}
+            bounds = {**filters, "session": session_id}
             return audit.trail(
-                connection, start, user=user, subject=stream or None, projects=places, limit=limit, **bounds
+                connection, start, user=user, subject=stream or None, projects=project_ids, limit=limit, **bounds
             )
 
         entries = trail(start, limit) if text is None else _with_words(connection, trail, text, start)
@@ -276,13 +276,13 @@ def audit_page(
 
 
 def entries_shown(connection: Connection, entries: Sequence[AuditRow]) -> list[answers.AuditEntry]:
-    """Return entries in the form of answers, in the same order."""
+    """Return the answers for some rows of the audit trail, in the same order."""
     names = projects.names(connection, (id for entry in entries for id in (entry.project, entry.session)))
     return [_entry(connection, entry, names) for entry in entries]
 
 
 def _bound(of_time: str, of_position: str, bound: int | Time | None) -> dict[str, int | str]:
-    """Return a bound as a filter of the trail: a position for positions, a time for recorded times."""
+    """Return a bound as a filter of the trail, under one name if it is a position and under another if it is a time."""
     if bound is None:
         return {}
     if isinstance(bound, int) and not isinstance(bound, bool):
@@ -293,7 +293,7 @@ def _bound(of_time: str, of_position: str, bound: int | Time | None) -> dict[str
 def _with_words(
     connection: Connection, trail: Callable[[Start, int], list[AuditRow]], text: str, start: Start
 ) -> Iterator[AuditRow]:
-    """Yield the entries whose events wrote texts with all of these words."""
+    """Yield the entries of events whose texts have all of these words."""
     required = frozenset(words(text))
     if not required:
         raise RejectedError(f"text needs at least one word to look for, and {text!r:.40} has none")
@@ -305,7 +305,7 @@ def _with_words(
 
 
 def _texts(connection: Connection, position: int) -> Iterator[str]:
-    """Yield the texts that an event wrote, also those stored beside the log."""
+    """Yield the texts of an event, long texts stored outside the log included."""
     type_, state = connection.execute("SELECT type, state FROM events WHERE position = ?", (position,)).fetchone()
     for part in erasure.parts(type_, state):
         yield from part.texts if part.blob is None else [read_blob(connection, part.blob) or ""]
@@ -319,7 +319,7 @@ def _entry(connection: Connection, entry: AuditRow, names: dict[str, str]) -> an
     return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
 
-_WORDS: dict[type[EventData], str] = {
+_REASONS: dict[type[EventData], str] = {  # for an act whose caller gave no reason
     CommandUndone: "undone",
     CommandRedone: "redone",
     OriginDistrusted: "its source is distrusted",
@@ -328,18 +328,18 @@ _WORDS: dict[type[EventData], str] = {
 
 
 def _because(connection: Connection, event: AnyEvent) -> str:
-    """Return the reason that an event carries; of a successor the reason for which it superseded the earlier memory."""
+    """Return the reason that an event records; of a memory that superseded another, the reason of the supersession."""
     data = event.data
     if isinstance(data, MemoryCaptured) and data.supersedes is not None:
         for earlier in read_stream(connection, data.supersedes, 2**62):
             if isinstance(earlier.data, MemorySuperseded) and earlier.data.by == event.stream:
                 return earlier.data.reason or ""
     if isinstance(data, WAYS_BACK):
-        return data.reason or _WORDS[type(data)]
+        return data.reason or _REASONS[type(data)]
     return str(getattr(data, "reason", None) or "")
 
 
-def _names(data: Any, summary: str) -> bool:
-    """Return True if an event, as it is shown, is about a summary."""
+def _concerns_summary(data: Any, summary: str) -> bool:
+    """Return True if the shown data of an event name a summary."""
     referenced = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
     return summary in referenced

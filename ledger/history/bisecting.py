@@ -12,28 +12,28 @@ from ledger.history.explaining import explain
 from projections.core.rows import Connection
 from projections.views import audit
 
-_ENDS = (
+_ENDS = (  # the positions at which the commands of a user end, between two positions
     "SELECT max(position) FROM audit WHERE user = ? AND position > ? AND position <= ? GROUP BY command_id ORDER BY 1"
 )
 
 
-def check_between_commands(connection: Connection, position: int, wanted: str) -> None:
-    """Raise ``RejectedError`` for a position inside a command; ``wanted`` says what is allowed."""
+def check_between_commands(connection: Connection, position: int, rule: str) -> None:
+    """Raise ``RejectedError`` for a position inside a command; ``rule`` is the part of the message that says the rule."""
     ends = [entry.position for entry in audit.command_at(connection, position)]
     if ends and position < ends[-1]:
         before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
         raise RejectedError(
             f"position {position} lies inside of a command, which recorded positions {ends[0]} to {ends[-1]} together:"
-            f" {wanted}, at {before}{ends[-1]}"
+            f" {rule}, at {before}{ends[-1]}"
         )
 
 
 def bisect(
     engine: Engine, user: str, holds_at: Callable[[int], bool], good: Instant | None, bad: Instant | None
 ) -> answers.Bisection:
-    """Return the command of a user after which ``holds_at`` gives another answer than at the earlier moment.
+    """Return the command of a user after which ``holds_at`` returns another answer than at ``good``.
 
-    ``holds_at`` is called with positions between two commands. Its exceptions pass through unchanged.
+    ``holds_at`` is called with positions at which a command ends. Its exceptions pass through unchanged.
     """
     with committed(engine) as connection:
         first = position_of(engine, connection, good) if good is not None else 1

@@ -1,4 +1,4 @@
-"""The origin of a belief: the event that each of its words came from, and the events that moved its confidence."""
+"""The origin of a belief: the events from which its words come, and the events that moved its confidence."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence
 
-# Bounds on the work of one answer. Words from before the oldest subject or wording count as words of the oldest.
-SUBJECTS = 200  # replaced beliefs that are followed
-WORDINGS = 500  # last wordings, of all subjects together, that are compared
-# Pairs of words that are compared, between two texts and in one answer; above that, frequent words are left out.
+# Bounds on the work of one answer. A word from before the oldest compared wording counts as a word of that wording.
+SUBJECTS = 200  # the most beliefs whose wordings are read
+WORDINGS = 500  # the most wordings, of all subjects together, that are compared; the last ones count
+# The most pairs of words that are compared, between two texts and in one answer. Beyond, frequent words are left out.
 COMPARED, TOGETHER = 4_000_000, 100_000_000
 
 _SIGNS = r".,;:!?()\[\]{}\"'«»“”„‘’…/|"
 _APART = r"\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese have no blanks, so every character is a word
 _PIECE = re.compile(rf"\s+|[{_APART}]|[{_SIGNS}]+|[^\s{_SIGNS}{_APART}]+")
 
-Annotated = list[tuple[str, int]]  # a word with the blanks after it, and the position of its event
+WordOrigins = list[tuple[str, int]]  # (a word with the blanks after it, the position of the event from which it comes)
 
 
 class _Wording(NamedTuple):
-    """An event that gave a belief another text; the text is None if it was erased."""
+    """An event that gave a belief another text, and the text (None if it was erased)."""
 
     event: AnyEvent
     text: str | None
 
 
 def blame(engine: ReadingEngine, user: str, id: str) -> answers.Blame | None:
-    """Return the events that the words and the confidence of a memory or an observation came from, or None.
+    """Return the events from which the words and the confidence of a belief come; None if the user has no such belief.
 
-    The search goes back through the beliefs that this belief replaced or was merged from.
+    A belief is a memory or an observation. Words are traced back through the memories that a memory superseded or merged.
     """
     kind = ids.kind_of(id) if isinstance(id, str) else ""
     if kind not in ("m", "o"):
@@ -56,10 +56,10 @@ def blame(engine: ReadingEngine, user: str, id: str) -> answers.Blame | None:
         reader = Reader(connection)
         wordings = _wordings(reader, stream)
         text = wordings[stream][-1].text if wordings[stream] else None
-        words = _annotated(reader, stream, wordings) if text is not None else []
+        words = _with_origins(reader, stream, wordings) if text is not None else []
         steps = confidence.timeline(connection, first_position(connection, stream) or 0) if kind == "m" else []
         entries = _entries(connection, {at for _, at in words} | {step.position for step in steps})
-        gone = {wording.event.position for listed in wordings.values() for wording in listed if wording.text is None}
+        erased = {wording.event.position for listed in wordings.values() for wording in listed if wording.text is None}
     return answers.Blame(
         id=stream,
         content=text,
@@ -72,7 +72,7 @@ def blame(engine: ReadingEngine, user: str, id: str) -> answers.Blame | None:
             )
             for step in steps
         ),
-        erased=tuple(sorted(gone)),
+        erased=tuple(sorted(erased)),
     )
 
 
@@ -81,7 +81,7 @@ def _entries(connection: Connection, positions: Iterable[int]) -> dict[int, answ
     return {entry.position: entry for entry in entries_shown(connection, entries)}
 
 
-def _spans(words: Annotated, entries: dict[int, answers.AuditEntry]) -> Iterator[answers.BlamedWords]:
+def _spans(words: WordOrigins, entries: dict[int, answers.AuditEntry]) -> Iterator[answers.BlamedWords]:
     start = 0
     for position, group in groupby(words, key=lambda word: word[1]):
         text = "".join(word for word, _ in group)
@@ -93,7 +93,7 @@ def _spans(words: Annotated, entries: dict[int, answers.AuditEntry]) -> Iterator
 
 
 def _wordings(reader: Reader, stream: str) -> dict[str, list[_Wording]]:
-    """Return all wordings of a belief and of the beliefs that it replaced, by subject."""
+    """Return all wordings of a belief, and of the memories that it superseded or merged, by subject."""
     wordings: dict[str, list[_Wording]] = {}
     waiting = [stream]
     while waiting and len(wordings) < SUBJECTS:
@@ -116,34 +116,34 @@ def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
 
 
 def _sources(reader: Reader, event: AnyEvent) -> list[str]:
-    """Return the memories that the event's subject replaced with this event: one memory, or the merged memories."""
-    replaced = getattr(event.data, "supersedes", None)
+    """Return the memories that the subject of an event superseded or merged by this event."""
+    superseded = getattr(event.data, "supersedes", None)
     entries = reader.command(event)
     merges = (reader.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
     merged = [memory for data in merges if data.memory == event.stream for memory in data.memories]
-    return [memory for memory in (replaced, *merged) if memory is not None and memory != event.stream]
+    return [memory for memory in (superseded, *merged) if memory is not None and memory != event.stream]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _annotated(reader: Reader, stream: str, wordings: dict[str, list[_Wording]]) -> Annotated:
-    """Return the last wording of a belief, compared wording by wording from the first one on."""
-    current, left = dict[str, Annotated](), TOGETHER
+def _with_origins(reader: Reader, stream: str, wordings: dict[str, list[_Wording]]) -> WordOrigins:
+    """Return the words of the last wording with their origins, by comparing each wording with the wording before it."""
+    current, pairs_left = dict[str, WordOrigins](), TOGETHER
     listed = (wording for of_subject in wordings.values() for wording in of_subject)
     order = sorted(listed, key=lambda wording: wording.event.position)
     for event, text in order[-WORDINGS:]:
         before = [current[subject] for subject in (event.stream, *_sources(reader, event)) if subject in current]
-        current[event.stream] = reworded(before, text or "", event.position, min(left, COMPARED))
-        left -= len(current[event.stream]) * sum(map(len, before))
+        current[event.stream] = reworded(before, text or "", event.position, min(pairs_left, COMPARED))
+        pairs_left -= len(current[event.stream]) * sum(map(len, before))
     return current[stream]
 
 
-def reworded(before: Sequence[Annotated], text: str, position: int, most: int = COMPARED) -> Annotated:
-    """Return the words of a text, each with the position of the event that it came from.
+def reworded(before: Sequence[WordOrigins], text: str, position: int, most: int = COMPARED) -> WordOrigins:
+    """Return the words of a text, each with the position of the event from which it comes.
 
-    A word that stood in an earlier text keeps its origin; every other word comes from ``position``. If two texts have
-    more than ``most`` pairs of words, frequent words are not compared.
+    A word that an earlier text has keeps its origin; every other word comes from ``position``. If two texts have more than
+    ``most`` pairs of words, frequent words are not compared.
     """
     words = split(text)
     keys, origins = [word.strip() for word in words], [position] * len(words)
@@ -159,7 +159,7 @@ def reworded(before: Sequence[Annotated], text: str, position: int, most: int = 
 
 
 def split(text: str) -> list[str]:
-    """Return the words and signs of a text, each with the blanks after it; joined, they are the text."""
+    """Return the words and signs of a text, each with the blanks after it; joined, they are the whole text."""
     words: list[str] = []
     for piece in _PIECE.findall(text):
         if words and (piece.isspace() or words[-1].isspace()):

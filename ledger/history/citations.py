@@ -1,7 +1,8 @@
-"""The messages of a session that a memory was written from.
+"""The messages of a session from which a memory was written.
 
-A rule finds a memory in one message. A model says which messages it cites. If a call does not say that, every message
-that the model read may have contributed.
+An *attempt* is an event that captures a memory; a memory that is captured again has several attempts. If a rule wrote the
+attempt, the memory comes from one message. If a model wrote it, the memory comes from the messages that the model cites; if the
+model cites none, from every message that the model read.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from ledger.events import CITES, MODEL_EXTRACTOR, AnyEvent, MessageAppended, Mod
 from projections.core.rows import Connection
 from projections.views import audit, control
 
-NOWHERE: frozenset[int] = frozenset()
-ATTEMPTS = of(begins="memory")  # one such event is enough for a memory to exist
+NO_MESSAGES: frozenset[int] = frozenset()
+ATTEMPTS = of(begins="memory")  # the types of events that capture a memory; the memory exists while one is in effect
 
 
 class Citations:
-    """The messages behind memories, by position, with a cache of what was read."""
+    """The positions of the messages from which memories come; model calls and messages are read once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -26,7 +27,7 @@ class Citations:
         self._messages: dict[int, bool] = {}
 
     def behind(self, event: AnyEvent) -> frozenset[int]:
-        """Return the messages that an attempt at a memory may have come from."""
+        """Return the messages from which an attempt may come."""
         own, call = self._origin(event), self._call_of(event)
         if call is None:
             return own
@@ -34,10 +35,7 @@ class Citations:
         return frozenset(self._read(call)) if not cited or None in cited else own.union(self._at(cited))
 
     def named(self, event: AnyEvent) -> frozenset[int]:
-        """Return the messages that an attempt names as its origin.
-
-        If the model's call cites nothing, this is the message in which the memory was found.
-        """
+        """Return the messages that an attempt names: those that its model call cites, else the message of its origin."""
         call = self._call_of(event)
         return self.behind(event) if call is not None and self._cited(call, event.stream) else self._origin(event)
 
@@ -52,18 +50,18 @@ class Citations:
         return memories
 
     def ever_behind(self, memory: str) -> frozenset[int]:
-        """Return the messages that any attempt at a memory may have come from, in effect or not."""
-        return NOWHERE.union(*(self.behind(event) for event in attempts(self._connection, memory)))
+        """Return the messages from which any attempt at a memory may come, undone attempts included."""
+        return NO_MESSAGES.union(*(self.behind(event) for event in attempts(self._connection, memory)))
 
-    # --- what the log says -------------------------------------------------------------------------------------------
+    # --- reading the log ---------------------------------------------------------------------------------------------
 
     @staticmethod
     def _origin(event: AnyEvent) -> frozenset[int]:
         origin = getattr(event.data, "origin", None)
-        return frozenset((origin.position,)) if origin is not None and origin.position else NOWHERE
+        return frozenset((origin.position,)) if origin is not None and origin.position else NO_MESSAGES
 
     def _call_of(self, event: AnyEvent) -> ModelCalled | None:
-        """Return the model call that wrote the event, if a model read a session for it."""
+        """Return the model call whose command recorded the attempt, or None if no model wrote it."""
         origin = getattr(event.data, "origin", None)
         if origin is None or origin.extractor != MODEL_EXTRACTOR:
             return None
@@ -77,7 +75,7 @@ class Citations:
 
     @staticmethod
     def _cited(call: ModelCalled, memory: str) -> list[str | None]:
-        """Return the ids of the cited events; None stands for a citation of something that does not exist."""
+        """Return the ids of the events that the call cites for a memory; None for a citation of an unknown event."""
         return [action.target for action in call.actions if action.what == CITES and action.subject == memory]
 
     def _at(self, cited: Iterable[str | None]) -> Iterator[int]:
@@ -96,6 +94,6 @@ class Citations:
 
 
 def attempts(connection: Connection, memory: str) -> list[AnyEvent]:
-    """Return every event that captured a memory, in effect or not."""
+    """Return every event that captured a memory, undone events included."""
     events = read_stream(connection, memory, 2**62)
     return [event for event in events if isinstance(event.data, ATTEMPTS)]

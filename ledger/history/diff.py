@@ -19,13 +19,13 @@ from projections.views import memories
 def diff(
     engine: Engine, user: str, start: Instant, end: Instant | None = None, *, project: str | None = None
 ) -> answers.Diff:
-    """Return the beliefs that came, went and changed between two moments; without an ``end`` until now.
+    """Return the memories that came, went and changed between two moments; without an ``end`` up to now.
 
-    Each memory is compared as it stood at the start and at the end: a memory that came and went in between is not
-    shown. ``project`` limits the answer to a project's memories, "" to the global ones.
+    Each memory is compared at the start and at the end, so a memory that came and went in between is not shown. ``project``
+    limits the answer to the memories of a project; "" to memories without a project.
 
     Raises:
-        RejectedError: The end comes before the start, or ``at`` refuses one of the moments.
+        RejectedError: The end comes before the start, or a moment is not in this ledger.
         NotFoundError: This user has no such project.
     """
     with committed(engine) as connection:
@@ -42,15 +42,15 @@ def diff(
 
 def _changed(past: PastEngine, user: str, first: int, project: str | None) -> list[answers.Changed]:
     with past.reading() as connection:
-        places = scope_of(connection, user, project)
-        if places == [NOWHERE]:
+        project_ids = scope_of(connection, user, project)
+        if project_ids == [NOWHERE]:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
         changes = []
         for row in memories.changed(connection, user, first):
             pair = memories.get_at(connection, row, first), memories.get(connection, row)
             if pair == (None, None):  # the memory came and went in between
                 continue
-            if places is None or any(memory is not None and memory.project in places for memory in pair):
+            if project_ids is None or any(memory is not None and memory.project in project_ids for memory in pair):
                 before, after = (memory_shown(connection, memory) for memory in pair)
                 changes.append(answers.Changed(id=_id(pair), before=before, after=after))
         return changes
@@ -61,10 +61,10 @@ def _id(pair: tuple[MemoryState | None, ...]) -> str:
 
 
 def _sorted_by_change(changed: Sequence[answers.Changed], start: tuple[int, str], end: tuple[int, str]) -> answers.Diff:
-    """Return the pairs sorted by the kind of change."""
+    """Sort the changed memories by the kind of change."""
     parts: dict[str, list[answers.Changed]] = {}
     for pair in changed:
-        if (change := _turned(pair.before, pair.after)) is not None:
+        if (change := _change_of_status(pair.before, pair.after)) is not None:
             parts.setdefault(change, []).append(pair)
         if pair.before is not None and pair.after is not None:
             if pair.before.confidence != pair.after.confidence:
@@ -75,8 +75,8 @@ def _sorted_by_change(changed: Sequence[answers.Changed], start: tuple[int, str]
     return answers.Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **changes)
 
 
-def _turned(before: Memory | None, after: Memory | None) -> str | None:
-    """Return the change of a memory as a belief, or None if its standing is the same."""
+def _change_of_status(before: Memory | None, after: Memory | None) -> str | None:
+    """Return the name of the change between two statuses of a memory, or None if the memory is as much believed as before."""
     if before is None or after is None:
         return "added" if after is not None else "hidden" if before is not None else None
     if after.quarantined and not before.quarantined:
@@ -94,7 +94,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
             return "restored"
         case "active" | "candidate" | "superseded", _:
             return "hidden"
-    return None  # neither believed nor a candidate, before and after
+    return None  # the memory was and is neither believed nor a candidate
 
 
 def _differs(before: Memory, after: Memory) -> bool:

@@ -1,4 +1,4 @@
-"""The log in the order of recording: every event of every user with its data, and waiting for more events."""
+"""The reading of the log in the order of recording: every event of every user with its data, and the wait for new events."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from ledger.log.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
 
-LOOK_SECONDS = 0.1  # between two looks for new events
-PART = 250  # events read at a time; more of them cost more to hold in memory than to decode
+LOOK_SECONDS = 0.1  # the seconds between two looks for new events
+PART = 250  # the number of events read at a time; larger parts were slower, because they take more memory
 END = 2**62
-_ALSO = frozenset((Blob, Raw))
+_ENCODED = frozenset((Blob, Raw))  # the types of values that have to be loaded or decoded
 
 
 class LogFilter(Struct, frozen=True):
-    """The events that a caller asks for: their types (none for all), their subject or None, and the last position."""
+    """A filter of the log: the types of events (empty for all), the subject (None for all), and the last position."""
 
     types: tuple[str, ...]
     subject: str | None
     last: int
 
 
-def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> LogFilter:
-    """Return the checked selection of events; ``until`` is a position or a time, and is not included.
+def checked_filter(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> LogFilter:
+    """Return the filter of a caller; ``until`` is a position or a time, and is not included.
 
     Raises:
         RejectedError: A type of events is unknown.
         NotFoundError: The subject is unknown.
     """
-    named = plural("types", types, sorted(TYPES))
+    checked_types = plural("types", types, sorted(TYPES))
     texts(subject=subject)
     if subject is None and not isinstance(until, str):
-        return LogFilter(named, None, END if until is None else until - 1)
+        return LogFilter(checked_types, None, END if until is None else until - 1)
     with engine.reading() as connection:
         stream = _stream(connection, subject) if subject is not None else None
         if isinstance(until, str):
             until = engine.times.last(connection, until, read_tip(connection.cursor())[0]) + 1
-        return LogFilter(named, stream, END if until is None else until - 1)
+        return LogFilter(checked_types, stream, END if until is None else until - 1)
 
 
 def _stream(connection: Connection, subject: str) -> str:
-    """Return the subject with this id or unambiguous prefix, of any user; "ledger" is the ledger's own stream."""
+    """Return the id of a subject of any user by its id or an unambiguous prefix; "ledger" is the stream of the ledger."""
     sql = "SELECT stream FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 2"
     matches = connection.execute(sql, (subject, subject + "~")).fetchall() if len(subject) > 2 else []
     if len(matches) != 1:
@@ -66,7 +66,7 @@ def _stream(connection: Connection, subject: str) -> str:
 
 
 def entries(engine: Engine, selection: LogFilter, after: int, limit: int) -> list[answers.LogEntry]:
-    """Return at most ``limit`` of the events after a position, oldest first."""
+    """Return at most ``limit`` of the selected events after a position, oldest first."""
     where, values = "e.position > ? AND e.position <= ?", list[object]([after, selection.last])
     if selection.subject is not None:
         where, values = f"{where} AND e.stream = ?", [*values, selection.subject]
@@ -79,10 +79,7 @@ def entries(engine: Engine, selection: LogFilter, after: int, limit: int) -> lis
 def entries_where(
     connection: Connection, where: str, values: Sequence[object], limit: int = -1
 ) -> list[answers.LogEntry]:
-    """Return at most ``limit`` of the events ``e`` for which a condition holds, oldest first.
-
-    Each entry has its texts, and says whether the event is in effect.
-    """
+    """Return at most ``limit`` events that meet a condition, oldest first; the condition calls the table of events ``e``."""
     sql = f"SELECT e.position, e.stream, e.version, e.type, e.state FROM events e WHERE {where} ORDER BY e.position LIMIT ?"
     rows = connection.execute(sql, (*values, limit)).fetchall()
     out = control.voided(connection, rows[0][0], rows[-1][0]) if rows else {}
@@ -95,10 +92,10 @@ def _entry(
     envelope = mapper.decode(position, position, stream, version, type_, state).envelope
     data = envelope.data
     kind: type[Struct] = type(data)
-    for name in _apart(kind):
+    for name in _encoded_fields(kind):
         value = getattr(data, name)
-        if type(value) in _ALSO:
-            force_setattr(data, name, {} if value is NOTHING else _whole(connection, value))
+        if type(value) in _ENCODED:
+            force_setattr(data, name, {} if value is NOTHING else _loaded(connection, value))
     if kind is LedgerCreated:
         force_setattr(data, "secret", "")
     return answers.LogEntry(  # positional arguments are faster, and a scan makes many entries
@@ -126,13 +123,14 @@ def _entry(
 
 
 @cache
-def _apart(kind: type[Struct]) -> tuple[str, ...]:
-    """Return the fields whose value may be stored outside the event, or is kept as raw JSON."""
-    return tuple(name for name, hint in get_type_hints(kind).items() if not _ALSO.isdisjoint((hint, *get_args(hint))))
+def _encoded_fields(kind: type[Struct]) -> tuple[str, ...]:
+    """Return the fields whose value may be stored outside the log, or is raw JSON."""
+    hints = get_type_hints(kind)
+    return tuple(name for name, hint in hints.items() if not _ENCODED.isdisjoint((hint, *get_args(hint))))
 
 
-def _whole(connection: Connection, value: object) -> object:
-    """Return a long text from beside the log, or free JSON decoded."""
+def _loaded(connection: Connection, value: object) -> object:
+    """Return a long text from outside the log, or decoded JSON."""
     if isinstance(value, Blob):
         return read_blob(connection, value.blob)
     return json.decode(value) if isinstance(value, Raw) else value
@@ -142,9 +140,9 @@ def _whole(connection: Connection, value: object) -> object:
 
 
 def follow(engine: Engine, selection: LogFilter, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
-    """Yield every event after a position, and then each event as any process commits it.
+    """Yield the selected events after a position, and then each selected event that any process commits.
 
-    The iteration ends when ``stopping`` says so, and when the ledger is closed.
+    The iteration ends when ``stopping`` has a reason, and when the ledger is closed.
     """
     with _until_closed():
         while not stopping.why:
@@ -160,7 +158,7 @@ def follow(engine: Engine, selection: LogFilter, after: int, stopping: Stopping)
 
 
 def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
-    """Wait for a position of the log and return True; return False when called off or when the ledger is closed."""
+    """Wait until the log has a position and return True; return False if the wait is stopped or the ledger is closed."""
     with _until_closed():
         while engine.position < position:
             if stopping.why:
@@ -172,7 +170,7 @@ def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
 
 @contextmanager
 def _until_closed() -> Iterator[None]:
-    """End the block without an error if one of its reads finds the ledger closed."""
+    """End the block without an error if a read finds the ledger closed."""
     try:
         yield
     except RejectedError as error:

@@ -1,4 +1,4 @@
-"""The places where contents of an origin were shown: turns that used them, receipts of recalls and windows."""
+"""The places where contents of an origin were shown to a model: turns that used them, recalls and assembled windows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from projections.views import audit, delivered
 def receipts(
     reader: Reader, user: str, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the places where contents of an origin were shown.
+    """Return the places where contents of an origin were shown to a model.
 
-    First the interactions that used them (``memories_used``, ``chunks_used``), then the receipts of the recalls and
-    windows that delivered them.
+    These are the ids of the interactions that used the contents (``memories_used``, ``chunks_used``), followed by the receipts
+    of the recalls and windows that delivered them.
 
-    A memory of these ``streams`` counts as a whole, and so does an observation that one of them supports. Of documents,
-    sessions and turns only the words of ``fallen`` events count, or all words if the subject itself is ``gone``.
+    A memory among the ``streams`` counts as a whole, and so does an observation that one of the streams supports. Of documents,
+    sessions and turns only the texts of ``fallen`` events count; of the documents and turns that are ``gone``, all texts.
     """
-    connection, reached = reader.connection, _reached(reader, streams, fallen, gone)
+    connection, subjects = reader.connection, _subjects_shown(reader, streams, fallen, gone)
     turns = {
         row: id
         for used in ("memories_used", "chunks_used")
@@ -31,36 +31,38 @@ def receipts(
             f" WHERE i.user = ? AND i.{used} IS NOT NULL",
             (user,),
         )
-        if subject in reached
+        if subject in subjects
     }
-    recalls = _receipts_at(connection, delivered.showing(connection, reached, user))
-    woven = delivered.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # windows that showed the recalls
-    all_receipts = recalls | _receipts_at(connection, woven)
+    recalls = _receipts_at(connection, delivered.showing(connection, subjects, user))
+    windows = delivered.showing(
+        connection, dict.fromkeys(recalls.values(), ()), user
+    )  # windows that contain the recalls
+    all_receipts = recalls | _receipts_at(connection, windows)
     shown = dict.fromkeys(all_receipts[position] for position in sorted(all_receipts))
     return (*(turns[row] for row in sorted(turns)), *shown)
 
 
-def _reached(
+def _subjects_shown(
     reader: Reader, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str]
 ) -> dict[str, list[int]]:
     """Return the ids under which contents of an origin may have been shown, each with the positions of its events."""
     touched = set(streams)
-    reached: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
-    # of a session only the fallen events count: other events may have been distrusted before
-    ceased = (event.position for stream in gone if stream[0] != "s" for event, _ in reader.stream(stream))
-    for position in sorted({*fallen, *ceased}):
+    subjects: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
+    # Of a session only the fallen events count, because other events may have been distrusted before.
+    of_gone = (event.position for stream in gone if stream[0] != "s" for event, _ in reader.stream(stream))
+    for position in sorted({*fallen, *of_gone}):
         event = reader.event(position)
-        reached.setdefault(event.stream, []).append(position)
+        subjects.setdefault(event.stream, []).append(position)
         if isinstance(event.data, ChunkAdded):
-            reached.setdefault(event.data.chunk, []).append(position)
+            subjects.setdefault(event.data.chunk, []).append(position)
         elif isinstance(event.data, SummaryCreated):
-            reached.setdefault(event.data.summary, []).append(position)
-    citing = observation_hits.citing(reader.connection, {*touched, *reached})
-    return reached | {observation: [] for observation in citing}
+            subjects.setdefault(event.data.summary, []).append(position)
+    citing = observation_hits.citing(reader.connection, {*touched, *subjects})
+    return subjects | {observation: [] for observation in citing}
 
 
 def _receipts_at(connection: Connection, positions: Iterable[int]) -> dict[int, str]:
-    """Return the receipts at these positions: the event's id, or of a window the id of its command's first event."""
+    """Return the receipts at these positions: of a recall its event's id, of a window the id of its first event."""
     receipts: dict[int, str] = {}
     for position in positions:
         entry = audit.at(connection, position)

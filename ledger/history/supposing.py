@@ -1,4 +1,4 @@
-"""Hypothetical beliefs without a command, a group or an origin, or under another policy; nothing is written."""
+"""The hypothetical beliefs without a command, a group or an origin, or under another policy; nothing is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None
 Since = Position | Time | None
-_HELD = "SELECT count(*) FROM memories WHERE user = ? AND status = 'active' AND NOT quarantined"
+_COUNT_BELIEVED = "SELECT count(*) FROM memories WHERE user = ? AND status = 'active' AND NOT quarantined"
 
 
 def what_if(
@@ -40,14 +40,13 @@ def what_if(
 ) -> answers.WhatIf:
     """Return the beliefs without a command, a group or an origin, or under another confidence policy; write nothing.
 
-    ``without`` is a command, event, position or correlation as in ``undo`` (with what was built on it), the id of an
-    interaction, document or session, or an origin as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
-    ``gain``, ``echo_gain`` and ``max_matches`` for recorded matches; texts that were never matched cannot be matched
-    now.
+    ``without`` is a command, event, position or correlation as in ``undo`` (later commands that were built on it are left out
+    too), the id of an interaction, document or session, or an origin as in ``distrust``, like ``{"actor": "crawler"}``.
+    ``policy`` changes ``gain``, ``echo_gain`` and ``max_matches`` for the recorded matches; no text is matched again.
     """
     if without is None and policy is None:
         raise RejectedError(
-            "a what-if compares the beliefs with those without something, or under another policy: give without= or policy="
+            "a what-if needs without= (the beliefs without a command or an origin) or policy= (under another policy)"
         )
     other_policy = _other_policy(policy)
     with engine.reading() as connection:
@@ -63,6 +62,7 @@ def what_if(
 def _left_out(
     engine: Engine, reader: Reader, owner: str, without: Without, since: Since, until: Since
 ) -> tuple[Collection[int], Collection[int], Iterable[str]]:
+    """Return the positions of the events that fall, of the events that come back, and the subjects concerned."""
     if without is None:
         return (), (), ()
     connection = reader.connection
@@ -77,7 +77,7 @@ def _left_out(
 
 
 def origin_of(without: Without) -> tuple[str | None, str] | None:
-    """Return the kind of an origin (None if its id says it) and its name or id; None for a target of an undo."""
+    """Return (kind, name) of an origin, or (None, id) if the id shows the kind; None if ``without`` is no origin."""
     if isinstance(without, Mapping):
         if len(without) != 1:
             raise RejectedError(
@@ -119,16 +119,17 @@ def _difference(
         known = now or then
         if known is None or known.user != owner or _same(now, then):
             continue
-        held, would_hold = _held(now), _held(then)
-        (changed if held == would_hold else lost if held else gained).append(belief(connection, stream, now, then))
-    (all_held,) = connection.execute(_HELD, (owner,)).fetchone()
+        was_believed, would_be_believed = _is_believed(now), _is_believed(then)
+        kind = changed if was_believed == would_be_believed else lost if was_believed else gained
+        kind.append(belief(connection, stream, now, then))
+    (all_believed,) = connection.execute(_COUNT_BELIEVED, (owner,)).fetchone()
     differ = sum(
         pair.now is not None and pair.now.status == "active" and not pair.now.quarantined for pair in lost + changed
     )
     return answers.WhatIf(
         position=head,
         events=len(alternative.fallen),
-        unchanged=all_held - differ,
+        unchanged=all_believed - differ,
         lost=tuple(lost),
         gained=tuple(gained),
         changed=tuple(changed),
@@ -151,7 +152,7 @@ def _other_policy(policy: Mapping[str, object] | None) -> dict[str, int] | None:
     if not policy or unknown:
         got = f"{unknown[0]!r:.40}" if policy else "nothing"
         raise RejectedError(
-            f"a what-if can try other values of {', '.join(allowed)}, and got {got}: what was never matched has no verdict"
+            f"a what-if can try other values of {', '.join(allowed)}, and got {got}: only recorded matches are weighed again"
         )
     return {name: int(value) for name, value in checked(policy).items()}
 
@@ -165,14 +166,14 @@ def _reinforced(connection: Connection, owner: str) -> list[str]:
     return [id for (id,) in connection.execute(sql, (owner,))]
 
 
-def _held(state: MemoryState | None) -> bool:
+def _is_believed(state: MemoryState | None) -> bool:
     return state is not None and state.status == "active" and not state.quarantined
 
 
-_ASIDE = {"position": 0, "version": 0, "row": 0}
+_IGNORED = {"position": 0, "version": 0, "row": 0}  # fields that make no difference
 
 
 def _same(now: MemoryState | None, then: MemoryState | None) -> bool:
     if now is None or then is None:
         return now is then
-    return replace(now, **_ASIDE) == replace(then, **_ASIDE)
+    return replace(now, **_IGNORED) == replace(then, **_IGNORED)

@@ -1,4 +1,4 @@
-"""The answers about interactions: an interaction, its effect on memories, and an import's report."""
+"""The answers about interactions: an interaction, its effect on memories, and the report of an import."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 
 class Interaction(Answer, frozen=True, kw_only=True):
-    """An interaction with its texts, which are None if they were erased or not asked for.
+    """An interaction with its texts; a text is None if it was erased, or if the call reads no texts.
 
-    ``reinforcement`` and ``extraction`` are "waiting", "pending", "done", "undone" (only a call looks again), "failed" or "off".
-    ``skipped`` says why the interaction did not become messages of its session: "ignored" or "stateless". ``warnings`` of a
-    capture and of an added response name the used ids that are not memories.
+    ``reinforcement`` and ``extraction`` are "waiting" (for a response), "pending", "done", "undone" (only a call repeats the
+    work), "failed", "off" or "erased". ``skipped`` is the reason why the interaction did not become messages of its session:
+    "ignored" or "stateless". After a capture or an added response, ``warnings`` names the ids in ``memories_used`` that are not
+    memories.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Interaction(Answer, frozen=True, kw_only=True):
     replayed: bool = False
     absorbed: bool = False
     skipped: str = ""
-    quarantined: bool = False  # a part of it is kept out of recall
+    quarantined: bool = False  # True if the prompt or the response is in quarantine
     warnings: tuple[str, ...] = ()
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
@@ -54,7 +55,7 @@ def interaction(
     answer: Mapping[str, str | None],
     pack: object,
 ) -> Interaction:
-    """Return an interaction's answer. ``answer`` has the response and its summary; ``pack`` is the recorded context."""
+    """Return the answer for an interaction; ``answer`` holds the response and its summary, ``pack`` the recorded context."""
     return answer_of(
         Interaction,
         state,
@@ -70,10 +71,12 @@ def interaction(
 
 
 class Reinforcement(Answer, frozen=True, kw_only=True):
-    """The effect of one interaction on memories.
+    """The effect of an interaction on memories.
 
-    ``reinforced`` has (memory id, confidence before, confidence after); ``denied`` the ids of the memories that it denies.
-    ``replayed`` means that nothing new was found, and that the answer is the recorded one.
+    ``reinforced`` holds (memory id, confidence before, confidence after), and ``denied`` the ids of the memories that the
+    response denies. ``pool_size`` is the number of memories with which the response was compared. ``echoes`` counts the
+    reinforced memories that the model had been shown, and ``left_over`` the matches beyond the policy's limit. ``replayed`` is
+    True if the response restates nothing new: the answer then is the recorded evaluation.
     """
 
     interaction: str
@@ -87,10 +90,11 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):
-    """The result of an import, or of a ``dry_run``; ``errors`` are (line number, reason), ``warnings`` (line number, text).
+    """The result of an import, or the expected result (``dry_run``).
 
-    The first 1,000 of each are listed, and ``error_count`` and ``warning_count`` count all. ``stopped`` is "timeout" or
-    "cancelled" if the import ended before the file: the same call continues.
+    ``errors`` holds (line number, reason), and ``warnings`` (line number, text). Each lists at most the first 1,000;
+    ``error_count`` and ``warning_count`` count all. ``known`` is the number of lines that the ledger already had. ``stopped`` is
+    "timeout" or "cancelled" if the import ended before the end of the file; the same call then continues.
     """
 
     path: str
@@ -108,5 +112,5 @@ class ImportReport(Answer, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Return True if no line was bad, and all lines were read."""
+        """Return True if all lines were read and none was bad."""
         return not self.error_count and not self.stopped

@@ -56,7 +56,7 @@ class InteractionsRead(Area):
         filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
         filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata))}
         texts(client=client)
-        wanted = InteractionFilter(
+        filter_of_rows = InteractionFilter(
             user=self._scope.user, client=client or None, metadata=pairs, **self._bounds(since, until)
         )
 
@@ -64,7 +64,7 @@ class InteractionsRead(Area):
             with self._engine.snapshot() as snapshot:
                 return queries.listing(
                     snapshot,
-                    wanted,
+                    filter_of_rows,
                     project=project,
                     session=session,
                     text=text,
@@ -110,15 +110,15 @@ class Interactions(InteractionsRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
-        """Add the response to an interaction that was captured without one; an interaction has one response, which stays.
+        """Add the response to an interaction that was captured without a response; the response cannot be replaced.
 
         Args:
             response: The text of the response; "" if there is only a summary.
             summary: A summary of the response.
-            memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
-                as an echo. Other texts are kept, named in ``warnings`` and not counted.
+            memories_used: Ids (or their beginnings) of memories that the model had been shown; a response that restates such a
+                memory counts as an echo. Other texts are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
-            metadata: Further metadata; for a key that the interaction already has, the new value.
+            metadata: Further metadata; a key that the interaction already has gets the new value.
 
         Raises:
             RejectedError: Both texts are blank, or the interaction has a response already.
@@ -135,7 +135,7 @@ class Interactions(InteractionsRead):
         )
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:
-        """Search again for memories that a response restates, and reinforce those that it did not reinforce yet.
+        """Search again for memories that a response restates, and reinforce the memories that it has not reinforced yet.
 
         Returns:
             The memories with their confidence before and after.
@@ -161,17 +161,16 @@ class Interactions(InteractionsRead):
     ) -> answers.ImportReport:
         """Capture the interactions of a file; importing the same file again adds nothing.
 
-        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. The time of a line has an
-        offset; the wall clock of a conversation (``date_time``) without an offset is UTC, and a ``date_time`` that cannot be read
-        without guessing refuses the file. Without a bound actor the actor is
-        "import", and without a bound client the client of conversations is "conversation". The channel is "file" unless another
-        channel than "user" is bound. Reinforcement and extraction are left to ``jobs.run``.
+        The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. The time of a line needs an
+        offset. The ``date_time`` of a conversation is UTC if it has no offset; if it cannot be read without guessing, the file is
+        refused. Without a bound actor the actor is "import", and without a bound client the client of conversations is
+        "conversation". The channel is "file" unless another channel than "user" is bound. Reinforcement and extraction are left
+        to ``jobs.run``.
 
         Args:
             path: The file.
-            project: The project of lines that name none; a bound client serves lines without a client in the same way.
-            strict: True to write nothing and raise if a line is bad; otherwise bad lines are skipped, and the first 1,000 are
-                listed.
+            project: The project of lines without a project. A bound client is the client of lines without a client.
+            strict: True to write nothing and raise if a line is bad; False to skip bad lines and list the first 1,000.
             occurred_at: The time of lines without a time.
             dates: The format of the file's times as of ``datetime.strptime``, such as "%d.%m.%Y, %H:%M:%S".
             timeout: Seconds after which the import stops between two commits. Captured lines stay, ``stopped`` has the reason,
@@ -181,9 +180,9 @@ class Interactions(InteractionsRead):
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is not a regular file, not of these formats, longer than 4 GiB after decompression, or a line
-                is bad and ``strict`` is set; or the date of a conversation cannot be read. A line of more than 32 MiB is bad, as
-                is a conversation of more than 64 MiB.
+            RejectedError: The file is not a regular file, not of these formats, or longer than 4 GiB after decompression; or a
+                line is bad and ``strict`` is set; or the date of a conversation cannot be read. Lines of more than 32 MiB and
+                conversations of more than 64 MiB are bad.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         asker = self._scope.bound({"actor": self._scope.actor or "import", "channel": channel})

@@ -1,4 +1,4 @@
-"""The request to capture a turn. The command checks the request."""
+"""The request to capture a turn, which the command checks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class CaptureRequest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         prompt: The user's text.
-        response: The agent's text; "" if there is none yet.
+        response: The agent's text; "" if there is no response yet.
         summary: A summary of the response.
-        project: The turn's project, if any.
-        session: The turn's session, if any.
-        memories_used: Ids of the memories that the model had been shown, so that repeating them counts as an echo.
-        chunks_used: Ids of the chunks that the model had been shown, stored as given.
+        project: The name of the turn's project; None for no project.
+        session: The name of the turn's session; None for no session.
+        memories_used: Ids of the memories that the model had been shown; restating such a memory counts as an echo.
+        chunks_used: Ids of the chunks that the model had been shown, stored without a check.
         context: The model's context, as JSON; None for no context.
-        reinforce: False if the response is not evidence.
-        append: True to append prompt and response to the session as messages too.
-        metadata: Keys of the caller.
+        reinforce: False if the response must not reinforce memories.
+        append: True to append the prompt and the response to the session as messages too.
+        metadata: Keys and values of the caller.
     """
 
     prompt: str

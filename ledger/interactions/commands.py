@@ -1,4 +1,4 @@
-"""The commands on interactions: capture, attach a response, reinforce, and record failures of policies."""
+"""The commands on interactions: capture a turn, attach a response, reinforce memories, and record failures of policies."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ Progress = Callable[[int, int], None]
 
 
 def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Interaction:
-    """Record a turn in one append, then reinforce the memories it restates in a second one, which may fail without harm.
+    """Record a turn in one append, then reinforce the memories that the response restates in a second append.
 
-    The response may be missing; ``attach_response`` adds it later. With ``append`` the prompt and the response are also messages
-    of the session, in the same append; their texts are stored once, with the interaction.
+    A failure of the reinforcement is recorded, and the turn stays. A response may also be added later by ``attach_response``.
+    With ``append`` the prompt and the response become messages of the session in the same append; their texts are stored once,
+    with the interaction.
     """
     prompt = check_text("prompt", request.prompt, max_bytes=TEXT_BYTES)
     response, summary = request.response, request.summary
@@ -76,7 +77,7 @@ def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Inte
     arguments = (texts_and_settings, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
     arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
     outcome, unknown = _record(engine, asker, captured, about, arguments, turn)
-    if engine.writer.batching and not outcome.replayed:  # nothing else was written since, so no read is needed
+    if engine.writer.batching and not outcome.replayed:  # in a batch nobody else writes, so the answer needs no read
         answer = {"response": response, "summary": summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
         if outcome.warnings:
@@ -89,13 +90,15 @@ def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Inte
 def capture_line(
     engine: Engine, asker: Who, line: ImportedLine, content: tuple[int, ...]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Capture one checked line of an import, of which nobody reads an answer; return True if it was known, and warnings.
+    """Capture a checked line of an import; return True if the line was known, and the warnings.
+
+    The function builds no answer, because an import does not read one.
 
     Args:
         engine: The engine.
-        asker: Who imports, with the key of the line's place.
+        asker: The identity of the import, with the key of the line's place.
         line: The line.
-        content: The digest of the line's texts without secrets: the arguments for which the key stands.
+        content: The digest of the line without secrets, which stands for the arguments of the command.
     """
     pack = _json(line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
     captured = InteractionCaptured(
@@ -122,7 +125,10 @@ def _record(
     arguments: object,
     turn: TiedTurn | None = None,
 ) -> tuple[Outcome, list[str]]:
-    """Append a turn ``about`` a project and a session; return the outcome and the used memories that do not exist."""
+    """Append a turn; return the outcome, and the entries of ``memories_used`` that are not memories of this user.
+
+    ``about`` is the name of the project and the name of the session.
+    """
     unknown: list[str] = []
 
     def body(work: Work) -> str:
@@ -154,7 +160,7 @@ def attach_response(
     chunks_used: Iterable[str] = (),
     metadata: Metadata = NO_PAIRS,
 ) -> answers.Interaction:
-    """Add the response to a prompt that was captured before; an interaction has one response, which stays."""
+    """Add the response to a turn that was captured without a response; the response cannot be replaced."""
     attached = ResponseAttached(
         response=_text("response", response),
         summary=_text("summary", summary),
@@ -182,7 +188,7 @@ def attach_response(
 
 
 def warnings_of(engine: Engine, user: str, line: ImportedLine) -> tuple[str, ...]:
-    """Return the warnings that a capture of a checked line would give."""
+    """Return the warnings that the capture of a checked line would return."""
     unknown = list(line.memories_used)
     with engine.snapshot() as snapshot:
         for id in line.memories_used:
@@ -193,6 +199,7 @@ def warnings_of(engine: Engine, user: str, line: ImportedLine) -> tuple[str, ...
 
 
 def _with_bodies(work: Work, data: Any) -> Any:
+    """Return the event's data with its long texts moved to the table of long texts."""
     large = {
         name: body
         for name in ("prompt", "response", "summary")
@@ -202,9 +209,9 @@ def _with_bodies(work: Work, data: Any) -> Any:
 
 
 def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
-    """Run the reinforcement after a capture, as a command of its own, and return the answer.
+    """Reinforce memories after a capture, as a command of its own, and return the answer of the capture.
 
-    A failure of the reinforcement is recorded, not raised.
+    A failure of the reinforcement is recorded and not raised.
     """
     subject: InteractionState = outcome.state
     if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
@@ -224,7 +231,7 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
     with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, asker.user, id)
         if answer is None:
-            raise NotFoundError(f"the interaction {id} was undone meanwhile")
+            raise NotFoundError(f"the interaction {id} was undone while the command ran")
         return answer, _warnings(_unknown(snapshot.connection, answer.memories_used, asker.user))
 
 
@@ -232,20 +239,21 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
 
 
 def reinforce_again(engine: Engine, asker: Who, id: str) -> answers.Reinforcement:
-    """Search again for memories that the response of an interaction restates, and reinforce those not reinforced yet.
+    """Search again for memories that a response restates, and reinforce the memories that it has not reinforced yet.
 
-    The policy of the user as it is now says by how much.
+    The gain is that of the user's present policy.
     """
     with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
     if subject is None:
         raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-    return _reinforce_by(engine, subject, reacting(engine, subject, asker))
+    return _reinforce_by(engine, subject, caused_by_response(engine, subject, asker))
 
 
 def try_reinforcement(
     engine: Engine, subject: InteractionState, correlation: str | None = None
 ) -> answers.Reinforcement | None:
+    """Reinforce as the policy; record a failure and return None, or only return None if the work has to wait."""
     asker = policy_who(engine, subject, reinforcement.ACTOR, correlation)
     try:
         return _reinforce_by(engine, subject, asker)
@@ -270,7 +278,7 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
-        work.occurred_at = work.occurred_at or current.occurred_at  # a reference is of the time of its turn
+        work.occurred_at = work.occurred_at or current.occurred_at  # the memory was restated at the time of the turn
         evaluated.append(reinforcement.record(work, current, evaluation, work.policy()))
         return current.id
 
@@ -280,8 +288,8 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
         stored = [] if events else _last_evaluation(connection, subject)
         events = events or stored
         recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
-        blank = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size)
-        report = next(iter((*recorded, *evaluated)), blank)
+        no_match = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size)
+        report = next(iter((*recorded, *evaluated)), no_match)
         steps = [
             (event.stream, confidence.step(connection, event.first, event.position))
             for event in events
@@ -304,7 +312,7 @@ def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answ
 
 
 def _last_evaluation(connection: Connection, subject: InteractionState) -> list[AnyEvent]:
-    """Return the events of the last command in effect that evaluated the interaction."""
+    """Return the events of the last command that evaluated the interaction and is still in effect."""
     name = ReinforcementEvaluated.__name__
     for entry in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
         if not control.voided(connection, entry.position, entry.position):
@@ -313,13 +321,15 @@ def _last_evaluation(connection: Connection, subject: InteractionState) -> list[
 
 
 def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
-    """Return the events that a repeated command appended the first time."""
+    """Return the events that the first run of a repeated command appended; empty for a command that is no repetition."""
     return read_all(connection, audit.command_at(connection, outcome.position)) if outcome.replayed else []
 
 
 def record_failure(
     engine: Engine, subject: InteractionState, asker: Who, command: interaction_rules.RecordFailure
 ) -> None:
+    """Record a failed reinforcement or extraction, unless the interaction was undone meanwhile."""
+
     def body(work: Work) -> str:
         current: InteractionState | None = work.at_row(subject.row, "i")
         if current is not None:
@@ -335,26 +345,29 @@ def record_failure(
 
 
 def _is_quarantined(connection: Connection, subject: InteractionState) -> bool:
-    """Return True if a text of the turn is in quarantine, so that the turn is no evidence either."""
+    """Return True if the prompt or the response is in quarantine; such a turn must not reinforce memories."""
     positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
     return bool(quarantine.among(connection, positions))
 
 
 def has_to_wait(error: Exception) -> bool:
-    """Return True if a policy or session is distrusted, or a projection is suspended.
+    """Return True if an error means that an origin is distrusted or a projection is suspended.
 
-    The turn stays pending until the trust is given back or the projection is rebuilt.
+    The turn then stays pending until the origin is trusted again or the projection is rebuilt.
     """
     return isinstance(error, SuspendedError) or (isinstance(error, RejectedError) and error.rule == "trust")
 
 
 def policy_who(engine: Engine, subject: InteractionState, actor: str, correlation: str | None = None) -> Who:
     """Return the identity of a policy that acts on an interaction."""
-    return reacting(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
+    return caused_by_response(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
 
 
-def reacting(engine: Engine, subject: InteractionState, asker: Who) -> Who:
-    """Return the asker with the response's event as cause, unless a cause is given: results fall with the response."""
+def caused_by_response(engine: Engine, subject: InteractionState, asker: Who) -> Who:
+    """Return the asker with the event of the response as the cause, unless the asker has a cause.
+
+    So an undo of the response also undoes the results.
+    """
     if asker.causation_id is not None or subject.response_at is None:
         return asker
     with engine.reading() as connection:
@@ -363,9 +376,9 @@ def reacting(engine: Engine, subject: InteractionState, asker: Who) -> Who:
 
 
 def _used(work: Work, ids: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the memories that the model had been shown, by their full ids, and the texts that are no memory of this user.
+    """Return the entries of ``memories_used`` with full ids, and the entries that are not memories of this user.
 
-    The latter stay as they were given.
+    The first tuple contains entries of the second kind too, unchanged.
     """
     used, unknown = [], []
     for id in ids:
@@ -380,7 +393,7 @@ def _used(work: Work, ids: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _unknown(connection: Connection, used: Iterable[str], user: str) -> list[str]:
-    """Return the entries that are no memory of this user."""
+    """Return the entries of ``memories_used`` that are not memories of this user."""
     return [id for id in used if len(id) != LENGTH or find_row(connection, id, "m", user) is None]
 
 

@@ -1,4 +1,4 @@
-"""The neutral conversation format: a list of conversations, whose turns become interactions of two turns each."""
+"""The import format "conversation": a JSON list of conversations, of which every two successive turns become an interaction."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ledger.core.given_files import BLOCK_BYTES, elements_of
 from ledger.domain.errors import RejectedError
 from ledger.interactions.lines import value_of
 
-CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON
-TURN_BYTES = 32 * 1024 * 1024
-CLIENT = "conversation"  # of turns without a client, if no client is bound
-_ROLES = ("user", "assistant", "human", "ai")  # speakers that are roles, not names
+CONVERSATION_BYTES = 64 * 1024 * 1024  # the most bytes of the JSON of one conversation
+TURN_BYTES = 32 * 1024 * 1024  # the most bytes of the JSON of one turn
+CLIENT = "conversation"  # the client of turns without a client, if no client is bound
+_ROLES = ("user", "assistant", "human", "ai")  # these speakers are roles and not names
 
 
 class _Conversation(Struct):
@@ -39,14 +39,13 @@ _FORM = "a conversation is an object with a sample_id and a list of turns, each 
 
 
 def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict[str, object] | str]:
-    """Yield one object for each pair of turns of a session: the first is the prompt, the second its response.
+    """Yield the fields of a line for every two successive turns of a session: the prompt and the response.
 
     A text that is not a conversation yields a sentence with the reason. A conversation is a project of its own, named after
-    ``sample_id``; a session is named ``sample_id/session``. ``occurred_at`` is the first ``date_time`` of the pair, as it is
-    written.
+    ``sample_id``; a session is named ``sample_id/session``. ``occurred_at`` is the first ``date_time`` of the two turns, unread.
 
     Args:
-        conversations: The JSON text of each; None for a text that is too long.
+        conversations: The JSON text of each conversation; None for a text that is too long.
 
     Raises:
         ValueError: A text is not JSON.
@@ -65,7 +64,7 @@ def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict
             yield _FORM
         except msgspec.DecodeError:
             json.loads(text or b"")  # raises ValueError if the text is not JSON at all
-            yield "a conversation holds half a character, or another code that no text may hold"
+            yield "a conversation contains half a character, or another code that is not allowed in a text"
         except RejectedError as error:
             yield str(error)
 
@@ -87,7 +86,7 @@ def _blocks(text: Raw) -> Iterator[bytes]:
 
 
 def _turn_of(text: bytes | bytearray | None) -> dict[str, object] | str:
-    """Return the fields of a turn that are read, or a sentence with the reason why the text is not a turn."""
+    """Return the fields of a turn, or a sentence with the reason why the text is not a turn."""
     assert text is not None
     try:
         turn = _turn(text)
@@ -104,19 +103,19 @@ def _fields(struct: Struct, names: Iterable[str]) -> dict[str, object]:
 
 
 def _pairs(name: str, turns: Iterable[dict[str, object] | str]) -> Iterator[dict[str, object] | str]:
-    waiting: dict[str, object] | None = None
+    prompt: dict[str, object] | None = None
     for turn in turns:
         if isinstance(turn, str):
             yield turn
-        elif waiting is not None and turn.get("session") == waiting.get("session"):
-            yield _interaction(name, waiting, turn)
-            waiting = None
+        elif prompt is not None and turn.get("session") == prompt.get("session"):
+            yield _interaction(name, prompt, turn)
+            prompt = None
         else:
-            if waiting is not None:
-                yield _interaction(name, waiting, None)
-            waiting = turn
-    if waiting is not None:
-        yield _interaction(name, waiting, None)
+            if prompt is not None:
+                yield _interaction(name, prompt, None)
+            prompt = turn
+    if prompt is not None:
+        yield _interaction(name, prompt, None)
 
 
 def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, object]:
@@ -135,10 +134,10 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
 
 
 def _text(turn: dict[str, object]) -> object:
-    """Return the text of a turn after the speaker's name.
+    """Return the text of a turn, preceded by the speaker's name.
 
-    A role is not a name, and the guards take a line that begins with a role for a threat. A value that is not a text stays as it
-    is, so that the check of the line refuses it.
+    A role is left out: it is not a name, and the guards take a line that begins with a role for a threat. A value that is not a
+    text is returned unchanged, so that the check of the line refuses the value.
     """
     speaker, text = str(turn.get("speaker") or ""), turn.get("text", "")
     return f"{speaker}: {text}" if isinstance(text, str) and speaker.strip().lower() not in ("", *_ROLES) else text

@@ -1,6 +1,6 @@
-"""The dates of files from outside: in a format that the caller names, or in a form that has one meaning.
+"""The reading of dates in imported files: in a format that the caller names, or in a form that has only one meaning.
 
-A form that says day and month by numbers has two meanings ("03.04.2023"), so it is read only in a named format.
+A date with day and month as numbers ("03.04.2023") has two meanings, so it is read only in a format that the caller names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXAMPLE = "%d.%m.%Y, %H:%M:%S"
 _SAMPLE = datetime(2023, 12, 29, 22, 42, 4)
 _YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?=[T ]|$)", re.ASCII)
 _UNIX = re.compile(r"1\d{9}(\.\d{1,9})?|1\d{12}", re.ASCII)
-_MILLISECONDS = 10**11  # from this number on; as seconds it lies in the year 5138
+_MILLISECONDS = 10**11  # a number from here on means milliseconds; as seconds it would be in the year 5138
 _UNIX_FROM, _UNIX_TO = 10**8, 2 * 10**12
 _WITH_NAMES = tuple(
     " ".join(part for part in (weekday, date, clock, zone) if part)
@@ -35,7 +35,7 @@ _FORMS = (*_WITH_NAMES, "%I:%M %p on %d %B %Y", "%B-%d-%Y", "%a %b %d %H:%M:%S %
 
 
 def checked(dates: object) -> str | None:
-    """Return a format of dates.
+    """Return a checked format of dates; None stays None.
 
     Raises:
         RejectedError: The format cannot be read by ``datetime.strptime``, or has no day, month or year.
@@ -51,13 +51,14 @@ def checked(dates: object) -> str | None:
     )
 
 
-@lru_cache(maxsize=1_000)  # the turns of a session share a time, and these forms are slow to parse
+@lru_cache(maxsize=1_000)  # the turns of a session often have the same time, and the forms are slow to parse
 def read(value: object, dates: str | None) -> str | None:
-    """Return a date as ISO 8601, in UTC if it names no offset, or None if it cannot be read without guessing.
+    """Return a date as ISO 8601, in UTC if the text has no offset; None if the date cannot be read without guessing.
 
     Args:
         value: A text, or a number of seconds or milliseconds since 1970.
-        dates: The only format of texts; None for ISO 8601, year first, names of months, and seconds or milliseconds.
+        dates: The format of texts. None accepts ISO 8601, dates with the year first or with the name of the month, and a number
+            of seconds or milliseconds as text.
     """
     if isinstance(value, int | float):
         return _since_1970(value)
@@ -79,17 +80,17 @@ def read(value: object, dates: str | None) -> str | None:
 
 
 def unreadable(name: str, value: object, dates: str | None) -> str:
-    """Return the sentence about a date that cannot be read."""
+    """Return the error message for a date that cannot be read."""
     if dates is not None:
         return f"{name} {value!r:.60} is not in the format dates={dates!r:.60}"
-    return f"{name} {value!r:.60} cannot be read without guessing; say its format, such as dates={EXAMPLE!r}"
+    return f"{name} {value!r:.60} cannot be read without guessing; name its format, such as dates={EXAMPLE!r}"
 
 
 def _since_1970(number: int | float) -> str | None:
     if isinstance(number, bool) or not _UNIX_FROM <= number < _UNIX_TO:
         return None
-    seconds, rest = divmod(number, 1_000) if number >= _MILLISECONDS else (number, 0)
-    return datetime.fromtimestamp(seconds + rest / 1_000, UTC).isoformat()
+    seconds, milliseconds = divmod(number, 1_000) if number >= _MILLISECONDS else (number, 0)
+    return datetime.fromtimestamp(seconds + milliseconds / 1_000, UTC).isoformat()
 
 
 def _in_utc(moment: datetime) -> str:

@@ -10,8 +10,8 @@ from ledger.log.event_base import NOTHING, Body, Code, Dropped, EventData, Id, J
 class InteractionCaptured(EventData, frozen=True):
     """A prompt and, if already known, its response.
 
-    ``memories_used`` and ``chunks_used`` are what the model had been shown, and ``context`` is everything it was given.
-    ``reinforce`` is false if the response is not evidence.
+    ``memories_used`` and ``chunks_used`` are the ids that the model had been shown, and ``context`` is the context of the model
+    as the caller recorded it. ``reinforce`` is false if the response must not reinforce memories.
     """
 
     traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
@@ -39,7 +39,11 @@ class ResponseAttached(EventData, frozen=True):
 
 
 class Matched(Struct, frozen=True, omit_defaults=True):
-    """A memory that the response restates: stems in common, stems in all, and their share in millionths."""
+    """A memory that the response restates.
+
+    ``overlap`` of the memory's ``total`` stems are in the response too; ``fraction`` is this share in millionths. ``echo`` is
+    true if the model had been shown the memory.
+    """
 
     memory: Annotated[Id, Ref("about")]
     overlap: int
@@ -49,16 +53,17 @@ class Matched(Struct, frozen=True, omit_defaults=True):
 
 
 class Denied(Struct, frozen=True, omit_defaults=True):
-    """A memory that the response denies, and ``how``: by a "negation", as "past", or by its "opposite"."""
+    """A memory that the response denies, and ``how``: by a "negation", as "past", or by the "opposite"."""
 
     memory: Annotated[Id, Ref("about")]
     how: Code
 
 
 class ReinforcementEvaluated(EventData, frozen=True):
-    """The memories that a response restates, and those that it ``denied``, by a ``matcher`` among ``pool_size`` active memories.
+    """The memories that a response restates (``matches``), and the memories that the response ``denied``.
 
-    ``left_over`` counts the matches beyond the number that a policy allows.
+    The ``matcher`` compared the response with ``pool_size`` active memories. ``left_over`` counts the matches beyond the number
+    that the policy allows.
     """
 
     traits = Traits("reversible")
@@ -71,7 +76,7 @@ class ReinforcementEvaluated(EventData, frozen=True):
 
 
 class ReinforcementFailed(EventData, frozen=True):
-    """A reinforcement that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
+    """A reinforcement that failed; ``error`` is the kind of failure. The interaction's state counts consecutive failures."""
 
     traits = Traits("reversible")
 
@@ -79,7 +84,7 @@ class ReinforcementFailed(EventData, frozen=True):
 
 
 class CandidatesExtracted(EventData, frozen=True):
-    """The result of an extractor on a turn: the memories it ``kept``, and what it ``dropped`` and why."""
+    """The result of an extractor on a turn: the memories that it ``kept``, and its ``dropped`` candidates with reasons."""
 
     traits = Traits("reversible")
 
@@ -89,7 +94,7 @@ class CandidatesExtracted(EventData, frozen=True):
 
 
 class ExtractionFailed(EventData, frozen=True):
-    """An extraction that failed; ``error`` is the kind of failure. Consecutive failures are counted by the fold."""
+    """An extraction that failed; ``error`` is the kind of failure. The interaction's state counts consecutive failures."""
 
     traits = Traits("reversible")
 

@@ -1,9 +1,9 @@
-"""The lines of files that the ledger already knows, by their content, and after an erasure by their place.
+"""The recognition of lines that were imported before: by their content, and after an erasure by their place in the file.
 
-The row of an imported line has two keyed digests. The digest of its content, after the redaction of secrets, is the
-``arguments`` of its command, which an erasure removes. The digest of its place is the key, which stays: the number of the
-line, its time, and the lengths of its texts in characters. So nothing that is left confirms a guess at an erased text, and a
-line at the place of an erased line is not imported, whatever its text.
+The command that captured a line has two keyed digests. The digest of the content (after the redaction of secrets) is its
+``arguments``, which an erasure removes. The digest of the place is its key, which an erasure keeps: the number of the line, its
+time, and the lengths of its texts in characters. So after an erasure nothing in the ledger confirms a guess at the erased text,
+and no line at the place of an erased line is imported, whatever its text.
 """
 
 from __future__ import annotations
@@ -23,74 +23,79 @@ from ledger.interactions.lines import ImportedLine
 from projections.core.rows import Connection
 from projections.views import control
 
-REMEMBERED = 500_000  # different lines of a file whose repeats are counted; then counting begins again
+REMEMBERED = 500_000  # the most different lines of a file whose repeats are counted; then the counts are forgotten
 _TEXTS = tuple(ImportedLine.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
 
 
 class SeenLine(Struct, frozen=True):
-    """A line of a file as the ledger knows it; ``content`` and ``key`` are for the command that captures a new line."""
+    """The ledger's knowledge of a line: new, known, or at the place of an erased line.
+
+    ``content`` and ``key`` are the arguments and the key of the command that captures a new line.
+    """
 
     state: Literal["new", "known", "erased"]
     content: tuple[int, ...]
     key: str = ""
 
 
-class _Given(Struct, frozen=True):
-    """A line with the digests of its content: plain, as the arguments of a command, and as these are recorded."""
+class _DigestedLine(Struct, frozen=True):
+    """The digests of a line.
+
+    ``content`` is the digest of the content, ``arguments`` the keyed digest that a command records, and ``place`` the first part
+    of the key.
+    """
 
     content: tuple[int, ...]
     arguments: str
     place: str
 
 
-class Imported:
-    """The lines of one file, looked up in their order; equal lines are counted."""
+class LineRecognition:
+    """The recognition of the lines of one file, which are looked up in their order; equal lines are counted."""
 
     def __init__(self, engine: Engine, user: str) -> None:
         self._engine, self._writer, self._user = engine, engine.writer, user
         self._counts: dict[int, int] = {}
 
     def look_up(self, lines: Sequence[tuple[int, ImportedLine]]) -> list[SeenLine]:
-        """Return the ledger's knowledge of the next lines, each given with its number."""
+        """Return the ledger's knowledge of the next (number, line) pairs."""
         with self._engine.reading() as connection:
-            is_off = control.policy(connection, self._user).secrets == "off"
-            digested = [self._given(number, line, is_off) for number, line in lines]
+            keeps_secrets = control.policy(connection, self._user).secrets == "off"
+            digested = [self._digests_of(number, line, keeps_secrets) for number, line in lines]
             recorded = control.captures_of(connection, [item.arguments for item in digested])
-            # Of equal lines, only those beyond the number already captured with this content are new.
-            numbers = [self._count(item.arguments) - recorded.get(item.arguments, 0) for item in digested]
-            firsts = [self._mac(f"{item.place}:1") for item in digested]
-            uses = control.uses_of(connection, firsts)
-            seen = []
-            for item, number, first in zip(digested, numbers, firsts, strict=True):
-                is_new = number > 0
-                seen.append(
-                    self._new(connection, item, uses.get(first, [])) if is_new else SeenLine("known", item.content)
-                )
-            return seen
+            # If the ledger has three lines with this content, the fourth equal line of the file is the first new line.
+            surplus = [self._count(item.arguments) - recorded.get(item.arguments, 0) for item in digested]
+            first_keys = [self._mac(f"{item.place}:1") for item in digested]
+            uses = control.uses_of(connection, first_keys)
+            return [
+                self._new(connection, item, uses.get(key, [])) if number > 0 else SeenLine("known", item.content)
+                for item, number, key in zip(digested, surplus, first_keys, strict=True)
+            ]
 
-    def _given(self, number: int, line: ImportedLine, is_off: bool) -> _Given:
+    def _digests_of(self, number: int, line: ImportedLine, keeps_secrets: bool) -> _DigestedLine:
         fields = tuple(field or None for field in msgspec.structs.astuple(line))
         encoded = keys.encoded(fields)
-        clean = encoded if is_off else self._writer.guard.harmless(encoded, fields)
+        clean = encoded if keeps_secrets else self._writer.guard.harmless(encoded, fields)
         texts = fields if clean is encoded else msgspec.json.decode(clean)
         digest = sha256(_encoded(line) if clean is encoded else clean).digest()
-        content = unpack("<4q", digest)  # as numbers, for the guards would search a text for secrets
+        content = unpack("<4q", digest)  # numbers, because the guards would search a text for secrets
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
-        return _Given(
+        return _DigestedLine(
             content,
             keys.recorded(self._writer, self._user, keys.encoded(["capture", content])),
             f"import:{number}:{line.occurred_at or ''}:{sizes}",
         )
 
     def _count(self, arguments: str) -> int:
+        """Return the number of lines with this content so far in this file."""
         if len(self._counts) >= REMEMBERED:
             self._counts.clear()
         short = int(arguments[:16], 16)
         self._counts[short] = number = self._counts.get(short, 0) + 1
         return number
 
-    def _new(self, connection: Connection, line: _Given, uses: Sequence[control.KeyAnswer]) -> SeenLine:
-        """Take the first key of a line's place that no other line has, unless a line there was erased."""
+    def _new(self, connection: Connection, line: _DigestedLine, uses: Sequence[control.KeyAnswer]) -> SeenLine:
+        """Return a new line with the first free key of its place, or "erased" if a line at this place was erased."""
         for number in count(1):
             key = f"{line.place}:{number}"
             if number > 1:
@@ -99,14 +104,14 @@ class Imported:
                 return SeenLine("erased", line.content)
             if all(use.released_at is not None and use.arguments == line.arguments for use in uses):
                 return SeenLine("new", line.content, key)
-        raise AssertionError("there are keys without end")
+        raise AssertionError("unreachable: count() has no end")
 
     def _mac(self, key: str) -> bytes:
         return self._writer.mac("key", self._user, key)
 
 
 def _encoded(line: ImportedLine) -> bytes:
-    """Encode a line for its digest; a line without metadata has no such field."""
+    """Encode a line for its digest, without the field metadata if it is empty: older digests have no such field."""
     fields = msgspec.structs.asdict(line)
     if not line.metadata:
         del fields["metadata"]

@@ -1,4 +1,4 @@
-"""Import of files: interactions from JSONL, conversations in the neutral format."""
+"""The import of files: JSONL with one interaction a line, or a JSON list of conversations."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from ledger.domain.text import check_text
 from ledger.interactions import answers, conversations, dates
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
-from ledger.interactions.imported import Imported, SeenLine
+from ledger.interactions.imported import LineRecognition, SeenLine
 from ledger.interactions.lines import ImportedLine, check_line
 from ledger.log.paths import path_name
 
 Progress = Callable[[int, int], None]
-CHUNK = 1_000  # lines captured in one commit
-CHUNK_BYTES = 2 * 1024 * 1024  # of the JSON of one commit's lines, which may take 20 times as much once it is decoded
+CHUNK = 1_000  # the most lines captured in one commit
+CHUNK_BYTES = 2 * 1024 * 1024  # the JSON of one commit's lines, which may need 20 times as much memory once decoded
 LONG_BYTES = 64 * 1024  # a longer line ends its chunk
-KEPT = 10_000  # lines of a short file, which is read once, if it also has at most the bytes of a chunk
-LINE_BYTES = 32 * 1024 * 1024  # of JSONL: two texts of 10 MB, and half as much again for escapes
-NOTED = 1_000  # errors and warnings listed in a report, which counts all of them
+SHORT_FILE_LINES = 10_000  # a file of at most so many lines and CHUNK_BYTES is read once and kept in memory
+LINE_BYTES = (
+    32 * 1024 * 1024
+)  # the most bytes of a line of JSONL: two texts of 10 MiB, and half as much again for escapes
+LISTED_NOTES = 1_000  # the most errors and the most warnings that a report lists; the report counts all
 ERASED = (
     "a line of the same length at this place of a file, with the same time, was erased, and an import does not bring an"
-    " erased text back; capture() records the line if its text is a different one"
+    " erased text back; if the text of this line is a different one, capture() records it"
 )
 
 
@@ -48,10 +50,10 @@ def import_file(
     stopping: Stopping,
     progress: Progress | None = None,
 ) -> answers.ImportReport:
-    """Capture the interactions of a file, as documented at ``interactions.import_file``.
+    """Capture the interactions of a file; ``interactions.import_file`` documents the parameters.
 
-    A long file is read twice, a chunk at a time: to be checked, and to be captured. The asker's client and ``occurred_at`` are
-    for lines without them, and ``progress`` is called with (lines done, lines).
+    A long file is read twice, a chunk at a time: first all lines are checked, then the good lines are captured. A line without a
+    client or time gets the asker's ``client`` or ``occurred_at``.
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project, dates.checked(date_format))
@@ -60,7 +62,7 @@ def import_file(
     run = _Import(engine, asker, file, strict, stopping)
     run.check()
     if not run.stopped:
-        run.look() if dry_run else run.capture(progress)
+        run.count_new() if dry_run else run.capture(progress)
     return answers.ImportReport(
         path=name,
         lines=run.lines,
@@ -78,7 +80,7 @@ def import_file(
 
 
 class _Notes:
-    """The notes on lines: the first of them, and the number of all."""
+    """The errors or the warnings about lines: the first 1,000, and the number of all."""
 
     def __init__(self) -> None:
         self.first: list[tuple[int, str]] = []
@@ -86,22 +88,22 @@ class _Notes:
 
     def add(self, number: int, text: str) -> None:
         self.count += 1
-        if len(self.first) < NOTED:
+        if len(self.first) < LISTED_NOTES:
             self.first.append((number, text))
 
 
 class _Import:
-    """A running import, with its results."""
+    """An import that is running, with its results so far."""
 
     def __init__(self, engine: Engine, asker: Who, file: _File, strict: bool, stopping: Stopping) -> None:
         self._engine, self._asker, self._file, self._strict, self._stopping = engine, asker, file, strict, stopping
-        self._imported = Imported(engine, asker.user)
+        self._imported = LineRecognition(engine, asker.user)
         self.errors, self.warnings = _Notes(), _Notes()
         self.lines = self.good = self.captured = self.known = 0
         self.stopped = ""
 
     def check(self) -> None:
-        """Read all lines, and note the bad ones."""
+        """Read all lines and note the bad lines."""
         for number, line, _ in self._file.lines():
             self.lines += 1
             if isinstance(line, str):
@@ -114,8 +116,8 @@ class _Import:
             if self.lines % CHUNK == 0 and self._is_stopped():
                 return
 
-    def look(self) -> None:
-        """Count the lines that a capture would record, and note its warnings."""
+    def count_new(self) -> None:
+        """Count the lines that ``capture`` would record, and note the warnings that it would give."""
         done = 0
         for chunk in self._file.chunks():
             for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
@@ -153,14 +155,14 @@ class _Import:
         elif seen.state == "known" and line.memories_used:
             self._warn(number, interaction_commands.warnings_of(self._engine, self._asker.user, line))
 
-    def _warn(self, number: int, warned: Iterable[str]) -> None:
-        for text in warned:
+    def _warn(self, number: int, warnings: Iterable[str]) -> None:
+        for text in warnings:
             self.warnings.add(number, text)
 
     def _capture_line(self, number: int, line: ImportedLine, seen: SeenLine) -> None:
         try:
             asker = _asker_of(line, self._asker, seen.key)
-            replayed, warned = interaction_commands.capture_line(self._engine, asker, line, seen.content)
+            replayed, warnings = interaction_commands.capture_line(self._engine, asker, line, seen.content)
         except LedgerError as refusal:
             if self._strict:
                 raise
@@ -168,11 +170,11 @@ class _Import:
         else:
             self.captured += not replayed
             self.known += replayed
-            self._warn(number, warned)
+            self._warn(number, warnings)
 
 
-Given = tuple[int, ImportedLine | str, int]
-"""The number of a line, the line or the reason why the text is not a line, and the bytes that count for its chunk."""
+NumberedLine = tuple[int, ImportedLine | str, int]
+"""(number, the line or the reason why the text is not a line, the bytes that the line adds to its chunk)."""
 
 
 class _File:
@@ -181,32 +183,32 @@ class _File:
     def __init__(self, name: str, project: str | None, date_format: str | None) -> None:
         self.name, self._project, self._date_format = name, project, date_format
         self._is_list = given_files.is_list(name)
-        self._kept: list[Given] | None = None  # all lines of a short file, after the first reading
+        self._lines: list[NumberedLine] | None = None  # all lines of a short file, after the first reading
         self.client = CLIENT if self._is_list else ""
 
-    def lines(self) -> Iterator[Given]:
-        """Yield each line that is not blank; those of a short file are decoded once."""
-        kept: list[Given] = []
+    def lines(self) -> Iterator[NumberedLine]:
+        """Yield each line that is not blank; a short file is read and decoded only once."""
+        lines: list[NumberedLine] = []
         size = 0
-        for entry in self._kept if self._kept is not None else self._read():
-            if len(kept) <= KEPT and size <= CHUNK_BYTES:
-                kept.append(entry)
-                size += entry[2]
-            yield entry
-        self._kept = kept if len(kept) <= KEPT and size <= CHUNK_BYTES else None
+        for line in self._lines if self._lines is not None else self._read():
+            if len(lines) <= SHORT_FILE_LINES and size <= CHUNK_BYTES:
+                lines.append(line)
+                size += line[2]
+            yield line
+        self._lines = lines if len(lines) <= SHORT_FILE_LINES and size <= CHUNK_BYTES else None
 
-    def _read(self) -> Iterator[Given]:
+    def _read(self) -> Iterator[NumberedLine]:
         if self._is_list:
             yield from self._read_list()
             return
         for number, line in given_files.lines(self.name, LINE_BYTES):
             if line is None:
-                yield number, f"it has more than {LINE_BYTES:,} bytes", 0
+                yield number, f"the line has more than {LINE_BYTES:,} bytes", 0
             else:
                 size = len(line) if len(line) < LONG_BYTES else CHUNK_BYTES + 1
                 yield number, check_line(line, self._project, self._date_format), size
 
-    def _read_list(self) -> Iterator[Given]:
+    def _read_list(self) -> Iterator[NumberedLine]:
         try:
             turns = turns_of(given_files.elements(self.name, conversations.CONVERSATION_BYTES))
             for number, turn in enumerate(turns, 1):
@@ -223,7 +225,7 @@ class _File:
         """Return a turn of a conversation with its time as ISO 8601.
 
         Raises:
-            RejectedError: The date cannot be read. The dates of a file have one form, so this refuses the file.
+            RejectedError: The date cannot be read. All dates of a file have the same form, so the file is refused.
         """
         written = turn["occurred_at"]
         if written is None:
@@ -236,7 +238,7 @@ class _File:
         return turn | {"occurred_at": moment}
 
     def chunks(self) -> Iterator[list[tuple[int, ImportedLine]]]:
-        """Yield the good lines, as many at a time as one commit takes."""
+        """Yield the good lines in chunks, each for one commit."""
         chunk: list[tuple[int, ImportedLine]] = []
         size = 0
         for number, line, bytes_ in self.lines():

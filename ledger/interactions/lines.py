@@ -1,6 +1,6 @@
-"""The lines of files from outside, checked before anything else reads them.
+"""The check of the lines of imported files.
 
-A few bytes of JSON can become many bytes of objects, so each field is decoded by itself, and only if it is short enough.
+A few bytes of JSON can become many bytes of Python objects, so each field is decoded by itself, and only if it is short enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ledger.interactions.rules import TEXT_BYTES
 
 
 class ImportedLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An interaction of an import; unknown fields are refused, so that no field is ignored silently."""
+    """A line of an import, which becomes an interaction; unknown fields are refused, so that none is ignored silently."""
 
     prompt: str
     response: str = ""
@@ -36,7 +36,7 @@ class ImportedLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     metadata: dict[str, Any] = {}
 
     def checked(self) -> ImportedLine:
-        """Return the line with its time and metadata in stored form.
+        """Check the line, and return it with its time and metadata in stored form.
 
         Raises:
             RejectedError: A capture would refuse a value of the line.
@@ -51,8 +51,8 @@ class ImportedLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.occurred_at is not None:
             changed["occurred_at"] = times.with_offset("occurred_at", self.occurred_at)
         for name in _LISTS:
-            for text_item in getattr(self, name):
-                check_text(name, text_item)
+            for id in getattr(self, name):
+                check_text(name, id)
         if self.context_pack:
             check_json("context_pack", self.context_pack)
         if self.metadata:
@@ -71,17 +71,17 @@ _Fields = msgspec.defstruct(
 )
 _fields_of = msgspec.json.Decoder(_Fields).decode
 _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
-FIELD_BYTES = 2 * 1024 * 1024  # of the JSON of a field that is not a text; an event takes 1 MiB
+FIELD_BYTES = 2 * 1024 * 1024  # the most bytes of the JSON of a field that is not a text; an event holds 1 MiB
 
 
 def check_line(
     line: bytes | bytearray | dict[str, object], project: str | None = None, date_format: str | None = None
 ) -> ImportedLine | str:
-    """Return the line from its JSON or its fields, or a sentence with the reason why it is not a line.
+    """Return the checked line from its JSON or its fields, or a sentence with the reason why the line is bad.
 
     Args:
         line: The JSON text of the line, or its fields.
-        project: The project of a line that names none.
+        project: The project of a line without a project.
         date_format: The format of ``occurred_at``; None for ISO 8601 with an offset.
     """
     value: dict[str, object] = {}
@@ -92,14 +92,14 @@ def check_line(
                 return dates.unreadable("occurred_at", written, date_format)
             value["occurred_at"] = moment
         return msgspec.convert(value if project is None else {"project": project} | value, ImportedLine).checked()
-    except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
+    except msgspec.ValidationError as error:  # the message of msgspec ends in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):
-            return "it has no prompt"
+            return "the line has no prompt"
         return f"{name} is {_FORMS.get(name, 'a text')}, and {reprlib.repr(value[name])} is not"
     except LedgerError as error:
         return str(error)
     except (ValueError, RecursionError, msgspec.DecodeError) as error:
-        return f"it is not valid JSON ({type(error).__name__})"
+        return f"the line is not valid JSON ({type(error).__name__})"
 
 
 def _decoded(line: bytes | bytearray) -> dict[str, object]:
@@ -107,10 +107,10 @@ def _decoded(line: bytes | bytearray) -> dict[str, object]:
         fields = _fields_of(line)
     except msgspec.ValidationError as error:
         if (unknown := _UNKNOWN.match(str(error))) is None:
-            raise RejectedError("it is not a JSON object") from None
+            raise RejectedError("the line is not a JSON object") from None
         known = ", ".join(ImportedLine.__struct_fields__)
         name = unknown[1].removesuffix("`")
-        raise RejectedError(f"it has an unknown field {name!r}; the known fields are: {known}") from None
+        raise RejectedError(f"the line has an unknown field {name!r}; the known fields are: {known}") from None
     raws = ((name, getattr(fields, name)) for name in ImportedLine.__struct_fields__)
     return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
 
@@ -119,7 +119,7 @@ def value_of(name: str, raw: Raw) -> object:
     """Return a decoded field.
 
     Raises:
-        RejectedError: The field is too long, which is checked before it is decoded.
+        RejectedError: The field is too long. The length is checked before the field is decoded.
     """
     if (size := len(memoryview(raw))) > FIELD_BYTES:
         is_text = name in (*_TEXTS, "text") and memoryview(raw)[0] == ord('"')
@@ -131,5 +131,5 @@ def value_of(name: str, raw: Raw) -> object:
 
 
 def _least_bytes(text: bytes) -> int:
-    """Return the least number of bytes that a JSON text can have after its escapes are undone."""
+    """Return the least number of bytes that a JSON text can have after it is decoded."""
     return len(text) - 2 - text.count(b"\\") - 4 * text.count(b"\\u")

@@ -1,6 +1,6 @@
-"""Reinforcement after a response: the memories that it restates are reinforced, once each, best first.
+"""The policy of reinforcement: the memories that a response restates gain confidence, once for each turn.
 
-Memories that the response denies are named, and offered for review.
+Memories that the response denies are recorded, and offered for review.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from projections.search import restatable
 from projections.views import confidence, interactions, memories, projects
 
 ACTOR = "policy:reinforcement"
-MOST_DENIED = 20  # denied memories that are named for a response (our own choice)
+MOST_DENIED = 20  # the most denied memories that are recorded for a response (our own choice)
 
 
 class RestatementSearch(Struct, frozen=True):
-    """The memories that a response restates or denies, as a search outside the lock found them.
+    """The memories that a response restates or denies, searched outside the writer's lock.
 
     Attributes:
         matcher: The name of the rule that compared the texts.
         pool_size: The number of memories that the response was compared with.
         response: The response with its summary, divided into words.
-        matches: The rows of the restated memories, best match first, each with its match.
+        matches: (row, match) of the restated memories, best match first.
         denied: The rows of the denied memories.
     """
 
@@ -49,7 +49,7 @@ class RestatementSearch(Struct, frozen=True):
 def evaluate(
     connection: sqlite3.Connection, secret: bytes, user: str, project: str | None, text: str, matcher: str
 ) -> RestatementSearch:
-    """Return the memories that a text restates or denies, by reading only; ``text`` is the response and its summary."""
+    """Search for the memories that a text restates or denies; ``text`` is the response and its summary."""
     response, scope = Response(text), projects.together(connection, project)
     size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
     if matcher == substring.NAME:  # an index of words cannot find a substring that begins inside a word
@@ -68,34 +68,36 @@ def evaluate(
 def record(
     work: Work, subject: InteractionState, evaluation: RestatementSearch, policy: PolicyState
 ) -> ReinforcementEvaluated:
-    """Check the best matches again under the lock, and emit those that still hold.
+    """Reinforce the best matches, each checked again under the lock, and return the evaluation.
 
-    Matches beyond the policy's limit are counted.
+    Matches beyond the policy's limit are only counted.
     """
-    taken: list[tuple[MemoryState, Match]] = []
+    accepted: list[tuple[MemoryState, Match]] = []
     looked_at, echoes = 0, set(subject.memories_used)
     for row, _ in evaluation.matches:
-        if len(taken) == policy.max_matches:
+        if len(accepted) == policy.max_matches:
             break
         looked_at += 1
         memory = _active(work, row)
         if memory is None or confidence.counted(work.rows, memory.row, subject.id):
             continue
         if (hit := judge(evaluation.matcher, evaluation.response, memory.content or "").match) is not None:
-            taken.append((memory, hit))
-    matched = tuple(Matched(m.id, hit.overlap, hit.total, hit.fraction, m.id in echoes) for m, hit in taken)
-    left, denied = len(evaluation.matches) - looked_at, tuple(_denied(work, evaluation, subject))[:MOST_DENIED]
-    evaluated = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size, matched, left, denied)
-    if taken or denied or subject.reinforcement not in ("done", "waiting"):
+            accepted.append((memory, hit))
+    matched = tuple(
+        Matched(memory.id, hit.overlap, hit.total, hit.fraction, memory.id in echoes) for memory, hit in accepted
+    )
+    left_over, denied = len(evaluation.matches) - looked_at, tuple(_denied(work, evaluation, subject))[:MOST_DENIED]
+    evaluated = ReinforcementEvaluated(evaluation.matcher, evaluation.pool_size, matched, left_over, denied)
+    if accepted or denied or subject.reinforcement not in ("done", "waiting"):
         for event in interaction_rules.decide(interaction_rules.RecordReinforcement(evaluated), subject):
             work.emit(subject.id, event, first=subject.row)
-        for (memory, _), match in zip(taken, matched, strict=True):
+        for (memory, _), match in zip(accepted, matched, strict=True):
             _reinforce(work, memory, match, evaluation.matcher, subject, policy)
     return evaluated
 
 
 def _denied(work: Work, evaluation: RestatementSearch, subject: InteractionState) -> Iterator[Denied]:
-    """Yield the memories that the response still denies, without those whose denial is already recorded."""
+    """Yield the memories that the response denies, checked under the lock, without the denials already recorded."""
     known = {denial.memory for denial in subject.denials}
     for row in evaluation.denied:
         if (memory := _active(work, row)) is not None and memory.id not in known:
@@ -110,14 +112,15 @@ def _active(work: Work, row: int) -> MemoryState | None:
 
 
 def is_contradicted(work: Work, memory: MemoryState) -> bool:
+    """Return True if a turn denies the memory, and nobody decided about the memory since."""
     work.rows.flush()
     return memory.row in contradicted(work.connection(), work.who.user, memory.id)
 
 
 def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> dict[int, tuple[str, ...]]:
-    """Return the active memories that turns deny, by their rows, each with the turns.
+    """Return the rows of the active memories that turns deny, each with the ids of these turns.
 
-    A memory about which something was decided since the turn is left out. ``only`` selects one memory.
+    A turn does not count if somebody decided about the memory after it. ``only`` is the id of a memory, or "" for all.
     """
     turns_by_row: dict[int, tuple[str, ...]] = {}
     for turn in interactions.denying(connection, user, only):

@@ -16,6 +16,7 @@ from projections.views.interactions import InteractionFilter
 
 
 def get(snapshot: Snapshot, user: str, id: str) -> answers.Interaction | None:
+    """Return an interaction with its texts, or None."""
     state = load(snapshot.connection, id, "i", user)
     return interactions_shown(snapshot.connection, [state])[0] if state is not None else None
 
@@ -31,18 +32,19 @@ def listing(
     after: str | None = None,
     oldest_first: bool = False,
 ) -> list[answers.Interaction]:
-    """Return interactions that pass the filters, newest or oldest first, of a project and a session by name.
+    """Return interactions that pass the filters, newest or oldest first.
 
-    ``project=""`` means interactions without a project; without ``text`` no event is read.
+    ``project`` and ``session`` are names; ``project=""`` means interactions without a project. Without ``text`` the answers have
+    no texts, and no event is read.
     """
     connection = snapshot.connection
-    projects_meant = scope_of(connection, filters.user, project)
+    project_ids = scope_of(connection, filters.user, project)
     session_id = named(connection, filters.user, "s", session)
-    if limit == 0 or projects_meant == [NOWHERE] or session_id == NOWHERE:
+    if limit == 0 or project_ids == [NOWHERE] or session_id == NOWHERE:
         return []
     states = interactions.listing(
         connection,
-        msgspec.structs.replace(filters, projects=projects_meant, session=session_id),
+        msgspec.structs.replace(filters, projects=project_ids, session=session_id),
         limit=limit,
         start=start_behind(connection, after, oldest_first=oldest_first),
     )
@@ -62,13 +64,13 @@ def interactions_shown(
 
 
 def recorded(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
-    """Return the interaction as the log has it."""
+    """Return the interaction with its texts and context from the log, without the mark of a quarantine."""
     captured = event_data(connection, state.prompt_at)
     prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
     return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
 
 
 def _marked(connection: Connection, state: InteractionState, shown: answers.Interaction) -> answers.Interaction:
-    """Return the answer with its mark if a part of the interaction is in quarantine."""
+    """Return the answer with ``quarantined`` set if the prompt or the response is in quarantine."""
     positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))

@@ -1,4 +1,4 @@
-"""An interaction: a prompt, later its response, and the state of its reinforcement and extraction."""
+"""The life cycle of an interaction: a prompt, its response, and the state of its reinforcement and extraction."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ledger.events import (
 from ledger.log.event_base import NOTHING
 
 ERASED = "erased"
-ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often before somebody has to ask for it
+ATTEMPTS = 3  # after so many failures a reinforcement or extraction is repeated only by a call
 
-LOOKED_AT = ("waiting", "pending", "done", "undone", "failed", "off", ERASED)
+WORK_STATUSES = ("waiting", "pending", "done", "undone", "failed", "off", ERASED)
 """The statuses of the reinforcement and of the extraction of an interaction."""
 
 TEXT_BYTES = 10 * 1024 * 1024
@@ -39,11 +39,11 @@ class Denial(Struct, frozen=True):
 
 
 class InteractionState(Struct, frozen=True, gc=False):
-    """The state that folds out of one interaction's events; the fields are the columns of its row, and the texts stay in the log.
+    """The state that results from the events of one interaction; the fields are the columns of its row, in order.
 
-    ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and ``extraction``
-    are "waiting" for a response, "pending", "done", "undone" (done, then made void: nothing repeats it without a request),
-    "failed" (after the last attempt), "off", or "erased" (no text is left to read).
+    The texts stay in the log; ``prompt_at`` and ``response_at`` are the positions of the events that hold them. ``reinforcement``
+    and ``extraction`` are "waiting" (for a response), "pending", "done", "undone" (done, then undone: only a call repeats the
+    work), "failed" (after the last attempt), "off", or "erased" (no text remains to be read).
     """
 
     row: int
@@ -53,7 +53,7 @@ class InteractionState(Struct, frozen=True, gc=False):
     project: str | None
     session: str | None
     client: str | None
-    occurred_at: str | None  # as the caller gave it, with its offset
+    occurred_at: str | None  # the time as the caller wrote it, with its offset
     time: str  # UTC: occurred_at, or recorded_at
     recorded_at: str
     memories_used: tuple[str, ...]
@@ -83,7 +83,7 @@ class RecordExtraction(Struct, frozen=True):
 
 
 class RecordFailure(Struct, frozen=True):
-    """A policy's attempt that raised; ``error`` is the kind of the exception, never its text."""
+    """A command that records a failed attempt of a policy; ``error`` is the kind of the exception, never its text."""
 
     work: str  # "reinforcement" or "extraction"
     error: str
@@ -168,7 +168,7 @@ def evolve(interaction: InteractionState | None, event: AnyEvent) -> Interaction
 
 
 def without(interaction: InteractionState | None, event: AnyEvent) -> InteractionState | None:
-    """Return the interaction after an event that is void: undone work is not repeated without a request."""
+    """Return the interaction after a void event: a void evaluation or extraction leaves the work "undone", not "pending"."""
     if interaction is not None and isinstance(event.data, CandidatesExtracted):
         return replace(interaction, extraction=_undone(interaction.extraction))
     if interaction is not None and isinstance(event.data, ReinforcementEvaluated):
@@ -220,5 +220,5 @@ def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def admits(interaction: InteractionState | None, data: EventData) -> bool:
-    """Return True if an event is still possible after earlier events became void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     return interaction is not None or isinstance(data, InteractionCaptured)

@@ -1,4 +1,4 @@
-"""The messages of a session that a captured turn becomes: they refer to the interaction, which has the texts."""
+"""The messages that tie a captured turn to its session: a message refers to the interaction, which holds the text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLES = {"prompt": "user", "response": "assistant"}
 
 
 class TiedTurn:
-    """The messages that a prompt, a response or both become, counted before the lock is taken."""
+    """The messages for a prompt, a response or both; their tokens are counted before the writer's lock is taken."""
 
     def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
         self.counter, self._keeps_out = counter, keeps_out
@@ -26,7 +26,7 @@ class TiedTurn:
         self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in fields if text.strip()}
 
     def emit(self, work: Work, interaction: str) -> None:
-        """Append the messages to the session of the command, unless a pattern keeps them out."""
+        """Append the messages to the session of the command, unless the session's name matches a pattern that keeps it out."""
         assert work.session is not None
         state = work.find(work.session, "s")
         if state is not None and self._keeps_out(*(name for name in (state.name, *state.aliases) if name is not None)):

@@ -1,8 +1,8 @@
 """The admission of a memory to a status: no other memory may say the same, and an active memory must fit the user's budget.
 
-Memories of a user with the same kind, normalised content, project and status are one memory. A budget bounds the characters
-of the active memories of a group, if the user's policy sets one. As in rubino there are two groups: ``user`` for memories of
-the kind user_profile, ``memory`` for all others. Only active memories count, so that superseding and retracting make room.
+A user never has two memories with the same kind, normalised content, project and status. If the user's policy sets a budget, it
+bounds the characters of the active memories of a group. As in rubino there are two groups: ``user`` for memories of the kind
+user_profile, and ``memory`` for all other memories. Only active memories count, so superseding and retracting make room.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
 
 def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> MemoryState | None:
-    """Return the oldest memory of a status with the attempt's text, in the project of the command."""
+    """Return the oldest memory of a status that says the same as an attempt, in the project of the command."""
     return same(work, attempt.kind, work.project, attempt.content, status)
 
 
 def is_stated_by(memory: MemoryState, attempt: MemoryCaptured) -> bool:
-    """Return True if a memory has the same kind and text as an attempt in the memory's own project."""
+    """Return True if a memory has the same kind and text as an attempt; the project is not compared."""
     if memory.content is None or attempt.content is None:
         return False
     return memory.kind == attempt.kind and normalise(memory.content) == normalise(attempt.content)
@@ -42,7 +42,7 @@ def is_stated_by(memory: MemoryState, attempt: MemoryCaptured) -> bool:
 def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> MemoryState | None:
-    """Return the oldest memory of a status and project with this text; memories in the rows ``besides`` do not count."""
+    """Return the oldest memory of a kind, status and project with this text, without the memories in the rows ``besides``."""
     return next(_all_same(work, kind, project, content, status, besides), None)
 
 
@@ -59,44 +59,45 @@ def _all_same(
 
 
 def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
-    """Return the fingerprints of a statement in a project and in the projects joined to it."""
+    """Return the fingerprints of a text in a project and in the projects joined to it."""
     secret, user = work.secret, work.who.user
     numbers = [duplicates.content_fingerprint(secret, user, kind, place, content) for place in work.together(project)]
     return [number for number in numbers if number is not None]
 
 
 def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, MemoryState] | None:
-    """Return the reason and the memory by which an attempt's text was turned down, if it was.
+    """Return ("rejected" or "retracted", the memory) if a person turned the text of an attempt down; else None.
 
-    The memory still exists, or is gone but a person had rejected it, and no person has stated the text since.
+    Either a memory with the text still has this status, or a person rejected such a memory before it was undone, and no person
+    has stated the text since.
     """
     for reason, status in _TURNED_DOWN.items():
         stating = _all_same(work, attempt.kind, work.project, attempt.content, status)
         if (known := next((memory for memory in stating if not is_nobodys_no(work, memory)), None)) is not None:
             return reason, known
     numbers = _numbers(work, attempt.kind, work.project, attempt.content)
-    noes = [no for number in numbers if (no := duplicates.no_to(work.rows, number)) is not None]
-    if not noes:
+    rejections = [no for number in numbers if (no := duplicates.no_to(work.rows, number)) is not None]
+    if not rejections:
         return None
-    row, position, status = max(noes, key=lambda rejection: rejection[1])
+    row, position, status = max(rejections, key=lambda rejection: rejection[1])
     connection = work.connection()
     for stating_row in (row for number in numbers for row in duplicates.stating(work.rows, number)):
         memory: MemoryState | None = work.at_row(stating_row, "m")
         later = read_stream(connection, memory.id, after=position) if memory is not None else ()
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
             return None
-    begun = read_event(connection, row)
-    gone = memory_rules.evolve(None, begun) if begun is not None else None
-    return (_REASONS[status], gone) if gone is not None else None
+    capture = read_event(connection, row)
+    rejected_memory = memory_rules.evolve(None, capture) if capture is not None else None
+    return (_REASONS[status], rejected_memory) if rejected_memory is not None else None
 
 
 def is_nobodys_no(work: Work, memory: MemoryState) -> bool:
-    """Return True if a memory ended without a person's rejection, so that its text may be stated anew.
+    """Return True if a memory ended without a person's rejection, so that its text may be proposed again.
 
-    Such an end is a rejection by rule, or a model's finding in the user's words.
+    Such an end is a rejection by a rule, or an end that a model found in the user's words.
     """
-    ended = read_stream(work.connection(), memory.id, after=memory.row)
-    last = next((event for event in reversed(list(ended)) if isinstance(event.data, NO)), None)
+    events = read_stream(work.connection(), memory.id, after=memory.row)
+    last = next((event for event in reversed(list(events)) if isinstance(event.data, NO)), None)
     by_rule = last is not None and isinstance(last.data, MemoryRejected) and bool(last.data.rule)
     return by_rule or (last is not None and last.envelope.command in EXTRACTING)
 
@@ -106,9 +107,9 @@ _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 
 
 def add(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
-    """Record a new memory, or absorb the attempt into an existing one; return the memory's id.
+    """Record a new memory, or absorb the attempt into the memory that says the same; return the memory's id.
 
-    ``replaces`` is an active memory that ends in the same append, and so makes room for the new memory.
+    ``replaces`` is an active memory that ends in the same append, and so makes room in the budget.
     """
     attempt = work.cleaned(attempt)
     known = duplicate(work, attempt, attempt.status)
@@ -126,7 +127,10 @@ def add(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = N
 
 
 def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured:
-    """Return the attempt with the status and confidence that the table of admission gives for the command's channel."""
+    """Return the attempt with the status and confidence that the admission table has for the channel of the command.
+
+    Proposals, a person's statements, and statements under a policy that asks for review stay unchanged.
+    """
     if verb == "propose" or work.who.channel == "user" or work.policy().admit == REVIEW:
         return attempt
     row = admitting.of_channel(work.who.channel)
@@ -135,7 +139,7 @@ def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured
 
 
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
-    """Raise if a person turned the text down, for then only a person can bring it back."""
+    """Raise ``RejectedError`` if a person turned the text down, because only a person can bring such a text back."""
     if (refusal := turned_down(work, attempt)) is not None:
         reason, memory = refusal
         raise RejectedError(
@@ -147,17 +151,16 @@ def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
 
 
 def absorb(work: Work, known: MemoryState, attempt: MemoryCaptured) -> None:
-    """Record the full attempt on the memory that states the same, once an hour for each actor, session and sources."""
-    who = work.who
-    number = duplicates.attempt_digest(work.secret, who.actor, work.session, work.recorded_at, attempt.sources)
+    """Record the full attempt on the memory that says the same, once an hour for each actor, session and list of sources."""
+    number = duplicates.attempt_digest(work.secret, work.who.actor, work.session, work.recorded_at, attempt.sources)
     if not duplicates.attempted(work.rows, known.row, number):
         work.emit(known.id, memory_rules.absorbed(attempt), first=known.row)
 
 
 def refuse_threat(work: Work, content: str, verb: str) -> None:
-    """Raise if the text looks like a threat.
+    """Raise ``RejectedError`` if the new text of a memory looks like a threat.
 
-    A quarantined text would take the place of a memory, and recall would give neither.
+    The new text would be quarantined while the old memory ends, and recall would return neither.
     """
     if (finding := work.threat(content)) is not None:
         raise RejectedError(
@@ -206,9 +209,9 @@ def check_budget(
     frees: MemoryState | None = None,
     pending: Mapping[str, int] | None = None,
 ) -> None:
-    """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if another active memory would not fit.
+    """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if an active memory with this content would not fit.
 
-    ``frees`` is an active memory that ends with the change, or whose wording changes. ``pending`` are the characters that the
+    ``frees`` is an active memory that ends with the change, or whose wording changes. ``pending`` holds the characters that the
     same append already adds to each group.
     """
     group = group_of(kind)

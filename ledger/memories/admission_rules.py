@@ -1,4 +1,4 @@
-"""The table that gives an unreviewed memory its status by its source (by_source/1)."""
+"""The admission table (by_source/1): it gives a memory that no person reviewed its status, by the source of the memory."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ AGENT_CONFIDENCE = 600_000
 The number is this product's own choice, equal to the confidence of a rule on sentences (``SENTENCE_CONFIDENCE``)."""
 
 _USER = "user"
-_OF_NOBODY = frozenset(("user",))  # memories begin with "The user", which need not stand in the text
+_ADDED_WORDS = frozenset(("user",))  # a memory often begins with "The user", which the source text need not have
 
 
 class AdmissionRow(Struct, frozen=True):
-    """A line of the table: its subject in words, the status that it gives, and the greatest confidence, None for no bound."""
+    """A line of the table: its case in words (``about``), the status, and the greatest confidence (None for no bound)."""
 
     name: str
     about: str
@@ -35,7 +35,7 @@ class AdmissionRow(Struct, frozen=True):
 
     @property
     def recorded(self) -> str:
-        """Return the line as an event has it: the table's name with its version, and the line's name."""
+        """Return the name of the line in events: the table's name with its version, and the line's name."""
         return f"{TABLE} {self.name}"
 
 
@@ -53,7 +53,7 @@ _BY_RECORDED = {row.recorded: row for row in ROWS}
 
 
 def explained(recorded: str) -> str:
-    """Return a sentence about a line of the table as an event has it; "" for a memory without a line."""
+    """Return a sentence about a line, by the line's name in events; "" for a memory without a line."""
     if not recorded:
         return ""
     row = _BY_RECORDED.get(recorded)
@@ -65,21 +65,21 @@ def explained(recorded: str) -> str:
 
 
 def about(recorded: str) -> str:
-    """Return the subject of a line of the table in words; the recorded name for a line of another version."""
+    """Return the case of a line in words, by the line's name in events; the name itself for a line of another version."""
     row = _BY_RECORDED.get(recorded)
     return row.about if row is not None else recorded
 
 
 def of_channel(channel: str) -> AdmissionRow:
-    """Return the line for a memory that a caller other than a person states, in a call such as ``remember``.
+    """Return the line for a memory that a caller other than a person states in a call such as ``remember``.
 
-    No message or turn has the words of such a memory, so the line follows from the channel alone.
+    Such a memory comes from no message or turn, so the line follows from the channel alone.
     """
     return AGENT if channel == "agent" else OUTSIDE
 
 
 def of_finding(line: ConversationLine, start: int, end: int, *, of_himself: bool, is_order: bool) -> AdmissionRow:
-    """Return the line for a rule's finding in these characters of a line."""
+    """Return the line for a memory that a rule found in the characters ``start`` to ``end`` of a message."""
     if line.role != _USER:
         return ASSISTANT
     if line.channel != _USER:
@@ -92,10 +92,10 @@ def of_finding(line: ConversationLine, start: int, end: int, *, of_himself: bool
 def of_proposal(
     content: str, cited: Iterable[ConversationLine], lines: Iterable[ConversationLine], *, claimed: bool, corrects: bool
 ) -> AdmissionRow:
-    """Return the line for a model's finding, which cites some of the ``lines`` that the model was shown.
+    """Return the line for a memory that a model found; the model cites some of the ``lines`` that it was shown.
 
-    A model names messages and no characters. So the content is in doubt if it has a word that stands in a pasted part of any of
-    the user's lines, and not in the user's own words in the cited lines.
+    A model names messages and no characters. So the content may be pasted if one of its words is in a pasted part of the user's
+    lines and not among the user's own words in the cited lines.
     """
     if claimed:
         return ASSISTANT
@@ -106,19 +106,19 @@ def of_proposal(
     for line in lines:
         if line.role != _USER:
             continue
-        kept, taken = _divided(line)
-        pasted |= taken
+        own_words, pasted_words = _divided(line)
+        pasted |= pasted_words
         if line in by_user:
-            own |= kept
-            whole = whole and not taken
-    about = set(words(content)) - STOP_WORDS - _OF_NOBODY
+            own |= own_words
+            whole = whole and not pasted_words
+    about = set(words(content)) - STOP_WORDS - _ADDED_WORDS
     if about & (pasted - own) or (not whole and not about & own):
         return PASTED
     return CORRECTION if corrects else OWN_WORDS
 
 
 def _divided(line: ConversationLine) -> tuple[set[str], set[str]]:
-    """Return the words of a line that are the user's own, and the words of its parts in doubt."""
+    """Return the user's own words in a line, and the words of the parts that may be pasted."""
     own, pasted, at = list[str](), list[str](), 0
     for start, end in marked(line.text):
         own.append(line.text[at:start])

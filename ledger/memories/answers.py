@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Relation(Answer, frozen=True, kw_only=True):
-    """A memory's statement about two names since ``position``. Without times it holds while the memory holds."""
+    """A memory's statement about two names, recorded at ``position``; without times it holds as long as the memory."""
 
     subject: str
     relation: str
@@ -30,11 +30,11 @@ class Relation(Answer, frozen=True, kw_only=True):
 
 
 class Memory(Answer, frozen=True):  # not kw_only, because long lists of memories are made faster by position
-    """A memory as it stands.
+    """A memory in its present state.
 
-    ``confidence`` is from 0 to 1, without decay: ``effective_confidence`` subtracts the decay, as ``recall`` does, where
-    ``decays`` is True by the user's policy. Times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the memory
-    was last stated again. ``warnings`` of a write name an unknown kind.
+    ``confidence`` is from 0 to 1, without decay. If the user's policy lets the memory decay (``decays``), ``recall`` and
+    ``effective_confidence`` subtract the decay. Times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the
+    memory was last stated again. After a write, ``warnings`` names redacted secrets and an unknown kind.
     """
 
     id: str
@@ -112,7 +112,7 @@ def _relation(edge: Edge) -> Relation:
 
 
 class Belief(Answer, frozen=True, kw_only=True):
-    """A memory as it is (``now``) and as it would be (``would_be``); ``None`` if it does not, or would not, exist."""
+    """A memory in its present state (``now``) and in the other state (``would_be``); None if the memory does not exist there."""
 
     id: str
     now: Memory | None
@@ -120,10 +120,11 @@ class Belief(Answer, frozen=True, kw_only=True):
 
 
 class Provenance(Answer, frozen=True, kw_only=True):
-    """The origin of a memory: the rule, the span that it was found in, and the text of that span.
+    """The origin of a memory: the rule that found it, and the quoted text in which the rule found it.
 
-    For a memory that a model found, ``quote`` is the beginning of the whole message. ``session`` and ``position`` name that
-    message, ``role`` its speaker.
+    The quote is the characters ``start`` to ``end`` of ``field`` of the interaction, or of the message at ``position`` in
+    ``session``; ``role`` is the speaker of the message. A model names no characters, so ``quote`` then is the beginning of the
+    message.
     """
 
     rule: str
@@ -141,8 +142,8 @@ class Provenance(Answer, frozen=True, kw_only=True):
 class Candidate(Answer, frozen=True, kw_only=True):
     """An entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny.
 
-    ``admission`` is the line of the table of admission that gave the status, and ``undo`` the call that takes an admitted memory
-    back.
+    ``same_as_active`` is the id of an active memory with the same text. ``admission`` is a sentence about the line of the
+    admission table that gave the status, and ``undo`` the call that takes an admitted memory out of use.
     """
 
     memory: Memory

@@ -60,7 +60,7 @@ class MemoriesRead(Area):
         least = confidence_rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
-        wanted = MemoryFilter(
+        filter_of_rows = MemoryFilter(
             user=self._scope.user,
             statuses=accepted_statuses,
             kinds=kinds,
@@ -72,14 +72,14 @@ class MemoriesRead(Area):
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
                 return queries.listing(
-                    snapshot, wanted, project=project, limit=count, after=start, oldest_first=oldest_first
+                    snapshot, filter_of_rows, project=project, limit=count, after=start, oldest_first=oldest_first
                 )
 
         filters |= {"user": self._scope.user}
         return page("memories", filters, limit, after, fetch, lambda memory: memory.id, oldest_first=oldest_first)
 
     def get(self, id: str) -> answers.Memory:
-        """Return a memory, whatever its status; its confidence is without decay: ``effective_confidence(day)`` subtracts it.
+        """Return a memory of any status; ``effective_confidence(day)`` of the answer subtracts the decay of its confidence.
 
         Raises:
             NotFoundError: This user has no such memory.
@@ -93,7 +93,7 @@ class MemoriesRead(Area):
 
         Raises:
             NotFoundError: This user has no such memory.
-            RejectedError: The id is an observation's; its confidence follows from its live sources.
+            RejectedError: The id is that of an observation, whose confidence follows from its live sources.
         """
         steps = confidence.confidence_history(self._engine, self._scope.user, id)
         if not steps:
@@ -132,9 +132,9 @@ class Memories(MemoriesRead):
 
         Args:
             kind: The right kind; None keeps the present kind.
-            project: The right project by name, alias or id, which a new name registers; "" for no project; None keeps
+            project: The right project by name, alias or id; a new name is added as a project; "" for no project; None keeps
                 the present project. From then on the memory is listed, recalled, held and erased with the new project.
-            entities: All names that the statement is about, in place of the present names; None keeps these.
+            entities: All names that the statement is about, in place of the present names; None keeps the present names.
 
         Raises:
             RejectedError: The memory is hidden, or another memory of that kind and project says the same.
@@ -175,7 +175,7 @@ class Memories(MemoriesRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Set when a memory was true in the world.
+        """Set the time in which a memory is true in the world.
 
         Args:
             valid_from: The inclusive beginning; None keeps the present beginning.

@@ -1,4 +1,4 @@
-"""The requests of the commands that state a new memory. The commands check them."""
+"""The requests for a new memory, which the commands check."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
         content: The statement.
         kind: The kind of statement.
         confidence: The confidence, from 0 to 1.
-        project: The memory's project, if any.
-        session: The session in which the statement was made, if any.
+        project: The name of the memory's project; None for no project.
+        session: The name of the session in which the statement was made; None for no session.
         entities: Names that the statement is about.
         tags: At most 10 tags.
         sources: Ids of the evidence.
         relations: Statements about two names, as (subject, relation, object).
-        valid_from: The time from which the statement is true in the world; None for when it happened, or now.
+        valid_from: The time from which the statement is true in the world; None for the command's ``occurred_at``, or now.
         valid_to: The time until which the statement is true, exclusive.
-        metadata: Keys of the caller.
+        metadata: Keys and values of the caller.
     """
 
     content: str
@@ -55,9 +55,9 @@ class SupersedeRequest(Struct, frozen=True, kw_only=True):
         tags: At most 10 tags.
         sources: Ids of the evidence.
         relations: Statements about two names, as (subject, relation, object).
-        valid_from: The time from which the new memory is true and the old one is not; None for when it happened, or now.
+        valid_from: The time at which the new memory begins and the old memory ends; None for ``occurred_at``, or now.
         valid_to: The time until which the new memory is true, exclusive.
-        metadata: Keys of the new memory.
+        metadata: Keys and values of the new memory.
     """
 
     content: str

@@ -1,4 +1,4 @@
-"""The commands on memories: remember, propose, review, revise, supersede, hide and restore."""
+"""The commands on memories: remember, propose, promote, reject, revise, supersede, take out of use and restore."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from projections.views import confidence as timeline
 
 
 def remember(writer: Writer, asker: Who, request: RememberRequest) -> answers.Memory:
-    """Record an active memory, without review."""
+    """Record a memory without review: active, or with the status that the admission table has for another caller's channel."""
     return _record(writer, asker, "remember", request)
 
 
@@ -66,7 +66,7 @@ def _record(
 def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
     """Return the event of a request, with every argument checked.
 
-    Kind, entities and tags are empty where a request leaves them to the memory that is superseded.
+    If a ``SupersedeRequest`` has no kind, entities or tags, these are empty, and the superseded memory's are taken later.
     """
     inherits = isinstance(request, SupersedeRequest)
     is_bounded = request.valid_from is not None or request.valid_to is not None
@@ -97,7 +97,7 @@ def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryC
 
 
 def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str | None = None) -> answers.Memory:
-    """Make a candidate active; with ``content``, revise the candidate in the same append before.
+    """Make a candidate active; with ``content``, first give the candidate this wording in the same append.
 
     A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is still active. An active
     memory that a turn denies is confirmed: it gets one more reference, which adds nothing to its confidence.
@@ -133,7 +133,7 @@ def reject(
     reason: str = "",
 ) -> answers.Memory:
     """Reject a candidate, so that extraction does not propose the same text again."""
-    return _simple(writer, asker, "reject", id, memory_rules.RejectMemory, reason)
+    return _change_with_reason(writer, asker, "reject", id, memory_rules.RejectMemory, reason)
 
 
 # --- changes -------------------------------------------------------------------------------------------------
@@ -200,9 +200,10 @@ def set_validity(
     valid_to: Time | None = None,
     reason: str = "",
 ) -> answers.Memory:
-    """Set when the fact was true in the world.
+    """Set the time in which a memory is true in the world.
 
-    The span is half-open. ``valid_to=None`` leaves the end open, and a date alone as the end includes that day.
+    The beginning is inclusive, the end exclusive. ``valid_to=None`` leaves the end open. A date alone as the end includes that
+    day.
     """
     start, end = validity(valid_from, valid_to)
     command = memory_rules.SetValidity(start, end, check_reason("reason", reason))
@@ -220,7 +221,7 @@ def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str =
 
 
 def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) -> answers.Memory:
-    """Replace a memory by a new fact in one append, and return the successor.
+    """Replace a memory by a new fact in one append, and return the new memory (the successor).
 
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
     becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
@@ -316,7 +317,7 @@ def invalidate(
     reason: str = "",
 ) -> answers.Memory:
     """Mark a memory as wrong."""
-    return _simple(writer, asker, "invalidate", id, memory_rules.Invalidate, reason)
+    return _change_with_reason(writer, asker, "invalidate", id, memory_rules.Invalidate, reason)
 
 
 def retract(
@@ -325,8 +326,8 @@ def retract(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Take a memory out of use without a judgement; ``restore`` brings the memory back."""
-    return _simple(writer, asker, "retract", id, memory_rules.Retract, reason)
+    """Take a memory out of use without saying that it is wrong; ``restore`` brings the memory back."""
+    return _change_with_reason(writer, asker, "retract", id, memory_rules.Retract, reason)
 
 
 def restore(
@@ -355,8 +356,8 @@ def quarantine(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Keep a memory out of recall and reinforcement, whatever its status, until ``release``."""
-    return _simple(writer, asker, "guards.quarantine", id, memory_rules.QuarantineMemory, reason)
+    """Keep a candidate or an active memory out of recall and reinforcement until ``release``."""
+    return _change_with_reason(writer, asker, "guards.quarantine", id, memory_rules.QuarantineMemory, reason)
 
 
 def release(
@@ -365,7 +366,7 @@ def release(
     id: str,
     reason: str = "",
 ) -> answers.Memory:
-    return _simple(writer, asker, "guards.release", id, memory_rules.Release, reason)
+    return _change_with_reason(writer, asker, "guards.release", id, memory_rules.Release, reason)
 
 
 def reinforce(
@@ -398,7 +399,7 @@ def reinforce(
 # --- shared steps --------------------------------------------------------------------------------------------
 
 
-def _simple(
+def _change_with_reason(
     writer: Writer,
     asker: Who,
     verb: str,
@@ -426,8 +427,8 @@ def change(
 def answered(outcome: Outcome) -> answers.Memory:
     if outcome.state is None:
         raise SuspendedError(
-            f"recorded at position {outcome.position}, but the projection 'memories' was suspended by it, "
-            "so the memory cannot be shown; maintenance.rebuild() makes it again",
+            f"the command was recorded at position {outcome.position}, but it suspended the projection 'memories', "
+            "so the memory cannot be shown; maintenance.rebuild() makes the projection again",
         )
     state: MemoryState = outcome.state
     decays = outcome.policy is not None and outcome.policy.decays(state.kind)
@@ -436,7 +437,7 @@ def answered(outcome: Outcome) -> answers.Memory:
 
 
 def with_kind(answer: answers.Memory) -> answers.Memory:
-    """Return the answer with a warning if its kind is not one of the product's kinds, for the kind may be a typing error."""
+    """Return the answer with a warning if its kind is none of the product's kinds, because it may be a typing error."""
     if answer.kind in memory_rules.KINDS:
         return answer
     unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(memory_rules.KINDS)}"
@@ -459,7 +460,7 @@ def _succeed(
     work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, edges: tuple[memory_rules.Relate, ...]
 ) -> str:
     attempt = work.cleaned(attempt)
-    # The old memory is compared first, for an undo may have left an older memory with the same text.
+    # The old memory is compared first: after an undo another, older memory may have the same text.
     if admission.is_stated_by(old, attempt):
         work.absorbed = True
         return old.id
@@ -472,12 +473,12 @@ def _succeed(
 
 
 def _happened(work: Work) -> str:
-    """Return the time from which a statement holds: when it happened, at the latest now."""
+    """Return the time from which a statement holds: the command's ``occurred_at``, at the latest now."""
     return memory_rules.happened(work.occurred_at, work.recorded_at)
 
 
 def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """Return the attempt with its beginning set to the time at which it happened, unless the caller gave a beginning.
+    """Return the attempt with ``valid_from`` set to the command's ``occurred_at``, unless the caller set ``valid_from``.
 
     Raises:
         RejectedError: The attempt's validity would end before it begins.

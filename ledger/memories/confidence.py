@@ -18,15 +18,15 @@ def _is_observation(engine: ReadingEngine, id: str, owner: str) -> bool:
 
 
 def confidence_history(engine: ReadingEngine, user: str, id: str) -> list[answers.ConfidencePoint]:
-    """Return the steps of a memory's confidence, oldest first; empty when there is no such memory.
+    """Return the steps of a memory's confidence, oldest first; empty if the user has no such memory.
 
     Raises:
-        RejectedError: The id is an observation's; its confidence follows from the sources that are live when it is read.
+        RejectedError: The id is that of an observation, whose confidence follows from the sources that are live at a read.
     """
     if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
         raise RejectedError(
-            f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
-            "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
+            f"{id:.40} is an observation: its confidence follows from its live sources, and has no timeline; "
+            "observations.get() shows it now, at() at an earlier moment, and why() the confidence of each wording"
         )
     with engine.reading() as connection:
         stream = owned_stream(connection, id, "m", user)

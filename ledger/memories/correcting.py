@@ -26,7 +26,7 @@ def correct(
     entities: Iterable[str] | None = None,
     reason: str = "",
 ) -> answers.Memory:
-    """Correct the kind, the project or the entities of a memory; None leaves each as it is."""
+    """Correct the kind, the project or the entities of a memory; None keeps the present value."""
     if kind is not None:
         kind = check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
     names = None if entities is None else text_list("entities", plural("entities", entities))
@@ -35,10 +35,10 @@ def correct(
     def body(work: Work, memory: MemoryState) -> None:
         command = replace(request, entities=work.cleaned(request.entities))
         if project is not None:
-            work.project = None  # a new project is registered in none
-            place = work.project_named(project)
-            moved = place not in work.together(memory.project)
-            work.project = place if moved else memory.project
+            work.project = None  # the event that adds a new project belongs to no project
+            project_id = work.project_named(project)
+            moved = project_id not in work.together(memory.project)
+            work.project = project_id if moved else memory.project
             command = replace(command, moved=moved)
         if memory.status in ("candidate", "active"):
             corrected = replace(memory, kind=kind or memory.kind, project=work.project)

@@ -11,7 +11,7 @@ from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, Ref, Text,
 class Origin(Struct, frozen=True, omit_defaults=True):
     """The rule that found a candidate, and the place: characters ``start`` to ``end`` of ``field`` of the memory's first source.
 
-    In a session the place is in the message at ``position``. A model names no span, so that both ends are 0.
+    If the source is a session, the place is in the message at ``position``. A model names no characters, so both ends are 0.
     """
 
     rule: Code
@@ -23,11 +23,11 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryCaptured(EventData, frozen=True):
-    """A memory begins, as a candidate or active.
+    """The beginning of a memory, as a candidate or active.
 
-    ``supersedes`` names the memory that it replaces; ``origin`` is the rule that found it, and the place. ``reference_count`` and
-    ``last_referenced_at`` are taken over by a merged memory. ``admission`` is the line of the admission table that gave the
-    status if no person did: the table with its version, and the line's name.
+    ``supersedes`` is the memory that the new memory replaces. ``origin`` is the rule that found the memory, and the place. A
+    merged memory takes ``reference_count`` and ``last_referenced_at`` over from its memories. ``admission`` is the line of the
+    admission table that gave the status if no person did: the table with its version, and the line's name.
     """
 
     traits = Traits("reversible", begins="memory")
@@ -50,9 +50,9 @@ class MemoryCaptured(EventData, frozen=True):
 
 
 class DuplicateAbsorbed(EventData, frozen=True):
-    """The full attempt to capture a memory that was already there.
+    """The full attempt to capture a text that a memory already states; it is recorded on that memory.
 
-    If the first capture becomes void, the attempt takes its place.
+    If the capture of the memory becomes void, the attempt takes its place.
     """
 
     traits = Traits("reversible", begins="memory")
@@ -76,7 +76,7 @@ class DuplicateAbsorbed(EventData, frozen=True):
 
 
 class MemoryPromoted(EventData, frozen=True):
-    """A candidate is active from here."""
+    """The promotion of a candidate, which is active from here on."""
 
     traits = Traits("reversible")
 
@@ -84,7 +84,7 @@ class MemoryPromoted(EventData, frozen=True):
 
 
 class MemoryRejected(EventData, frozen=True):
-    """A candidate was rejected; ``rule`` names the rule if a policy let it expire."""
+    """The rejection of a candidate; ``rule`` names the rule if a policy let the candidate expire."""
 
     traits = Traits("reversible")
 
@@ -93,10 +93,10 @@ class MemoryRejected(EventData, frozen=True):
 
 
 class MemoryReinforced(EventData, frozen=True):
-    """A reinforcement: the evidence (interaction, matcher), and the rule with its delta.
+    """A reinforcement of a memory: the evidence (interaction, matcher), and the rule with its delta.
 
-    The resulting confidence is folded, never stored, for an undo of an earlier reinforcement would make it untrue. The confidence
-    timeline shows it for every moment.
+    The resulting confidence is computed from all events and not stored here, because an undo of an earlier reinforcement would
+    change it. The confidence timeline shows it for every moment.
     """
 
     traits = Traits("reversible")
@@ -110,7 +110,7 @@ class MemoryReinforced(EventData, frozen=True):
 
 
 class ConfidenceAdjusted(EventData, frozen=True):
-    """The confidence was set by hand."""
+    """A confidence that was set by hand."""
 
     traits = Traits("reversible")
 
@@ -120,7 +120,7 @@ class ConfidenceAdjusted(EventData, frozen=True):
 
 
 class MemoryRevised(EventData, frozen=True):
-    """The memory has another wording from here."""
+    """Another wording of a memory."""
 
     traits = Traits("reversible")
 
@@ -129,7 +129,7 @@ class MemoryRevised(EventData, frozen=True):
 
 
 class MemoryRetagged(EventData, frozen=True):
-    """Tags that were added and removed, and metadata that was set or, by its keys, ``unset``."""
+    """A change of tags or metadata: tags added and removed, metadata set, and the keys of removed metadata (``unset``)."""
 
     traits = Traits("reversible")
 
@@ -140,9 +140,9 @@ class MemoryRetagged(EventData, frozen=True):
 
 
 class MemoryCorrected(EventData, frozen=True):
-    """Another ``kind`` or other ``entities`` of the memory; what was not corrected is missing.
+    """A correction of the ``kind``, the ``entities`` or the project of a memory; a field that was not corrected is missing.
 
-    ``moved`` means that from here the memory belongs to the project of this event, or to none if the event has no project.
+    If ``moved`` is true, the memory belongs to the project of this event from here on; to no project if the event has none.
     """
 
     traits = Traits("reversible")
@@ -154,7 +154,7 @@ class MemoryCorrected(EventData, frozen=True):
 
 
 class ValidityChanged(EventData, frozen=True):
-    """The memory's new time of validity; without ``valid_from`` its beginning stays."""
+    """A new time of validity of a memory; without ``valid_from`` the beginning stays."""
 
     traits = Traits("reversible")
 
@@ -164,10 +164,10 @@ class ValidityChanged(EventData, frozen=True):
 
 
 class MemorySuperseded(EventData, frozen=True):
-    """Another memory, ``by``, took the place of this memory.
+    """The end of a memory because another memory, ``by``, took its place.
 
-    ``by`` is missing only if a policy let the memory expire; ``rule`` then names the rule. The memory held up to ``valid_to``, or
-    not at all if it began later.
+    ``by`` is missing only if a policy let the memory expire; ``rule`` then names the rule. The memory was true up to
+    ``valid_to``; if it began later, it was never true.
     """
 
     traits = Traits("reversible")
@@ -179,7 +179,7 @@ class MemorySuperseded(EventData, frozen=True):
 
 
 class MemoryInvalidated(EventData, frozen=True):
-    """The memory was wrong."""
+    """The end of a memory that was wrong."""
 
     traits = Traits("reversible")
 
@@ -187,7 +187,7 @@ class MemoryInvalidated(EventData, frozen=True):
 
 
 class MemoryRetracted(EventData, frozen=True):
-    """The memory is no longer used, without a judgement on its truth."""
+    """The end of a memory without a judgement on its truth."""
 
     traits = Traits("reversible")
 
@@ -195,7 +195,7 @@ class MemoryRetracted(EventData, frozen=True):
 
 
 class MemoryRestored(EventData, frozen=True):
-    """The memory returns to its status before, which the fold knows, for the event that hid the memory may be void by then."""
+    """The return of a memory to the status before it ended; the memory's other events say which status that was."""
 
     traits = Traits("reversible")
 
@@ -203,7 +203,7 @@ class MemoryRestored(EventData, frozen=True):
 
 
 class MemoryQuarantined(EventData, frozen=True):
-    """The memory is kept out of recall, by hand or because of a ``scanner``'s finding."""
+    """The quarantine of a memory, which keeps it out of recall, by hand or because of a ``scanner``'s finding."""
 
     traits = Traits("reversible")
 
@@ -213,7 +213,7 @@ class MemoryQuarantined(EventData, frozen=True):
 
 
 class MemoryReleased(EventData, frozen=True):
-    """The quarantine of a memory ends, by hand or because a later ``scanner`` finds nothing."""
+    """The end of a quarantine, by hand or because a later ``scanner`` finds nothing."""
 
     traits = Traits("reversible")
 
@@ -222,9 +222,9 @@ class MemoryReleased(EventData, frozen=True):
 
 
 class RelationAdded(EventData, frozen=True):
-    """The memory states that ``subject`` stands in ``relation`` to ``object``.
+    """A memory's statement that ``subject`` has a ``relation`` to ``object``.
 
-    The relation holds while the memory holds, or in the time given here.
+    The relation holds as long as the memory, or in the time from ``valid_from`` to ``valid_to``.
     """
 
     traits = Traits("reversible")
@@ -237,9 +237,10 @@ class RelationAdded(EventData, frozen=True):
 
 
 class RelationRemoved(EventData, frozen=True):
-    """The memory no longer states a relation; ``by`` is the memory whose relation replaced it.
+    """The end of a relation that a memory stated; ``by`` is the memory whose relation replaced this relation.
 
-    ``added`` is the position of the last RelationAdded with the relation: it identifies the relation once its words are erased.
+    ``added`` is the position of the last RelationAdded with the relation, which identifies the relation after its words are
+    erased.
     """
 
     traits = Traits("reversible")

@@ -1,10 +1,10 @@
-"""The expiry of idle memories, which a policy switches on, and of candidates that nobody decides about.
+"""The expiry of idle memories, which a policy can switch on, and of candidates about which nobody decides.
 
-By default no active memory decays or expires. Under ``decay="episodic"`` or ``"all"``, idle memories that were never
-referenced lose confidence. With ``expire=True`` a memory that has decayed below 0.30 is superseded, once, with the reason.
+By default no active memory decays or expires. With the policy ``decay="episodic"`` or ``"all"``, idle memories that were never
+referenced lose confidence. With ``expire=True`` a memory that has decayed below 0.30 is superseded without a successor.
 
-Candidates do not wait for ever, as in ATOCore: after the idle days that the user's policy sets, they are rejected by rule.
-The rejection is no judgement on the text, which may be proposed again.
+A candidate is rejected by rule after the idle days that the user's policy sets, as in ATOCore. This rejection is no judgement on
+the text, which may be proposed again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ PAGE = 500
 
 
 def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
-    """Yield the memories of every user who lets them expire whose effective confidence at ``as_of`` is below 0.30."""
+    """Yield the memories whose effective confidence at ``as_of`` is below 0.30, of every user whose policy lets them expire."""
     policies = {user: control.policy(connection, user) for user in control.users_with(connection, "expire", True)}
     if not policies:
         return
     try:
         last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=confidence_rules.DECAY_IDLE_DAYS))
     except OverflowError:
-        return  # in the first month of the year 1 no date lies so far back
+        return  # ``as_of`` is in the first month of the year 1, and no earlier date exists
     after = 0
     while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
         for memory in page:
@@ -55,13 +55,13 @@ def _has_faded(connection: sqlite3.Connection, memory: MemoryState, policy: Poli
 
 
 def _is_untouched(connection: sqlite3.Connection, memory: MemoryState, as_of: str, days: int) -> bool:
-    """Return True if no event of the memory was recorded for so many days; the undo of its expiry counts as an event too."""
+    """Return True if no event changed the memory for so many days; the undo of an expiry counts as a change."""
     last = read_event(connection, memory.position)
     return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
 
 
 def effective(memory: MemoryState, policy: PolicyState, as_of: str) -> int:
-    """Return the confidence of a memory at a time, in millionths, after the decay that the policy asks for."""
+    """Return the confidence of a memory at a time, in millionths, less the decay that the policy sets."""
     return confidence_rules.effective(
         memory.confidence,
         decays=memory.status == "active" and policy.decays(memory.kind),
@@ -72,7 +72,7 @@ def effective(memory: MemoryState, policy: PolicyState, as_of: str) -> int:
 
 
 def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[MemoryState]:
-    """Yield the candidates of every user that were idle for as long as the user's policy lets them wait."""
+    """Yield the candidates of every user that were idle for the days after which the user's policy rejects them."""
     for user in memories.users(connection, "candidate", quarantined=True):
         days = control.policy(connection, user).candidate_days
         candidates = MemoryFilter(user=user, statuses=("candidate",))
@@ -88,7 +88,7 @@ def _has_waited(connection: sqlite3.Connection, memory: MemoryState, as_of: str,
 
 
 def reject(work: Work, seen: MemoryState, as_of: str) -> str:
-    """Reject the candidate under the lock, if it still waits."""
+    """Reject a candidate under the writer's lock, unless it changed meanwhile."""
     memory: MemoryState | None = work.at_row(seen.row, "m")
     days = work.policy().candidate_days
     if memory is not None and _has_waited(work.connection(), memory, as_of, days):
@@ -100,12 +100,12 @@ def reject(work: Work, seen: MemoryState, as_of: str) -> str:
 
 
 def record(work: Work, seen: MemoryState, as_of: str) -> str:
-    """Supersede the memory without a successor under the lock, if its confidence is still too low."""
+    """Supersede a memory without a successor under the writer's lock, if its confidence still is too low."""
     memory: MemoryState | None = work.at_row(seen.row, "m")
     policy = work.policy()
     if memory is not None and _has_faded(work.connection(), memory, policy, as_of):
-        left = confidence_rules.shown(effective(memory, policy, as_of))
-        reason = f"effective confidence {left:.2f} at {as_of[:10]}, below 0.30"
+        decayed = confidence_rules.shown(effective(memory, policy, as_of))
+        reason = f"effective confidence {decayed:.2f} at {as_of[:10]}, below 0.30"
         for event in memory_rules.decide(memory_rules.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project
             work.emit(memory.id, event, first=memory.row)

@@ -1,4 +1,4 @@
-"""The queries on memories: a memory, a listing, the candidates that wait for review, and the words a memory was found in."""
+"""The queries on memories: a memory, a listing, the review queue, and the origin of a memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from projections.core.rows import Connection
 from projections.views import control, memories, projects, sessions
 from projections.views.memories import MemoryFilter
 
-QUOTED_CHARS = 500  # of a message in which a model found a memory, for it names no span
+QUOTED_CHARS = (
+    500  # the quoted beginning of a message in which a model found a memory, because a model names no characters
+)
 
 
 def get(snapshot: Snapshot, user: str, id: str) -> answers.Memory | None:
-    """Return a memory, whatever its status, or None.
+    """Return a memory of any status, or None.
 
-    If the snapshot has a time of the world, only a memory that was true at that time is returned.
+    If the snapshot has a time of validity (``valid``), only a memory that was true in the world at that time is returned.
     """
     state = load(snapshot.connection, id, "m", user)
     if state is None or (snapshot.valid is not None and not memories.believed(state, snapshot.valid)):
@@ -43,19 +45,20 @@ def listing(
     after: str | None = None,
     oldest_first: bool = False,
 ) -> list[answers.Memory]:
-    """Return memories that pass the filters, newest or oldest first, of a project by name.
+    """Return memories that pass the filters, newest or oldest first.
 
-    ``project=""`` means memories without a project. Kinds may be synonyms, and tags in any case.
+    ``project`` is a name; ``project=""`` means memories without a project. The filters may have synonyms of kinds, and tags in
+    any case.
     """
     connection = snapshot.connection
-    projects_meant = scope_of(connection, filters.user, project)
-    if projects_meant == [NOWHERE]:
+    project_ids = scope_of(connection, filters.user, project)
+    if project_ids == [NOWHERE]:
         return []
     stored = replace(
         filters,
         statuses=believed(snapshot.valid, tuple(filters.statuses)),
         kinds=[SYNONYMS.get(kind, kind) for kind in filters.kinds],
-        projects=projects_meant,
+        projects=project_ids,
         tags=[tag.strip().lower() for tag in filters.tags],
         valid=snapshot.valid,
     )
@@ -78,24 +81,24 @@ def memory_shown(connection: Connection, state: MemoryState | None) -> answers.M
 
 
 def belief(connection: Connection, id: str, now: MemoryState | None, then: MemoryState | None) -> answers.Belief:
-    """Return a memory as it is and as it would be."""
+    """Return the answer that compares a memory in its present state with the memory in another state."""
     return answers.Belief(id=id, now=memory_shown(connection, now), would_be=memory_shown(connection, then))
 
 
 def review(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:
-    """Return the candidates and the active memories that turns deny, oldest first, with where each comes from."""
+    """Return the candidates, and the active memories that turns deny, with their origins, oldest first."""
     connection = snapshot.connection
-    projects_meant = scope_of(connection, user, project)
-    if projects_meant == [NOWHERE]:
+    project_ids = scope_of(connection, user, project)
+    if project_ids == [NOWHERE]:
         return []
     behind = first_position(connection, after) or 0 if after is not None else 0
-    candidates = MemoryFilter(user=user, statuses=("candidate",), projects=projects_meant)
+    candidates = MemoryFilter(user=user, statuses=("candidate",), projects=project_ids)
     states = memories.listing(connection, candidates, start=Start(behind, oldest_first=True), limit=limit)
     denied = _denied(connection, user)
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
-    states += [state for state in contradicted if projects_meant is None or state.project in projects_meant]
+    states += [state for state in contradicted if project_ids is None or state.project in project_ids]
     states = sorted(states, key=lambda state: state.row)[:limit]
     duplicates = snapshot.active_duplicates([state for state in states if state.status == "candidate"])
     return [
@@ -111,7 +114,9 @@ def review(
 
 
 def _denied(connection: Connection, user: str) -> dict[int, tuple[str, ...]]:
-    from ledger.interactions.policy import contradicted  # loads the rules of writes, and no other read needs them
+    from ledger.interactions.policy import (
+        contradicted,
+    )  # this module loads the rules of writes, which other reads do not need
 
     return contradicted(connection, user)
 
@@ -119,12 +124,12 @@ def _denied(connection: Connection, user: str) -> dict[int, tuple[str, ...]]:
 def admitted(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None, oldest_first: bool
 ) -> list[answers.Candidate]:
-    """Return the active memories that no person admitted, newest or oldest first, with the calls that undo each of them."""
+    """Return the active memories that no person admitted, newest or oldest first, with the calls that take them back."""
     connection = snapshot.connection
-    projects_meant = scope_of(connection, user, project)
-    if projects_meant == [NOWHERE]:
+    project_ids = scope_of(connection, user, project)
+    if project_ids == [NOWHERE]:
         return []
-    unconfirmed = MemoryFilter(user=user, statuses=("active",), projects=projects_meant, admitted=True)
+    unconfirmed = MemoryFilter(user=user, statuses=("active",), projects=project_ids, admitted=True)
     start = start_behind(connection, after, oldest_first=oldest_first)
     states = memories.listing(connection, unconfirmed, limit=limit, start=start)
     denied = _denied(connection, user)
@@ -142,12 +147,12 @@ def admitted(
 
 
 def _undo_of(state: MemoryState) -> str:
-    """Return the calls that take a memory back and restore the memory it replaced."""
+    """Return the calls that take a memory out of use and restore the memory that it superseded."""
     return f"retract({state.id!r})" + (f", restore({state.supersedes!r})" if state.supersedes else "")
 
 
 def provenance(connection: Connection, state: MemoryState) -> answers.Provenance | None:
-    """Return where a memory was found, with the words it was found in; None for a memory that somebody gave directly."""
+    """Return the origin of a memory with the quoted text; None for a memory that a caller stated directly."""
     origin = state.origin
     if origin is None:
         return None
@@ -173,7 +178,7 @@ def _field_text(connection: Connection, subject: InteractionState, field: str) -
 
 
 def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.MessageRow | None:
-    """Return the message at a position if it belongs to this session of the user; a hidden message is returned too."""
+    """Return the message at a position, hidden or not, if it belongs to this session of the user."""
     state = load(connection, session, "s", user or "")
     row = sessions.at_position(connection, position) if state is not None and position else None
     return row if row is not None and state is not None and row.session == state.row else None

@@ -1,10 +1,11 @@
-"""A memory: captured as a candidate or active, then promoted, reinforced, revised, superseded, hidden and restored.
+"""The life cycle of a memory.
 
 none ──► candidate ──promote──► active ──supersede──► superseded
              │  │                 │ └───invalidate──► invalid
              │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
 
-An erasure ends every status: a memory without content is erased, and no command is accepted for it.
+A memory is *hidden* if it is superseded, invalid or retracted. An erasure ends every status: a memory without content is erased,
+and no command is accepted for it.
 """
 
 from __future__ import annotations
@@ -60,16 +61,16 @@ ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")
 CONTENT_BYTES = 256 * 1024
-EDGES = 64  # of one memory
-NAME_CHARS = 256  # of each name that an edge joins, and of its relation
-CO_OCCURS = "co_occurs"  # the relation that the graph derives for names in the same memory; nobody states it
+EDGES = 64  # the most edges of a memory
+NAME_CHARS = 256  # the most characters of a name in an edge, and of its relation
+CO_OCCURS = "co_occurs"  # the graph derives this relation for names in the same memory; a caller must not state it
 
 
 class Edge(Struct, frozen=True):
-    """A relation that a memory states between two names, in the memory's own words.
+    """A relation between two names that a memory states, with the names as they were written.
 
-    The edge holds while its memory does; with ``valid_from`` or ``valid_to`` only between these times. ``position`` is that of
-    the event that states the relation.
+    The edge holds as long as its memory; with ``valid_from`` or ``valid_to`` only between these times. ``position`` is the
+    position of the event that states the relation.
     """
 
     source: str
@@ -81,12 +82,12 @@ class Edge(Struct, frozen=True):
 
     @property
     def form(self) -> tuple[str, str, str]:
-        """Return the key by which two edges are the same."""
+        """Return the key of the edge; two edges with the same key are the same edge."""
         return name_form(self.source), self.relation, name_form(self.target)
 
 
 class MemoryState(Struct, frozen=True, gc=False):
-    """The state that folds out of one memory's events; the fields are the columns of its row, in order."""
+    """The state that results from the events of one memory; the fields are the columns of its row, in order."""
 
     row: int  # the position of the first event of the stream
     id: str
@@ -109,21 +110,21 @@ class MemoryState(Struct, frozen=True, gc=False):
     supersedes: str | None
     superseded_by: str | None
     quarantined: bool
-    before: str | None  # the status that restore goes back to
-    until_before: str | None  # the end of validity before a supersession cut it
-    underlying: str | None  # the status that the memory would have if its content had not been erased
+    before: str | None  # of a hidden memory, the status to which ``restore`` returns
+    until_before: str | None  # of a superseded memory, the end of validity before the supersession
+    underlying: str | None  # of an erased memory, the status that it would have if its content had not been erased
     origin: Origin | None
-    admission: str  # the line of the admission table that gave the status; "" where a person gave it
+    admission: str  # the line of the admission table that gave the status; "" if a person gave the status
     recorded_at: str
-    active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
-    stated_at: str | None  # when the memory was last stated again after its capture
-    decided_at: int  # the position of the last event other than a match by a response
+    active_at: str  # the time of the last capture, promotion, change or restoration, from which idle days count
+    stated_at: str | None  # the time when the memory was last stated again after its capture
+    decided_at: int  # the position of the last event that is not a reinforcement by a matcher
     version: int
     position: int
 
 
 def since(memory: MemoryState) -> tuple[str, int]:
-    """Return the sort key by which the newer of two memories is greater: since when it is said to hold, then its row."""
+    """Return the key that sorts memories by age, the newest last: the time since which a memory is stated, then its row."""
     return max(memory.valid_from, memory.stated_at or ""), memory.row
 
 
@@ -169,7 +170,7 @@ class DescribeMemory(Struct, frozen=True):
 
 
 class Correct(Struct, frozen=True):
-    """Another kind or other entities, where they are not None; ``moved`` if the project of the command is another one."""
+    """A command that corrects a memory; None keeps a value, and ``moved`` is True if the command's project is the new one."""
 
     kind: str | None = None
     moved: bool = False
@@ -253,7 +254,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 
 
 def decide(command: Command, memory: MemoryState) -> list[EventData]:
-    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+    """Return the events of a command; an empty list if the memory already is as the command wants it.
 
     Raises:
         RejectedError: The status does not allow the command, or the command breaks a rule.
@@ -309,7 +310,7 @@ def refusal(command: Struct, memory: MemoryState) -> RejectedError:
 
 
 def _verb(command: Struct) -> str:
-    """Return the name of the public call that gives such a command."""
+    """Return the name of the public method behind a command."""
     calls = {
         Adjust: "set_confidence",
         Retag: "tag",
@@ -365,9 +366,9 @@ def _validity(command: SetValidity, memory: MemoryState) -> list[EventData]:
 
 
 def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[EventData]:
-    """Return the events that add an edge to a memory's edges; an edge that the memory already states keeps its wording."""
+    """Return the events that add an edge to a memory's edges; an edge that the memory already has keeps its names."""
     edge = checked(command)
-    known = next((other_edge for other_edge in edges if other_edge.form == edge.form), None)
+    known = next((old for old in edges if old.form == edge.form), None)
     if known is not None and (known.valid_from, known.valid_to) == (edge.valid_from, edge.valid_to):
         return []
     if known is None and len(edges) >= EDGES:
@@ -421,8 +422,9 @@ def checked(command: Relate | Unrelate) -> Edge:
 
 
 def relation_form(relation: str) -> str:
+    """Return a relation in lower case and without surrounding white space."""
     form = normalise(relation)
-    # A relation that holds a secret keeps its case, for the guards know some secrets only by their case.
+    # A relation that contains a secret keeps its case, because the guards recognise some secrets only by their case.
     return form if form == relation or secrecy.redacted(relation) == relation else relation
 
 
@@ -445,11 +447,11 @@ MemoryEvent = (
 
 
 def evolve(memory: MemoryState | None, event: AnyEvent) -> MemoryState | None:
-    """Return the memory after an event in effect; None while no capture is in effect."""
+    """Return the memory after an event that is in effect; None before the first capture."""
     data: MemoryEvent = event.data
     if memory is None:
         return _with_erasure(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
-    if memory.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
+    if memory.status == ERASED:  # this event may bring a wording that was not erased
         memory = replace(memory, status=memory.underlying or "active", underlying=None)
     matched = isinstance(data, MemoryReinforced) and data.matcher is not None
     place = {"version": event.version, "position": event.position}
@@ -465,7 +467,7 @@ def _with_erasure(memory: MemoryState) -> MemoryState:
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> MemoryState:
     envelope = event.envelope
     metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
-    return MemoryState(  # by place, for msgspec's lookup of so many keywords takes longer than the rest of this function
+    return MemoryState(  # by position, because so many keywords would take msgspec longer than the rest of this function
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
@@ -476,12 +478,12 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
 
 
 def happened(occurred_at: str | None, recorded_at: str) -> str:
-    """Return the time in UTC at which something happened, at the latest when it was recorded."""
+    """Return ``occurred_at`` in UTC, at the latest the time of recording; without ``occurred_at`` the time of recording."""
     return recorded_at if occurred_at is None else min(moment("occurred_at", occurred_at), recorded_at)
 
 
 def _time(event: AnyEvent, known: str | None) -> str:
-    """Return the time of an event; an event of the past does not set back a time that is known."""
+    """Return the time of an event; an event that occurred earlier does not set the known time back."""
     envelope = event.envelope
     time = happened(envelope.occurred_at, envelope.recorded_at)
     return time if envelope.occurred_at is None else max(time, known or "")
@@ -505,11 +507,8 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
         case MemoryReinforced():
             return _reinforced(memory, event, data)
         case MemoryPromoted():
-            return {
-                "status": "active",
-                "active_at": now,
-                "admission": "",
-            }  # a person promoted, or an agent for a person
+            # "" in ``admission``: only a person promotes, or an agent on behalf of a person.
+            return {"status": "active", "active_at": now, "admission": ""}
         case MemoryRejected() | MemoryInvalidated():
             return _hidden(memory, "invalid")
         case MemoryRetracted():
@@ -519,28 +518,27 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
             until = {"until_before": memory.valid_to, "valid_to": end}
             return _hidden(memory, "superseded") | until | {"superseded_by": by}
         case MemoryRestored():
-            back = memory.before or memory.status
-            return {"status": back, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
+            status = memory.before or memory.status
+            return {"status": status, "before": None, "superseded_by": None, "active_at": now} | _reopened(memory)
         case ConfidenceAdjusted(_, confidence):
             return {"confidence": confidence, "active_at": now}
         case MemoryRevised(content):
             return {"content": content, "active_at": now}
         case MemoryRetagged(added, removed, metadata, unset):
-            tags = dict.fromkeys(
-                (*memory.tags, *(added or ()))
-            )  # after an undo the memory may already have an added tag
-            kept = tuple(tag for tag in tags if tag not in (removed or ()))
-            return {"tags": kept, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
+            # After an undo the memory may already have an added tag.
+            tags = dict.fromkeys((*memory.tags, *(added or ())))
+            remaining = tuple(tag for tag in tags if tag not in (removed or ()))
+            return {"tags": remaining, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
         case MemoryCorrected(kind, moved, entities):
-            place = event.envelope.project if moved else memory.project
+            project = event.envelope.project if moved else memory.project
             names = memory.entities if entities is UNSET else entities or ()
-            return {"kind": kind or memory.kind, "project": place, "entities": names, "active_at": now}
+            return {"kind": kind or memory.kind, "project": project, "entities": names, "active_at": now}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
         case RelationAdded():
             return {"edges": _with(memory.edges, event, data)}
         case RelationRemoved():
-            return {"edges": tuple(edge for edge in memory.edges if not _is_meant(edge, data))}
+            return {"edges": tuple(edge for edge in memory.edges if not _is_removed(edge, data))}
         case MemoryQuarantined():
             return {"quarantined": True}
         case MemoryReleased():
@@ -556,7 +554,7 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
 def _with(edges: tuple[Edge, ...], event: AnyEvent, data: RelationAdded) -> tuple[Edge, ...]:
     """Return the edges with a new edge in place of an edge with the same words.
 
-    An edge that lost a name to an erasure joins nothing and is left out.
+    An edge of which a name was erased joins nothing and is not added.
     """
     if data.subject is None or data.relation is None or data.object is None:
         return edges
@@ -564,21 +562,21 @@ def _with(edges: tuple[Edge, ...], event: AnyEvent, data: RelationAdded) -> tupl
     return (*(old for old in edges if _words_of(old) != _words_of(edge)), edge)
 
 
-def _is_meant(edge: Edge, data: RelationRemoved) -> bool:
-    """Return True if a removal means this edge.
+def _is_removed(edge: Edge, data: RelationRemoved) -> bool:
+    """Return True if a removal removes this edge.
 
-    Words are compared exactly, so that a later change of ``name_form`` does not change a fold. Where an erasure removed some
-    words, the others decide, for a retracted edge must not come back when a name is erased. A removal that lost its own words
-    means the edge at the position it names, and no other edge that still has all its words.
+    Words are compared exactly, so that a later change of ``name_form`` does not change the state. If an erasure removed some
+    words, only the other words are compared, so that a removed edge does not come back when a name is erased. If words of the
+    removal itself were erased, an edge with all its words is removed only if it has the position that the removal names.
     """
     words = (data.subject, data.relation, data.object)
-    if data.added and _lost(words) and not _lost(_words_of(edge)):
+    if data.added and _has_erased(words) and not _has_erased(_words_of(edge)):
         return edge.position == data.added
     pairs = zip(_words_of(edge), words, strict=True)
     return all(word is None or BLACK in word or BLACK in name or word == name for name, word in pairs)
 
 
-def _lost(words: Iterable[str | None]) -> bool:
+def _has_erased(words: Iterable[str | None]) -> bool:
     return any(word is None or BLACK in word for word in words)
 
 
@@ -591,15 +589,16 @@ def _earlier(known: str | None, end: str) -> str:
 
 
 def _reopened(memory: MemoryState) -> dict[str, object]:
+    """Return the end of validity that the memory had before it was superseded."""
     return {"valid_to": memory.until_before, "until_before": None} if memory.status == "superseded" else {}
 
 
 def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
-    """Return the same attempt as an event on the memory that already says it."""
+    """Return an attempt as an event on the memory that already says the same."""
     return DuplicateAbsorbed(**asdict(attempt))
 
 
-# --- events that are no longer possible after others became void ------------------------------------------------------
+# --- events that are no longer possible after earlier events became void -----------------------------------------------
 
 _NEEDS: dict[type[EventData], tuple[str, ...]] = {
     MemoryPromoted: ("candidate",),
@@ -615,7 +614,7 @@ _NEEDS: dict[type[EventData], tuple[str, ...]] = {
 
 
 def admits(memory: MemoryState | None, data: EventData) -> bool:
-    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:

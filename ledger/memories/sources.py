@@ -1,4 +1,4 @@
-"""The rules on sources: everything of the same user that is in effect may be cited. Also the session of a memory."""
+"""The rules on sources: every subject of the same user that is in effect may be cited. Also the session of a memory."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from ledger.events import MemoryCaptured
 from ledger.memories.rules import MemoryState
 from projections.views import control, documents, observations, sessions
 
-# Summaries, merges and conflicts are absent, for they only follow from the kinds below.
+# Summaries, merges and conflicts are absent, because they only follow from subjects of these kinds.
 CITABLE = ("i", "m", "c", "d", "s", "p", "o")
 
 
 def source_list(sources: str | Iterable[str], *, messages: bool = False) -> tuple[str, ...]:
-    """Return the ids or prefixes of ids as a tuple, after a check that each can name something citable.
+    """Return ids or prefixes of ids as a tuple, after a check that each can be a source.
 
-    Citable are interactions, memories, chunks, documents, sessions, projects and observations, with ``messages`` also messages.
+    Interactions, memories, chunks, documents, sessions, projects and observations can be sources, with ``messages`` also
+    messages.
     """
-    named = text_list("sources", sources)
-    for source in named:
+    ids = text_list("sources", sources)
+    for source in ids:
         if messages and message_place(source) is not None:
             continue
         if source[:1] not in CITABLE or not is_prefix(source, source[0]):
             raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {source!r:.40} is not")
-    return named
+    return ids
 
 
 def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """Return the attempt with its sources as full ids of this user's subjects, for a command acts on one user's memory."""
+    """Return the attempt with the full ids of its sources; a source of another user is refused."""
     return replace(attempt, sources=tuple(dict.fromkeys(own(work, source) for source in attempt.sources)))
 
 
 def own(work: Work, source: str) -> str:
-    """Return the full id of a source, which must be a subject or a chunk of this user in effect, whatever its status.
+    """Return the full id of a source: a subject, chunk or message of this user that is in effect, of any status.
 
     Every command that takes sources uses this rule.
 
@@ -62,16 +63,16 @@ def own(work: Work, source: str) -> str:
 
 
 def session_of(work: Work, memory: MemoryState) -> str | None:
-    """Return the session that a memory was recorded in, if the session is still in effect."""
-    begun = read_event(work.connection(), memory.row)
-    session = begun.envelope.session if begun is not None else None
+    """Return the session in which a memory was recorded, or None if the session is not in effect."""
+    capture = read_event(work.connection(), memory.row)
+    session = capture.envelope.session if capture is not None else None
     return session if session is not None and work.find(session, "s") is not None else None
 
 
 def _has_support(work: Work, observation: int) -> bool:
-    """Return True if a source of an observation is in effect, whatever its status.
+    """Return True if a source of an observation is in effect, of any status.
 
-    Withdrawn sources count only where every source is withdrawn.
+    Withdrawn sources count only if every source is withdrawn.
     """
     supports = observations.support_of(work.rows, observation)
     for support in [support for support in supports if not support.withdrawn] or supports:
@@ -90,7 +91,7 @@ def _has_support(work: Work, observation: int) -> bool:
 
 
 def _own_message(work: Work, source: str) -> str:
-    """Return the id of a message, hidden or not; a message with the text of a captured turn is cited as that turn."""
+    """Return the id of a message, hidden or not; of a message that is the text of a captured turn, the id of the turn."""
     session, position = message_place(source) or ("", 0)
     work.rows.flush()
     state, row = work.find(session, "s"), sessions.at_position(work.connection(), position)
@@ -100,7 +101,7 @@ def _own_message(work: Work, source: str) -> str:
 
 
 def _own_chunk(work: Work, source: str) -> str:
-    """Return the id of a chunk, even if a newer text of its document no longer has the chunk: it was read all the same."""
+    """Return the id of a chunk, also of one that a newer text of its document no longer has, because it was read earlier."""
     work.rows.flush()
     chunk = documents.find_chunk(work.connection(), source, work.who.user)
     if chunk is not None and not _is_void(work, chunk):
@@ -109,5 +110,5 @@ def _own_chunk(work: Work, source: str) -> str:
 
 
 def _is_void(work: Work, chunk: documents.ChunkRow) -> bool:
-    """Return True if no event in effect added the chunk or the document that the chunk was added to."""
+    """Return True if the event that added the chunk, or its document, is void."""
     return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))

@@ -1,4 +1,4 @@
-"""The rule by which a person's rejection of a text outlives the memory with that text, until a person revokes the rejection."""
+"""The rule that a person's rejection of a text holds even after the memory with the text is gone, until it is revoked."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from ledger.events import (
 )
 from ledger.memories.rules import MemoryState, evolve
 
-EXTRACTING = ("extract", "session.extract")  # in these commands a model, and no person, ends a memory
-NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)
+EXTRACTING = ("extract", "session.extract")  # if one of these commands ends a memory, a model decided and not a person
+NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)  # the events by which a text is turned down
 BEGINNINGS = (MemoryCaptured, DuplicateAbsorbed)
 
 
 def is_by_person(event: AnyEvent) -> bool:
+    """Return True if a person recorded an event: through the channel "user", and neither a policy nor an extraction."""
     envelope = event.envelope
-    asks = envelope.command not in EXTRACTING
-    return asks and envelope.channel == "user" and not (envelope.actor or "").startswith("policy:")
+    if envelope.command in EXTRACTING or (envelope.actor or "").startswith("policy:"):
+        return False
+    return envelope.channel == "user"
 
 
 def is_yes(event: AnyEvent) -> bool:
@@ -39,19 +41,20 @@ def turned_down(
     acts: Callable[[AnyEvent], Collection[str]],
     is_distrusted: Callable[[AnyEvent], bool],
 ) -> tuple[MemoryState, int] | None:
-    """Return a memory that is gone, and the position of the person's rejection that outlives it; None without one.
+    """Return a memory that may be gone and the position of the person's rejection that still holds; None without a rejection.
 
-    A rejection is revoked if an act made it void that made no beginning of its memory void, or if its author is distrusted.
-    If the rejection only became void together with its memory, it still holds. ``acts`` returns the acts that keep an event void.
+    A rejection that became void together with the captures of its memory still holds. It is revoked if an act made the rejection
+    void and no capture of the memory, or if the author of the rejection is distrusted. ``acts`` returns the undos and distrusts
+    that keep an event void.
     """
     events = list(stream)
     with_memory = {act for event in events if isinstance(event.data, BEGINNINGS) for act in acts(event)}
     memory, at = None, 0
     for event in events:
-        judges = isinstance(event.data, (*NO, MemoryRestored))
-        if not with_memory.issuperset(acts(event)) or (judges and is_distrusted(event)):
+        is_judgement = isinstance(event.data, (*NO, MemoryRestored))
+        if not with_memory.issuperset(acts(event)) or (is_judgement and is_distrusted(event)):
             continue
         memory = evolve(memory, event)
-        if judges:
+        if is_judgement:
             at = event.position if isinstance(event.data, NO) and is_by_person(event) else 0
     return (memory, at) if memory is not None and at and memory.status in ("invalid", "retracted") else None

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class ObservationSource(Answer, frozen=True, kw_only=True):
     """A source of an observation.
 
-    ``at`` is when the source was true in the world, and ``live`` is True if it counts as proof. ``withdrawn`` is "" or the reason
-    of a withdrawal: "asked", "contradicted". A source that is neither live nor withdrawn was itself hidden, quarantined, undone
-    or erased.
+    ``at`` is the time at which the source was true in the world. ``live`` is True if the source counts as proof. ``withdrawn`` is
+    the reason of a withdrawal ("asked" by a person, or "contradicted"), or "". A source that is neither live nor withdrawn was
+    itself hidden, quarantined, undone or erased.
     """
 
     id: str
@@ -29,15 +29,15 @@ class ObservationSource(Answer, frozen=True, kw_only=True):
 
 
 class Observation(Answer, frozen=True, kw_only=True):
-    """An observation as it stands.
+    """An observation in its present state.
 
     - ``proof_count``: the number of its distinct live sources; ``confidence``: from 0 to 1
-    - ``status``: active, unsupported (active, without a live source), retracted or erased
-    - ``freshness``: "stale" if the wording needs a check, for it was marked (``stale`` is the reason) or a source in
-      ``written_from`` is no longer live
+    - ``status``: active, unsupported (active, but without a live source), retracted or erased
+    - ``freshness``: "stale" if the wording needs a check: the observation was marked stale (``stale`` is the reason), has no live
+      source, or a source in ``written_from`` is no longer live; else "fresh"
     - ``scope``: its tags, sorted and joined with "|"
     - ``trend``: the trend of its evidence at ``as_of``
-    - ``quarantined``: True if recall does not give it
+    - ``quarantined``: True if the wording is in quarantine, so that recall does not return the observation
     """
 
     id: str
@@ -88,7 +88,7 @@ def observation(
     *,
     quarantined: bool = False,
 ) -> Observation:
-    """Return the answer for an observation; ``alive`` are the live sources among those of its wording."""
+    """Return the answer for an observation; ``alive`` holds the live sources among ``written_from``."""
     live = [source for source in sources if source.live]
     fresh = not state.stale and bool(live) and state.text is not None and alive.issuperset(state.written_from)
     return answer_of(
@@ -109,7 +109,7 @@ def observation(
 
 
 class Evidence(Answer, frozen=True, kw_only=True):
-    """A source of an observation, dated, with its present content; None if the source is gone or was erased."""
+    """A source of an observation with its time and its present content; None if the source was undone or erased."""
 
     id: str
     at: str
@@ -120,10 +120,10 @@ class Evidence(Answer, frozen=True, kw_only=True):
 
 
 class Wording(Answer, frozen=True, kw_only=True):
-    """A wording of an observation from a position on, with its author and rule.
+    """A wording that an observation has had since a position, with its author and rule.
 
-    ``why`` is "formed", the kind of a revision, or "again" if somebody wrote the same and added evidence. ``reason`` is the
-    author's comment.
+    ``why`` is "formed", the kind of the revision, or "again" if somebody recorded the same text a second time. ``reason`` is the
+    author's comment. ``in_effect`` is False if the wording was undone.
     """
 
     position: int
@@ -142,8 +142,9 @@ class Wording(Answer, frozen=True, kw_only=True):
 class WithdrawalReport(Answer, frozen=True, kw_only=True):
     """The effect of withdrawing sources, or the expected effect (``dry_run``).
 
-    ``observations`` lost a source; ``retracted`` are those without another source, and ``stale`` those that need a check.
-    ``failed`` still count one of the sources, as (id, reason). All entries are ids.
+    ``observations`` are the observations that lost a source. Of these, ``retracted`` have no other live source, and ``stale``
+    need a check of their wording. ``failed`` are the observations that still count one of the sources, as (id, reason). All
+    other entries are ids.
     """
 
     sources: tuple[str, ...]
@@ -163,7 +164,7 @@ class WithdrawalReport(Answer, frozen=True, kw_only=True):
 
 
 class Consolidated(Answer, frozen=True, kw_only=True):
-    """A step of a consolidation, done or expected: ``what`` is formed, revised, retracted or refreshed.
+    """A step of a consolidation, done or (in a dry run) planned: ``what`` is formed, revised, retracted or refreshed.
 
     ``id`` is None only in a dry run. ``content`` is the new wording, "" if the wording stays.
     """
@@ -175,10 +176,11 @@ class Consolidated(Answer, frozen=True, kw_only=True):
 
 
 class ConsolidationReport(Answer, frozen=True, kw_only=True):
-    """The results of a consolidation: the number of new ``sources``, and counts of observations.
+    """The results of a consolidation.
 
-    ``skipped`` counts sources and steps that were not used, by reason. ``left`` new sources were not read because of a limit.
-    ``calls`` counts the calls of a model.
+    ``sources`` is the number of new sources that were read. ``formed``, ``revised``, ``retracted`` and ``refreshed`` count steps
+    on observations. ``skipped`` counts the steps that were not taken, by reason. ``left`` is the number of new sources that were
+    not read because of a limit or a stop. ``calls`` is the number of calls of a model.
     """
 
     consolidator: str

@@ -81,7 +81,7 @@ class ObservationsRead(Area):
         )
 
     def get(self, id: str) -> Observation:
-        """Return an observation with its sources, whatever its status; ``why(id)`` also shows the content of the sources.
+        """Return an observation of any status with its sources; ``why(id)`` also shows the content of the sources.
 
         Raises:
             NotFoundError: This user has no such observation.
@@ -109,7 +109,7 @@ class Observations(ObservationsRead):
         """Add an observation by hand: a text in your words that states what several sources have in common.
 
         If an active observation of this project and these tags has the same text, the sources become evidence of that
-        observation, which is returned as ``absorbed``.
+        observation. The call then returns that observation with ``absorbed=True``.
 
         Args:
             content: The text.

@@ -1,4 +1,4 @@
-"""Consolidation by a language model: one call and one append for a few new sources at a time."""
+"""Consolidation by a language model: each call reads up to 20 new sources, and its results are one append."""
 
 from __future__ import annotations
 
@@ -43,20 +43,22 @@ from projections.views import consolidations
 from projections.views.consolidations import Sourced
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
-NEAREST = 15  # observations that are searched for, as in astrocyte
+NEAREST = 15  # the most observations that a search by words returns, as in astrocyte
 
 
 class _NothingWritten(Exception):
-    """The signal that ends the command of a dry run once its results are known."""
+    """The signal that ends the command of a dry run before the command is committed."""
 
 
 def consolidator_of(engine: Engine, method: str | None) -> str:
+    """Return the consolidator of a method; without a method, the model if the ledger has one, else the rules."""
     if method == "model" and engine.model is None:
         raise RejectedError("consolidation by a model needs a model: open the ledger with model=…", rule="model")
     return CONSOLIDATOR if method != "grouping" and engine.model is not None else GROUPING
 
 
 def by_model(engine: Engine, run: ConsolidationRun) -> None:
+    """Ask the model about all new sources and stale observations, call by call; then reword by rules what is still stale."""
     if run.least > 1 and len((news := _for_model(engine, run)).pieces) + len(news.observations) < run.least:
         return
     while (news := _for_model(engine, run)).pieces or news.observations:
@@ -68,7 +70,7 @@ def by_model(engine: Engine, run: ConsolidationRun) -> None:
 
 
 def _for_model(engine: Engine, run: ConsolidationRun) -> News:
-    """Return the sources and stale observations that the model was not yet asked about."""
+    """Return the new sources and the stale observations that the model was not yet asked about in this run."""
     with engine.reading() as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
@@ -76,7 +78,7 @@ def _for_model(engine: Engine, run: ConsolidationRun) -> News:
         conversational = run.over in (INTERACTIONS, MESSAGES)
         pieces = _whole_turns(connection, news.pieces, run.scope.user) if conversational else news.pieces
         aside = consolidations.put_aside(connection, run.scope)
-        done = run.again  # sources named by the caller that already were in a call
+        done = run.again  # no cursor excludes these sources in a dry run, or if the caller named the sources
         pieces = [piece for piece in pieces if piece.id not in aside and piece.id not in done]
         stale = [observation for observation in news.observations if observation.state.id not in run.worded]
     return News(head, after, pieces, stale)
@@ -97,7 +99,7 @@ def _whole_turns(connection: Connection, pieces: Sequence[SourcePiece], user: st
 def _spoken_in(connection: Connection, state: InteractionState) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
-    return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
+    return " ".join(f"{role}: {text}" for role, text in (("user", prompt), ("assistant", answer)) if text)
 
 
 def _text_of_message(connection: Connection, message: int) -> str:
@@ -105,8 +107,8 @@ def _text_of_message(connection: Connection, message: int) -> str:
     return f"{name or USER}: {text}" if text else ""
 
 
-def _asked_model(engine: Engine) -> Model:
-    assert engine.model is not None  # ``consolidator_of`` has checked it
+def _model_of(engine: Engine) -> Model:
+    assert engine.model is not None  # ``consolidator_of`` has checked that there is a model
     return engine.model
 
 
@@ -114,13 +116,13 @@ def _asked_model(engine: Engine) -> Model:
 
 
 def _one_call(engine: Engine, run: ConsolidationRun, news: News) -> bool:
-    """Ask about the next few sources; return True if the run shall continue."""
+    """Ask the model about the next sources and record its answer; return True if the run shall continue."""
     check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
     batch, upto, ranges = _batch(engine, run, news)
     request = models.with_settings(engine, consolidator.request(batch))
     try:
-        completion = ask(_asked_model(engine), request, cancelled=run.stop)
+        completion = ask(_model_of(engine), request, cancelled=run.stop)
         parsed = answered(completion, consolidator.kinds())
     except ModelError as error:
         if not run.dry_run:
@@ -131,8 +133,8 @@ def _one_call(engine: Engine, run: ConsolidationRun, news: News) -> bool:
     if answer is None:  # another run was faster, or a source was erased meanwhile
         run.skipped["interrupted"] += 1
         return run.skipped["interrupted"] < 3
-    for what, id, text, sources in answer.acted:
-        run.came(what, id, text, sources)
+    for outcome, id, text, sources in answer.acted:
+        run.count_step(outcome, id, text, sources)
     run.skipped.update(_skipped(answer, parsed.left_over))
     run.sources += batch.new
     run.again.update(piece.id for piece in batch.sources[: batch.new])
@@ -144,8 +146,8 @@ def _one_call(engine: Engine, run: ConsolidationRun, news: News) -> bool:
 
 
 def _batch(engine: Engine, run: ConsolidationRun, news: News) -> tuple[ConsolidationBatch, int, list[tuple[int, int]]]:
-    """Return the next sources with the observations near them, the position that they reach, and the ranges that are read."""
-    new = _first(news.pieces, run)
+    """Return the batch of the next call, the log position that the run has reached after it, and the ranges that it reads."""
+    new = _fitting(news.pieces, run)
     end = len(new) == len(news.pieces)
     upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
     stale = news.observations[:STALE_SHOWN]
@@ -169,7 +171,7 @@ def _batch(engine: Engine, run: ConsolidationRun, news: News) -> tuple[Consolida
 def _with_sources_of(
     connection: Connection, run: ConsolidationRun, batch: ConsolidationBatch, stale: Sourced
 ) -> list[int]:
-    """Return the numbers of some live sources of a stale observation, newest first; the sources are added to the batch."""
+    """Add up to four live sources of a stale observation to the batch, newest first, and return their numbers in the prompt."""
     known = {piece_shown.id: number for number, piece_shown in enumerate(batch.sources, 1)}
     numbers: list[int] = []
     for proof in reversed(stale.live):
@@ -207,7 +209,9 @@ def _nearest(
         sought = question.read(piece.text)
         if sought.concepts:
             matches = rounds.observations_with_words(engine, connection, sought, run.scope, NEAREST)
-            scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(matches, 1)})
+            scores.update(
+                {row: 1_000_000 // (60 + rank) for rank, row in enumerate(matches, 1)}
+            )  # reciprocal rank fusion
     rows = [row for row, _ in sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))]
     place = {row: number for number, row in enumerate(rows)}
     near = consolidations.sourced(connection, run.scope, rows)
@@ -225,7 +229,10 @@ def _record_answer(
     call: tuple[ModelRequest, ModelReply, Parsed, list[tuple[int, int]]],
     upto: int,
 ) -> ConsolidationOutcome | None:
-    """Record the results of the actions, the progress, and the call in one append; None if the sources are still to be done."""
+    """Record the model's actions, the progress and the call in one append.
+
+    Return None if nothing of the answer was used, because another run read the sources or a source was erased meanwhile.
+    """
     request, completion, parsed, ranges = call
     done: list[ConsolidationOutcome] = []
 
@@ -233,18 +240,18 @@ def _record_answer(
         work.project = run.scope.project
         shown = [piece.id for piece in batch.sources] + [observation.state.id for observation in batch.observations]
         if rounds.overtaken(work, run, after):
-            taken = [ActionOutcome(action.what, "overtaken") for action in parsed.actions]
+            outcomes = [ActionOutcome(action.what, "overtaken") for action in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
-            taken = [ActionOutcome(action.what, consolidator.ERASED) for action in parsed.actions]
+            outcomes = [ActionOutcome(action.what, consolidator.ERASED) for action in parsed.actions]
         else:
             answer = consolidator.take(work, run.scope, batch, parsed)
             answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
             done.append(answer)
             skipped = _skipped(answer, parsed.left_over)
             work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
-            taken = answer.taken
-        left = parsed.left_over
-        emit_call(work, completion, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
+            outcomes = answer.taken
+        left_over = parsed.left_over
+        emit_call(work, completion, request, ranges=ranges, shown=shown, actions=outcomes, left_over=left_over)
         if run.dry_run:
             raise _NothingWritten
         return LEDGER_STREAM
@@ -263,12 +270,12 @@ def _record_model_failure(
     ranges: Sequence[tuple[int, int]],
     head: int,
 ) -> None:
-    """Record a failed call and its purpose; the sources stay new."""
+    """Record a failed call and the failed run; the sources stay new."""
 
     def body(work: Work) -> str:
         if error.kind != "Cancelled":  # a cancelled call is not a failure of the model
             emit_failed_run(work, run, head, error.kind)
-        emit_failure(work, request, error, model=_asked_model(engine).name, ranges=ranges)
+        emit_failure(work, request, error, model=_model_of(engine).name, ranges=ranges)
         return LEDGER_STREAM
 
     engine.writer.run("consolidate", run.asker, body)
@@ -278,19 +285,18 @@ def _record_model_failure(
 
 
 def _reword_by_rules(engine: Engine, run: ConsolidationRun) -> None:
-    """Reword by the rules each stale observation that the model left stale: its text becomes that of a live source."""
+    """Reword each observation that the model left stale by rules: the text becomes that of a live source."""
     with engine.reading() as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
         observations = consolidations.sourced(connection, run.scope, rows) if rows else []
-        changed = (
-            {action.id for action in run.actions} if run.dry_run else set()
-        )  # a dry run's wordings are in no table
-        left = [
+        # In a dry run the model's wordings are in no table, so the rows still say "stale".
+        changed = {action.id for action in run.actions} if run.dry_run else set()
+        still_stale = [
             observation
             for observation in observations
             if observation.stale and observation.live and observation.state.id not in changed
         ]
-    if not left:
+    if not still_stale:
         return
     resolving = replace(
         run,
@@ -298,14 +304,14 @@ def _reword_by_rules(engine: Engine, run: ConsolidationRun) -> None:
         limit=None,
         again=set(),
         looks=False,
-        only=frozenset(observation.state.row for observation in left),
+        only=frozenset(observation.state.row for observation in still_stale),
     )
     rounds.by_rules(engine, resolving)
     run.position = max(run.position, resolving.position)
 
 
-def _first(pieces: Sequence[SourcePiece], run: ConsolidationRun) -> Sequence[SourcePiece]:
-    """Return the new sources that fit into one call."""
+def _fitting(pieces: Sequence[SourcePiece], run: ConsolidationRun) -> Sequence[SourcePiece]:
+    """Return the first of the new sources, as many as one call may have: at most 20, and 12,000 characters."""
     count, chars = 0, 0
     most = NEW if run.limit is None else max(1, min(NEW, run.limit - run.sources))
     for piece in pieces[:most]:

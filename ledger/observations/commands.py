@@ -33,7 +33,7 @@ from ledger.observations.rules import TEXT_BYTES, ObservationState
 from projections.core.rows import Connection
 from projections.views import audit, control, observations
 
-GIVEN = "given/1"  # the rule of a confidence that the caller gave
+GIVEN = "given/1"  # the name of the rule "the confidence is the one that the caller passed"
 SourceAnswer = answers.Memory | Interaction | document_answers.Chunk | document_answers.Document | None
 
 
@@ -48,26 +48,29 @@ def observe(
     tags: Iterable[str] = (),
     why: str = "",
 ) -> observation_answers.Observation:
-    """Record an observation written by hand, without a model: what several sources have in common, in the caller's words.
+    """Record an observation written by hand: the caller's text states what several sources have in common.
 
-    ``source`` are memories, interactions, chunks and messages in use, at least one, for an observation rests on proof. Sources of
-    another project are refused, unless the observation has no project. ``confidence`` is from 0.5 to 1. If an active observation
-    of this scope (project and tags) already has these words, the sources become evidence of that observation, which is returned
-    as ``absorbed``.
+    ``source`` are the ids of memories, interactions, chunks and messages in use, at least one. Sources of another project are
+    refused, unless the observation has no project. ``confidence`` is from 0.5 to 1. If an active observation of this scope
+    (project and tags) has the same text, the sources become evidence of that observation, and the answer is ``absorbed``.
     """
     check_text("text", text, max_bytes=TEXT_BYTES)
-    named, labels, why = source_list(source, messages=True), tag_list(tags) if tags else (), check_reason("why", why)
-    believed = confidence_rules.millionths("confidence", confidence, low=confidence_rules.LEAST_OBSERVATION)
-    if not named:
+    source_ids, labels, why = (
+        source_list(source, messages=True),
+        tag_list(tags) if tags else (),
+        check_reason("why", why),
+    )
+    millionths = confidence_rules.millionths("confidence", confidence, low=confidence_rules.LEAST_OBSERVATION)
+    if not source_ids:
         raise RejectedError(
             "an observation needs a source: the id of what supports it, a memory, interaction, chunk or message"
         )
 
     def body(work: Work) -> str:
         work.project = project_of = work.project_named(project)
-        sources = tuple(dict.fromkeys(_source_id(work, id, project_of) for id in named))
+        sources = tuple(dict.fromkeys(_source_id(work, id, project_of) for id in source_ids))
         evidence = rules_of_evidence.dated(work, sources)
-        formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
+        formed = ObservationFormed(text, millionths, GIVEN, BY_HAND, evidence, sources, labels, why)
         known = rules_of_evidence.duplicate(work, project_of, labels, text)
         if known is not None:
             _absorb(work, known, formed)
@@ -76,16 +79,16 @@ def observe(
         work.emit(stream, formed)
         return stream
 
-    arguments = (text, named, believed, project, labels, why)
+    arguments = (text, source_ids, millionths, project, labels, why)
     return _observed(engine, asker.user, engine.writer.run("observations.add", asker, body, arguments))
 
 
 def revise(
     engine: Engine, asker: Who, id: str, content: str, reason: str = ""
 ) -> answers.Memory | observation_answers.Observation:
-    """Give a memory or observation another wording; it keeps its id. A new fact needs ``supersede``.
+    """Give a memory or an observation another wording under the same id. A new fact needs ``supersede``.
 
-    All live sources of an observation count as sources of its new wording; without a live source the revision is refused.
+    All live sources of an observation count as sources of its new wording. Without a live source the revision is refused.
     """
     if not _is_observation(id):
         return of_memories.revise(engine.writer, asker, id, content, reason)
@@ -112,7 +115,7 @@ def revise(
 
 
 def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Memory | observation_answers.Observation:
-    """Take a memory or an observation out of use without a judgement; ``restore`` brings it back."""
+    """Take a memory or an observation out of use without saying that it is wrong; ``restore`` undoes the change."""
     if not _is_observation(id):
         return of_memories.retract(engine.writer, asker, id, reason)
     command = observation_rules.Retire("curated", reason=check_reason("reason", reason))
@@ -126,8 +129,8 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> SourceAnswer | observation_answers.Observation:
     """Return a memory or observation to its status before it was superseded, invalidated, rejected or retracted.
 
-    A memory, an interaction, a chunk, a document or a message becomes a source again wherever it was withdrawn: the observations
-    count it, and observations that were retracted without evidence become active again. All of it is one append.
+    A memory, interaction, chunk, document or message that was withdrawn as a source becomes a source again: its observations
+    count the source, and those that were retracted for want of evidence become active again. All of this is one append.
     """
     if _is_observation(id):
         return _restore_observation(engine, id, reason, asker)
@@ -165,7 +168,7 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
         with engine.snapshot() as snapshot:
             return of_documents.get(snapshot, asker.user, source)
     if source[0] == "s":
-        return None  # a message: the caller reads it from its session
+        return None  # the caller reads a message from its session
     with engine.snapshot() as snapshot:
         interaction = of_interactions.get(snapshot, asker.user, source)
     return msgspec.structs.replace(interaction, replayed=outcome.replayed) if interaction is not None else None
@@ -183,12 +186,12 @@ def withdraw_source(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> observation_answers.WithdrawalReport:
-    """Withdraw memories, interactions, chunks or documents from all observations that they support.
+    """Withdraw memories, interactions, chunks, documents or messages from all observations that they support.
 
-    An observation with another live source is stale until its wording is checked; an observation without one is retracted. A
-    source that is already withdrawn stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
-    puts a source back. All of it is one append. More than 50,000 events are refused by ``RejectedError`` unless ``exclusive``,
-    which keeps other writers waiting until they are done. A ``dry_run`` only returns the expected effect.
+    An observation with another live source is stale until its wording is checked. An observation without another live source is
+    retracted. If all sources are already withdrawn, nothing is appended. The sources do not change, and ``restore(id)``
+    puts a source back. All of this is one append. ``RejectedError`` refuses more than 50,000 events unless ``exclusive``, which
+    keeps other writers waiting until they are done. A ``dry_run`` only returns the expected effect.
     """
     reason, ids_given = check_reason("reason", reason), source_list(ids, messages=True)
     if not ids_given:
@@ -214,17 +217,19 @@ def _would_withdraw(engine: Engine, ids: Sequence[str], user: str) -> observatio
             if not sources:
                 raise rules_of_evidence.no_source(id)
             named |= dict.fromkeys(sources)
-        states_found = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
-        states = [state for state in states_found if state is not None and state.status != observation_rules.ERASED]
+        supported = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
+        states = [state for state in supported if state is not None and state.status != observation_rules.ERASED]
         evidence = observations.evidence(connection, [state.row for state in states])
         position = read_tip(connection.cursor())[0]
     active = [state for state in states if state.status == "active"]
-    left = {state.id for state in active if any(item.live and item.source not in named for item in evidence[state.row])}
+    proven = {
+        state.id for state in active if any(item.live and item.source not in named for item in evidence[state.row])
+    }
     return observation_answers.WithdrawalReport(
         sources=tuple(named),
         observations=tuple(state.id for state in states),
-        retracted=tuple(state.id for state in active if state.id not in left),
-        stale=tuple(state.id for state in active if state.id in left),
+        retracted=tuple(state.id for state in active if state.id not in proven),
+        stale=tuple(state.id for state in active if state.id in proven),
         position=position,
         dry_run=True,
     )
@@ -233,16 +238,16 @@ def _would_withdraw(engine: Engine, ids: Sequence[str], user: str) -> observatio
 def _withdrawal(
     engine: Engine, outcome: Outcome, named: tuple[str, ...], ids: tuple[str, ...], user: str
 ) -> observation_answers.WithdrawalReport:
-    """Return the report from the log, which is the same for a repetition of the command with its key."""
+    """Return the report from the command's events, so that a repetition with the same key gets the same report."""
     with engine.reading() as connection:
         events = _events_of(connection, outcome)
         touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
         retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
         remaining = [observations.get(connection, row) for row in touched if row not in retracted]
-        left = observations.supported_by(connection, named)
+        still_supported = observations.supported_by(connection, named)
         if outcome.replayed:
             named = tuple(source for id in ids for source in observations.sources_named(connection, id, user))
-        failed = [observations.get(connection, row) for row in left]
+        failed = [observations.get(connection, row) for row in still_supported]
     return observation_answers.WithdrawalReport(
         sources=tuple(dict.fromkeys(named)),
         observations=tuple(touched.values()),
@@ -275,7 +280,7 @@ def _change_observation(
 def _observed(engine: Engine, user: str, outcome: Outcome) -> observation_answers.Observation:
     answer = observation_queries.get(engine, user, outcome.subject)
     if answer is None:
-        raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
+        raise NotFoundError(f"the observation {outcome.subject} was undone while the command ran")
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed, warnings=outcome.warnings)
 
 
@@ -284,7 +289,7 @@ def _is_observation(id: object) -> bool:
 
 
 def _source_id(work: Work, id: str, project: str | None) -> str:
-    """Return the full id of a source that an observation of this project may have."""
+    """Return the full id of a source; refuse a subject that cannot be a source of an observation of this project."""
     if id[0] not in rules_of_evidence.KINDS and message_place(id) is None:
         raise RejectedError(
             "an observation rests on memories (m_…), interactions (i_…), chunks (c_…) and messages (s_…:POSITION), "
@@ -304,10 +309,10 @@ def _source_id(work: Work, id: str, project: str | None) -> str:
 
 
 def _absorb(work: Work, known: ObservationState, formed: ObservationFormed) -> None:
-    """Add the sources to an observation with the same text; a stale observation counts as worded from them now.
+    """Add the sources to the known observation with the same text; a stale wording counts as written from these sources now.
 
-    The whole attempt is recorded, once for each actor unless it adds evidence: if the first forming becomes void, the attempt
-    takes its place.
+    The second ObservationFormed is recorded with all its evidence: it takes the place of the first if that becomes void. An
+    attempt that adds no evidence is recorded only once for each actor.
     """
     work.absorbed = True
     supports = {support.source: support for support in observations.support_of(work.rows, known.row)}
@@ -340,7 +345,7 @@ def _formed_by(work: Work, known: ObservationState) -> set[str | None]:
 
 
 def _events_of(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
-    """Return all events of a command."""
+    """Return all events of a command; empty for a command that recorded nothing."""
     if not outcome.events and not outcome.replayed:
         return []
     return read_all(connection, audit.command_at(connection, outcome.position))

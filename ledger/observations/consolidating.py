@@ -31,8 +31,11 @@ from projections.views.consolidations import Scope
 
 Progress = Callable[[int, int], None]
 
-ATTEMPTS = 3  # failed runs of the jobs before they wait for new sources, or for somebody to ask
-AT_ONCE, BY_A_MODEL = 10_000, 200  # new sources of a scope that a job reads in one run, by rules and by a model
+ATTEMPTS = 3  # after so many failed runs the jobs wait for new sources, or for a call of ``consolidate``
+AT_ONCE, BY_A_MODEL = (
+    10_000,
+    200,
+)  # the most new sources of a scope that a job reads in one run, by rules and by a model
 
 
 def consolidate(
@@ -49,12 +52,12 @@ def consolidate(
 ) -> ConsolidationReport:
     """Read the new sources and the stale observations of a scope, and record what the sources have in common as observations.
 
-    ``over`` is "memories", "interactions" or "messages" (of sessions; new since the last completed run of this scope), or
-    the ids of the sources to read. The scope is a user's memories in one ``project``, or without a project, that have all of the
-    ``tags``; observations of another scope are neither read nor changed. ``method`` is "grouping" (rules: sources that say nearly
-    the same; no wording changes) or "model"; by default the model that the ledger was opened with, if there is one. At
-    most ``limit`` sources are read. Each 200 sources are one append, and without new sources nothing is appended. ``dry_run``
-    appends nothing, not even the calls of a model. ``progress`` is called with (sources done, sources).
+    ``over`` is "memories", "interactions" or "messages" (those that are new since the last completed run of this scope), or the
+    ids of the sources to read. The scope is a user's sources in one ``project``, or without a project; of memories, those with
+    all of the ``tags``. Observations of another scope are neither read nor changed. ``method`` is "grouping" (rules: sources that
+    say nearly the same) or "model"; by default the model that the ledger was opened with, else the rules. At most ``limit``
+    sources are read. By rules each 200 sources are one append, by a model each call is one; without new sources nothing is
+    appended. ``dry_run`` appends nothing, not even the calls of a model. ``progress`` is called with (sources done, sources).
 
     Raises:
         ModelError: The model failed, which is recorded; the sources stay new.
@@ -69,7 +72,7 @@ def consolidate(
 
 
 class Pending(Struct, frozen=True):
-    """A scope with new sources of a kind ("memories", "interactions", "messages"), or with a stale observation."""
+    """A scope with new sources or a stale observation; ``over`` is "memories", "interactions" or "messages"."""
 
     scope: Scope
     over: str
@@ -78,7 +81,7 @@ class Pending(Struct, frozen=True):
 def pending_scopes(engine: Engine, user: str | None = None) -> list[Pending]:
     """Return the scopes of every user, or of one ``user``, with a change since the last consolidation.
 
-    A change is a changed memory, a changed turn if the policy includes turns, or a stale observation.
+    A change is a changed memory, a stale observation, or (if the policy includes turns) a changed turn or a new message.
     """
     consolidator = by_model.consolidator_of(engine, None)
     with engine.reading() as connection:
@@ -93,7 +96,7 @@ def pending_scopes(engine: Engine, user: str | None = None) -> list[Pending]:
 
 
 def _wanted_scopes(connection: Connection, only: str | None) -> Iterator[tuple[Scope, str, int]]:
-    """Yield the scopes whose consolidation the policies allow, each with the position of its newest change."""
+    """Yield each scope and kind of source that a policy lets be consolidated, with the position of the newest change."""
     allowed: dict[str, bool] = {}
     for user, project, newest in consolidations.scopes(connection, only):
         if user not in allowed:
@@ -110,7 +113,7 @@ def _wanted_scopes(connection: Connection, only: str | None) -> Iterator[tuple[S
 
 
 def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator: str, newest: int) -> bool:
-    """Return False after three failures, until there are new sources or somebody asks for a consolidation."""
+    """Return False after three failed runs, until there are new sources or a run that a person asked for is completed."""
     failed = consolidations.failures(connection, scope, over, consolidator)
     return len(failed) < ATTEMPTS or newest > failed[-1]
 
@@ -118,7 +121,7 @@ def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator:
 def consolidate_by_policy(
     engine: Engine, pending: Pending, stop: Callable[[], bool], correlation: str | None = None, *, least: int = 1
 ) -> dict[str, int]:
-    """Consolidate a scope by its policy; a model is asked only if at least ``least`` sources are new or changed."""
+    """Consolidate a scope by its policy; ask a model only if at least ``least`` sources and stale observations wait."""
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
     consolidator = by_model.consolidator_of(engine, None)
     most = AT_ONCE if consolidator == GROUPING else BY_A_MODEL
@@ -126,14 +129,13 @@ def consolidate_by_policy(
         pending.over, pending.scope, asker, consolidator=consolidator, limit=most, least=least, looks=True, stop=stop
     )
     try:
-        look = rounds.by_rules if consolidator == GROUPING else by_model.by_model
-        look(engine, run)
+        consolidate_run = rounds.by_rules if consolidator == GROUPING else by_model.by_model
+        consolidate_run(engine, run)
     except Exception as error:
         if isinstance(error, ModelError) and error.kind == "Cancelled":
             return {**run.counts, "sources": run.sources}
-        if not isinstance(error, ModelError) and not has_to_wait(
-            error
-        ):  # the former is recorded, the latter must not be
+        # A model's failure is recorded already. An error that passes by itself, such as a busy file, is no failed run.
+        if not isinstance(error, ModelError) and not has_to_wait(error):
             _record_failed_run(engine, run, type(error).__name__)
         return {**run.counts, "sources": run.sources, "failures": 1}
     return {**run.counts, "sources": run.sources}
@@ -144,7 +146,7 @@ def _record_failed_run(engine: Engine, run: ConsolidationRun, error: str) -> Non
         emit_failed_run(work, run, max(run.position, 1), error)
         return LEDGER_STREAM
 
-    with suppress(LedgerError):  # nothing may be written for a distrusted origin or a suspended projection
+    with suppress(LedgerError):  # a distrusted origin or a suspended projection refuses this command too
         engine.writer.run("consolidate", run.asker, body)
 
 
@@ -174,7 +176,7 @@ def _consolidation(
         if place is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
         if source_ids:
-            source_ids, place = _found(connection, source_ids, asker.user, project, place)
+            source_ids, place = _full_ids(connection, source_ids, asker.user, project, place)
     over = ASKED if source_ids else over
     return ConsolidationRun(
         over,
@@ -198,7 +200,7 @@ def _named_sources(over: Any) -> tuple[str, ...]:
     return source_ids
 
 
-def _found(
+def _full_ids(
     connection: Connection, source_ids: Sequence[str], user: str, project: str | None, place: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the full ids of the sources, and the one project that they all belong to."""

@@ -8,7 +8,7 @@ from ledger.log.event_base import Code, EventData, Id, Ref, Text, Time, Traits, 
 
 
 class EvidenceSource(Struct, frozen=True):
-    """A source that supports an observation, and when the source was true in the world."""
+    """A source that supports an observation, and the time at which the source was true in the world."""
 
     source: Annotated[Id, Ref("cites", needs="any")]
     at: Time
@@ -17,9 +17,10 @@ class EvidenceSource(Struct, frozen=True):
 class ObservationFormed(EventData, frozen=True):
     """A text that states what several sources have in common.
 
-    ``written_from`` are the sources of the wording: without any of them the wording is stale. ``rule`` is the rule of the
-    confidence ("proof/1": from the number of live sources, "given/1": as given). ``consolidator`` formed the observation.
-    ``tags`` bound it: its sources have them all.
+    ``written_from`` are the sources of the wording: if one of them is no longer live, the wording is stale. ``rule`` is the rule
+    of the confidence ("proof/1": from the number of live sources; "given/1": as the author set it). ``consolidator`` names the
+    author: a person ("by_hand"), the rules or a model. ``tags`` belong to the scope: consolidation adds only memories that have
+    all of them.
     """
 
     traits = Traits(
@@ -40,9 +41,10 @@ class ObservationFormed(EventData, frozen=True):
 
 
 class ObservationRevised(EventData, frozen=True):
-    """Another wording; ``why`` is "redundant" (better said), "state_change", "resolve" or "curated".
+    """Another wording of an observation.
 
-    Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
+    ``why`` is "redundant" (the same in better words), "state_change", "resolve" (a stale wording was mended) or "curated" (by
+    hand). Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
     """
 
     traits = Traits("reversible", quarantined_as="observation")
@@ -76,7 +78,10 @@ class EvidenceWithdrawn(EventData, frozen=True):
 
 
 class ObservationMarkedStale(EventData, frozen=True):
-    """A wording that no longer matches its sources; the observation is not recalled until it is refreshed or revised."""
+    """A mark that a wording may no longer match its sources.
+
+    Recall does not return the observation until its wording is refreshed or revised.
+    """
 
     traits = Traits("reversible")
 
@@ -85,7 +90,7 @@ class ObservationMarkedStale(EventData, frozen=True):
 
 
 class ObservationRefreshed(EventData, frozen=True):
-    """A stale wording that was found to match the present sources."""
+    """The end of a stale mark: a check found that the wording matches the present sources."""
 
     traits = Traits("reversible")
 
@@ -104,7 +109,7 @@ class ObservationRetracted(EventData, frozen=True):
 
 
 class ObservationRestored(EventData, frozen=True):
-    """A retracted observation is active again."""
+    """The return of a retracted observation, which is active again."""
 
     traits = Traits("reversible")
 

@@ -19,22 +19,24 @@ from ledger.observations.rules import ObservationState, Support
 from projections.core.rows import Connection
 from projections.views import observations
 
-BY_HAND = "by_hand"  # the consolidator of what a person writes
-KINDS = ("m", "i", "c")  # memories, interactions and chunks can be evidence, besides messages
-_UNDO = "undo the withdrawal of the source with exclusive=True"  # restore has no such parameter
+BY_HAND = "by_hand"  # the consolidator of an observation that a person writes
+KINDS = ("m", "i", "c")  # the ids of memories, interactions and chunks begin so; messages can be evidence too
+_UNDO = (
+    "undo the withdrawal of the source with exclusive=True"  # the advice, because restore has no parameter exclusive
+)
 
 
 # --- sources --------------------------------------------------------------------------------------------------------
 
 
 def live(work: Work, sources: Iterable[str]) -> set[str]:
-    """Return the sources that count as proof, under the lock."""
+    """Return the sources that count as proof; called under the writer's lock."""
     work.rows.flush()
     return observations.live(work.connection(), sources)
 
 
 def dated(work: Work, sources: Sequence[str]) -> tuple[EvidenceSource, ...]:
-    """Return live sources, given by their full ids, as evidence with the time at which each became true in the world.
+    """Return live sources as evidence, with the time at which each source was true in the world.
 
     Raises:
         RejectedError: A source is not live.
@@ -56,7 +58,7 @@ def dated(work: Work, sources: Sequence[str]) -> tuple[EvidenceSource, ...]:
 def duplicate(
     work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
 ) -> ObservationState | None:
-    """Return the oldest active observation of this user with these words in this scope."""
+    """Return the oldest active observation of this user and scope with the same text, without the one in the row ``besides``."""
     statements = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
     numbers = [number for statement in statements if (number := observations.statement(*statement)) is not None]
     for row in sorted(row for number in numbers for row in observations.with_statement(work.rows, number)):
@@ -67,7 +69,7 @@ def duplicate(
 
 
 def refuse_duplicate(work: Work, observation: ObservationState, text: str, verb: str) -> None:
-    """Raise ``RejectedError`` if the change would make a second observation of a scope with the same words."""
+    """Raise ``RejectedError`` if another active observation of the scope has the same text."""
     same = duplicate(work, observation.project, observation.tags, text, besides=observation.row)
     if same is not None:
         raise RejectedError(
@@ -80,31 +82,34 @@ def refuse_duplicate(work: Work, observation: ObservationState, text: str, verb:
 # --- withdrawing and putting back ------------------------------------------------------------------------------------
 
 
-def _committed(work: Work) -> Connection:
+def _flushed(work: Work) -> Connection:
     work.rows.flush()
     return work.connection()
 
 
 def _changeable(work: Work, row: int) -> ObservationState | None:
-    """Return the observation; None if it was erased."""
+    """Return the observation in a row; None if the observation was erased."""
     state: ObservationState | None = work.at_row(row, "o")
     return None if state is None or state.status == rules.ERASED else state
 
 
 def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
-    """Withdraw sources from all observations; an observation without another live source is retracted, the others are stale."""
-    rows = observations.supported_by(_committed(work), sources)
+    """Withdraw sources from all observations.
+
+    An active observation without another live source is retracted; an active observation with one is marked stale.
+    """
+    rows = observations.supported_by(_flushed(work), sources)
     check_size(len(rows), exclusive=exclusive)
     touched: list[tuple[ObservationState, list[Support], list[str]]] = []
     for row in rows:
         if (state := _changeable(work, row)) is not None:
             supports = observations.support_of(work.rows, row)
-            left = [support.source for support in supports if not support.withdrawn and support.source not in sources]
-            touched.append((state, supports, left))
-    alive = live(work, {source for _, _, left in touched for source in left})
-    for state, supports, left in touched:
+            others = [support.source for support in supports if not support.withdrawn and support.source not in sources]
+            touched.append((state, supports, others))
+    alive = live(work, {source for _, _, others in touched for source in others})
+    for state, supports, others in touched:
         emit(work, state, rules.Withdraw(tuple(sources), "asked", reason), supports)
-        if state.status == "active" and alive.isdisjoint(left):
+        if state.status == "active" and alive.isdisjoint(others):
             emit(work, state, rules.Retire("no_evidence"))
         elif state.status == "active":
             emit(work, state, rules.MarkStale("withdrawn"))
@@ -112,8 +117,12 @@ def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bo
 
 
 def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
-    """Put withdrawn sources back, and restore the observations that were retracted without one of the ``alive`` sources."""
-    rows = observations.waiting_for(_committed(work), sources, alive)
+    """Put withdrawn sources back; ``alive`` are those of the sources that are live.
+
+    An observation that was retracted for want of evidence becomes active again if one of its sources is live. A wording that was
+    stale only because of the withdrawal is fresh again once no other withdrawn source is missing.
+    """
+    rows = observations.waiting_for(_flushed(work), sources, alive)
     check_size(len(rows), exclusive=False, allowed=_UNDO)
     for row in rows:
         if (state := _changeable(work, row)) is None:
@@ -139,14 +148,14 @@ def emit(work: Work, state: ObservationState, command: rules.Command, supports: 
 
 
 def to_withdraw(work: Work, id: str) -> list[str]:
-    """Return the full ids of a source: a memory, an interaction, a chunk, a message, or all the chunks of a document.
+    """Return the full id of a memory, an interaction, a chunk or a message; of a document the ids of all its chunks.
 
-    A source that was undone is accepted.
+    A source that was undone is found too.
 
     Raises:
         NotFoundError: This user has no such source.
     """
-    connection = _committed(work)
+    connection = _flushed(work)
     ids = observations.sources_named(connection, id, work.who.user)
     if not ids:
         raise no_source(id)
@@ -154,5 +163,5 @@ def to_withdraw(work: Work, id: str) -> list[str]:
 
 
 def no_source(id: str) -> NotFoundError:
-    what = "no memory, interaction, chunk, document or message of this user has the id"
-    return NotFoundError(f"{what} {id!r:.40}, so there is nothing to withdraw")
+    nobody = "no memory, interaction, chunk, document or message of this user has the id"
+    return NotFoundError(f"{nobody} {id!r:.40}, so there is nothing to withdraw")

@@ -1,9 +1,9 @@
-"""Texts that support each other: they say nearly the same, and neither contradicts the other.
+"""The comparison of texts by rules: two texts support each other if they say nearly the same and do not contradict.
 
-Texts are compared by their *telling words*: stems without stop words, irregular and everyday forms made one (went, go; likes,
-loves). Two are alike if these overlap by 0.6, or by 0.4 if both name the same two things. Rules cannot distinguish a
-paraphrase from another value, so any sign of another value keeps two texts apart: a negation, a past or an intention on one
-side, figures, names or opposites of either, and different words at the same place.
+Texts are compared by their *telling words*: stems without stop words, with irregular and everyday forms made one (went and go;
+likes and loves). Two texts are alike if their telling words overlap by 0.6, or by 0.4 if both have two names in common. Rules
+cannot distinguish a paraphrase from another value, so any sign of another value keeps two texts apart: a negation, a past or an
+intention in only one of them, different figures, names or opposites, and different words at the same place.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ K = TypeVar("K")
 Name = tuple[str, ...]  # the telling words of a name
 
 GROUPING = "grouping/1"
-"""The name and version of these rules: other words, patterns or numbers are another version."""
+"""The name and version of these rules. A change of the words, patterns or numbers below needs a new version."""
 
 NEAR = 600_000
-"""From this overlap of telling words on two texts are alike (our choice, measured: see ledger/docs/consolidation.md)."""
+"""The least overlap of telling words of two alike texts (our choice, measured: see ledger/docs/consolidation.md)."""
 
 CLOSE, SHARED_NAMES = 400_000, 2
-"""From this overlap on two texts are alike if they share two names (our choice)."""
+"""The least overlap of two alike texts that have two names in common (our choice)."""
 
 NEIGHBORS, PATIENCE = 32, 12
-"""The most near texts that are looked at, and the most comparisons in vain, before a text stays alone (our choice). Among
-notes that share nearly all of their words nothing narrows the search, and it would take the square of their number."""
+"""The most near texts that are compared, and the most comparisons without a match, before a text stays alone (our choice).
+Without these limits the time for notes that share nearly all of their words would grow with the square of their number."""
 
 READ_CHARS = 10_000
 """The most characters of a text that are compared (our choice)."""
@@ -70,17 +70,19 @@ _MAYBE = frozenset(_INTENDED.split())
 
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(str.split, _SIDES.split("|"))]
 _DIRECTING = frozenset(direction for pair in _DIRECTIONS for direction in pair)
-_SIDED = frozenset(("over", "more", "less", "before", "after"))  # "prefers tea over coffee": of two, which is which
+_SIDED = frozenset(
+    ("over", "more", "less", "before", "after")
+)  # "prefers tea over coffee": the order of the two matters
 _MOMENTS = frozenset(map(significant, (*SURE_DATES, *_TIMES.split())))
 
 
 class Compared(Struct, frozen=True):
-    """A text in the form in which it is compared.
+    """A text prepared for comparison.
 
-    ``order`` and ``words`` are its telling words in order and as a set. ``names`` are its names; ``named`` are the words of names
-    and other capitalised words in order. ``figures`` are numbers and times, ``numbers`` the words with digits in order,
-    ``directions`` words such as before and after. The flags say whether the text ``denies``, speaks of the ``past``, of an
-    intention (``intended``) or of a change (``changed``).
+    ``words`` are the telling words as a set, ``order`` the same in order. ``names`` are the names; ``named`` are the words of
+    names and other capitalised words, in order. ``figures`` are the words with digits and the words for times; ``numbers`` are
+    the words with digits, in order. ``directions`` are words such as before and after. The flags are True if the text ``denies``
+    something, or speaks of the ``past``, of an intention (``intended``) or of a change (``changed``).
     """
 
     words: frozenset[str]
@@ -98,7 +100,7 @@ class Compared(Struct, frozen=True):
 
 
 def read(text: str, known_names: Iterable[str] = (), speaker: str = "") -> Compared:
-    """Return a text in the form in which it is compared. ``known_names`` are names besides those found in it."""
+    """Prepare a text for comparison; ``known_names`` are names besides those that the text itself shows."""
     text = text[:READ_CHARS]
     all_words = words(text)
     order = (*filter(None, map(significant, all_words)), *map(str.lower, _ADDRESS.findall(text)))
@@ -123,7 +125,7 @@ def read(text: str, known_names: Iterable[str] = (), speaker: str = "") -> Compa
 
 
 def likeness(left: Compared, right: Compared) -> int:
-    """Return the share of telling words that two texts have in common, in millionths; 0 if they do not support each other."""
+    """Return the overlap of the telling words of two texts, in millionths; 0 if the texts do not support each other."""
     overlap = near.similarity(left.words, right.words)
     if overlap < NEAR and (overlap < CLOSE or len(left.names & right.names) < SHARED_NAMES):
         return 0
@@ -131,7 +133,7 @@ def likeness(left: Compared, right: Compared) -> int:
 
 
 def opposed(left: Compared, right: Compared) -> bool:
-    """Return True if a text may contradict the other: another value, or that it is not, was, or will be so."""
+    """Return True if two texts may contradict each other: another value, or a negation, a past or an intention in one."""
     states = (left.denies, left.past, left.intended, left.speaker)
     if states != (right.denies, right.past, right.intended, right.speaker):
         return True
@@ -146,7 +148,7 @@ def opposed(left: Compared, right: Compared) -> bool:
     if _SIDED & left.directions & right.directions and _common(left.order, right.order) != _common(
         right.order, left.order
     ):
-        return True  # the order of the two differs
+        return True  # "tea over coffee" and "coffee over tea"
     only_left, only_right = left.words - right.words, right.words - left.words
     if not only_left or not only_right:
         return False  # a text has all telling words of the other
@@ -154,20 +156,20 @@ def opposed(left: Compared, right: Compared) -> bool:
         return True
     if left.figures & only_left and right.figures & only_right:
         return True
-    if _of_its_own(left, right) and _of_its_own(right, left):
+    if _has_own_name(left, right) and _has_own_name(right, left):
         return True
     if any(not AGAINST.get(word, _NOTHING).isdisjoint(only_right) for word in only_left):
         return True
-    return not _places(left, right).isdisjoint(_places(right, left))
+    return not _gaps(left, right).isdisjoint(_gaps(right, left))
 
 
 _NOTHING: set[str] = set()
 
 
 def _follows(few: Sequence[str], many: Sequence[str]) -> bool:
-    """Return True if some words are among many, in the same order."""
-    left = iter(many)
-    return all(word in left for word in few)
+    """Return True if the words of ``few`` are all in ``many``, in the same order."""
+    remaining = iter(many)
+    return all(word in remaining for word in few)
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
@@ -175,19 +177,20 @@ def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
 
 
 def _turned(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Return True if the texts take opposite directions of a pair, such as before and after."""
+    """Return True if the texts have opposite words of a pair, such as before in one and after in the other."""
     return any(
         (first in ours, second in ours) == (second in theirs, first in theirs) != (first in theirs, second in theirs)
         for first, second in _DIRECTIONS
     )
 
 
-def _of_its_own(text: Compared, other_text: Compared) -> bool:
+def _has_own_name(text: Compared, other_text: Compared) -> bool:
+    """Return True if a text has a name whose words are not all in the other text."""
     return any(not other_text.words.issuperset(name) for name in text.names)
 
 
-def _places(text: Compared, other_text: Compared) -> set[tuple[str, str]]:
-    """Return the pairs of neighboring common words between which the text has words of its own."""
+def _gaps(text: Compared, other_text: Compared) -> set[tuple[str, str]]:
+    """Return the pairs of successive common words between which the text has words that the other text lacks."""
     gaps, last, inside = set[tuple[str, str]](), "", False
     for word in text.order:
         if word not in other_text.words:
@@ -203,15 +206,15 @@ def _places(text: Compared, other_text: Compared) -> set[tuple[str, str]]:
 
 
 class Groups(Generic[K]):
-    """Texts that each stand for a group, and the search for the group of a further text.
+    """The groups of a scope, each represented by one text, and the search for the group of a further text.
 
-    A text belongs to the most similar one; of equally similar ones to the one with the lowest ``rank``. So texts that come one
-    after the other form the same groups, however many come at a time. ``order`` are words, the rarest first.
+    A text joins the group with the most similar text; of equally similar texts the one with the lowest ``rank`` counts. So the
+    same texts form the same groups, however they are divided into pages. ``order`` are the words of the scope, rarest first.
     """
 
     def __init__(self, order: Iterable[str] = ()) -> None:
         self._index = near.NearIndex(NEAR, order)
-        self._kept: list[tuple[K, Compared, int]] = []
+        self._entries: list[tuple[K, Compared, int]] = []
         self._of_names: dict[tuple[Name, Name], list[int]] = {}
 
     def add(self, key: K, compared: Compared, rank: int) -> None:
@@ -219,7 +222,7 @@ class Groups(Generic[K]):
         if not compared.words:
             return
         number = self._index.add(compared.words)
-        self._kept.append((key, compared, rank))
+        self._entries.append((key, compared, rank))
         for pair in _pairs(compared):
             self._of_names.setdefault(pair, []).append(number)
 
@@ -234,7 +237,7 @@ class Groups(Generic[K]):
         best: tuple[int, int] | None = None
         answer: K | None = None
         for number in candidates:
-            key, candidate, rank = self._kept[number]
+            key, candidate, rank = self._entries[number]
             overlap = likeness(compared, candidate)
             if overlap and (best is None or (-overlap, rank) < best):
                 best, answer = (-overlap, rank), key
@@ -242,13 +245,13 @@ class Groups(Generic[K]):
 
 
 def _pairs(compared: Compared) -> list[tuple[Name, Name]]:
-    """Return every two of the first six names by the alphabet: a text that shares two of them is found."""
+    """Return all pairs of the first six names in alphabetical order; the index finds texts that share such a pair."""
     names = sorted(compared.names)[:6]
     return [(first, second) for at, first in enumerate(names) for second in names[at + 1 :]]
 
 
 def central(texts: Sequence[Compared]) -> int:
-    """Return the place of the text that is most like the others: alike with most of them, then by how much, then the last."""
+    """Return the index of the most central text: alike with most texts, then with the largest overlaps, then the last."""
     ranked = []
     for at, text in enumerate(texts):
         alike = [
@@ -264,7 +267,10 @@ def central(texts: Sequence[Compared]) -> int:
 
 
 def wording(text: str) -> str:
-    """Return the text on one line, of at most thirty words: cut after a sentence, else between words, with an ellipsis."""
+    """Return the text on one line with at most thirty words.
+
+    A longer text is cut after a sentence if that keeps a third of the line; else between words, with an ellipsis.
+    """
     parts = text.split()
     line = " ".join(parts[:WORDS])
     if len(parts) <= WORDS and len(line) <= WORDING_CHARS:
@@ -279,7 +285,10 @@ def wording(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a turn that say something: no questions, none with few telling words, none without an end."""
+    """Return the sentences of a turn that state something.
+
+    Questions, sentences of more than 60 words, and sentences with fewer than four telling words are left out.
+    """
     telling_sentences: list[str] = []
     for part in SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
         sentence = part.strip()

@@ -1,6 +1,7 @@
 """Consolidation by rules: sources that say nearly the same form observations, or support existing ones.
 
-Steps are planned on a snapshot, outside of the lock, page after page; under the lock a page only checks its own findings.
+The steps of a page of new sources are planned on a snapshot, outside of the writer's lock. Under the lock each step is recorded
+only if the sources and the observation that it concerns are unchanged.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ USER = "user"  # the speaker of a prompt without a name
 
 
 class SourcePiece(Struct, frozen=True, eq=False):
-    """A text of a source: a memory's, or one sentence of an interaction.
+    """A text of a source: the whole content of a memory, or one sentence of an interaction or message.
 
-    ``position`` is that of the event with the text, ``at`` is when the text became true in the world, and ``order`` is the
-    piece's place among all pieces.
+    ``position`` is the position of the event with the text. ``at`` is the time at which the text was true in the world. ``part``
+    is the number of the sentence, and ``order`` sorts all pieces of a scope.
     """
 
     id: str
@@ -53,15 +54,15 @@ class SourcePiece(Struct, frozen=True, eq=False):
 
     @property
     def words(self) -> str:
-        """Return the text as an observation has it: of a transcript with the speaker's name."""
+        """Return the text as the wording of an observation, with the speaker's name if a transcript has one."""
         return wording(self.text if self.speaker in ("", USER) else f"{self.speaker}: {self.text}")
 
 
 class ConsolidationStep(Struct):
-    """A step of a plan: an observation to form (``seen`` is None), or commands on an existing one.
+    """A planned step: an observation to form (``seen`` is None), or commands on an existing observation.
 
-    ``pieces`` are the sources that the step rests on, ``evidence`` those of them that it adds. ``counts`` is the name under which
-    a report counts the step.
+    ``seen`` is the observation as the snapshot had it. ``pieces`` are the sources that the step rests on, and ``evidence`` those
+    of them that the step adds. ``counts`` is the name under which a report counts the step.
     """
 
     counts: str
@@ -74,7 +75,10 @@ class ConsolidationStep(Struct):
 
 
 class Group:
-    """A group that further texts can join: an observation, or a source that stands alone so far."""
+    """A group that further sources can join: an observation (``seen``), or a source without a like so far (``alone``).
+
+    ``known`` are the ids of all sources of the group. ``joined`` are the sources that joined on the present page.
+    """
 
     __slots__ = ("alone", "joined", "known", "order", "seen")
 
@@ -85,8 +89,8 @@ class Group:
         self.known = set(known)
         self.joined: list[SourcePiece] = []
 
-    def take(self, piece: SourcePiece) -> bool:
-        """Add a piece; return False if its source already was in the group."""
+    def join(self, piece: SourcePiece) -> bool:
+        """Add a piece; return False if the group already has its source."""
         if piece.id in self.known:
             return False
         self.known.add(piece.id)
@@ -95,9 +99,9 @@ class Group:
 
 
 class ScopeMaterial(Struct):
-    """The texts of a scope that planning reads.
+    """The texts of a scope with which new sources are compared.
 
-    It holds the observations, every piece by its source, and the sources that are put aside.
+    ``pieces`` are the texts by the id of their source. ``aside`` are the sources that may not form an observation.
     """
 
     observations: list[Sourced]
@@ -106,7 +110,10 @@ class ScopeMaterial(Struct):
 
 
 class ConsolidationPlanner:
-    """The groups of one scope during the pass over its new sources."""
+    """The planner of one scope: it finds a group for each new source, and returns the steps page by page.
+
+    ``stale`` are the steps for the observations whose wording needs a check.
+    """
 
     def __init__(self, material: ScopeMaterial, new: Sequence[SourcePiece]) -> None:
         self._material, self._fresh = material, {id(piece) for piece in new}
@@ -119,7 +126,7 @@ class ConsolidationPlanner:
                 if not proof.withdrawn:
                     self._cited.setdefault(proof.source, []).append(sourced)
         self._touched: list[Group] = []
-        self.stale = self._look_at_observations()
+        self.stale = self._add_observations()
         for piece in sorted(pieces, key=lambda piece: piece.order):
             if id(piece) not in self._fresh and self._is_free(piece):
                 self._add_alone(piece)
@@ -131,7 +138,10 @@ class ConsolidationPlanner:
         return self._statements[key]
 
     def _is_free(self, piece: SourcePiece) -> bool:
-        """Return True if a piece is in no observation yet and may join one; of a turn, only this sentence counts."""
+        """Return True if a piece may join a group: no observation has its text yet, and its source is not put aside.
+
+        A memory is a single text. Of a turn, another sentence may already support an observation.
+        """
         if piece.id in self._material.aside:
             return False
         known = self._cited.get(piece.id, ())
@@ -145,8 +155,8 @@ class ConsolidationPlanner:
 
     # --- existing observations ---------------------------------------------------------------------------------------
 
-    def _look_at_observations(self) -> list[ConsolidationStep]:
-        """Add the observations whose wordings stand, and return the steps for the others."""
+    def _add_observations(self) -> list[ConsolidationStep]:
+        """Add the observations as groups, and return the steps for those whose wording needs a check."""
         steps: list[ConsolidationStep] = []
         waiting: list[Sourced] = []
         for sourced in self._material.observations:
@@ -155,11 +165,11 @@ class ConsolidationPlanner:
             else:
                 self._add_observation(sourced.state, self._words_of(sourced), sourced)
         for sourced in waiting:
-            steps += self._again(sourced)
+            steps += self._steps_for_stale(sourced)
         return steps
 
     def _is_reworded(self, sourced: Sourced) -> bool:
-        """Return True if every source of a wording by rules was revised, so that none has the observation's words any more."""
+        """Return True if the rules took the wording from a source that was revised since, so that no source has it now."""
         state = sourced.state
         if state.consolidator != GROUPING:
             return False
@@ -167,7 +177,7 @@ class ConsolidationPlanner:
         return bool(pieces) and all(piece.words != state.text for piece in pieces)
 
     def _words_of(self, sourced: Sourced) -> Compared:
-        """Return the whole text that a wording was taken from, or the wording itself if that text is not known."""
+        """Return the whole text from which the rules took a wording, or the wording itself if that text is not known."""
         state = sourced.state
         for source in state.written_from if state.consolidator == GROUPING else ():
             for piece in self._material.pieces.get(source, ()):
@@ -192,54 +202,50 @@ class ConsolidationPlanner:
             matches += pieces
         return matches
 
-    def _again(self, sourced: Sourced) -> list[ConsolidationStep]:
-        """Return the steps for an observation that needs a check; no steps if rules can do nothing."""
+    def _steps_for_stale(self, sourced: Sourced) -> list[ConsolidationStep]:
+        """Return the steps for an observation whose wording needs a check; none for the wording of a person."""
         state = sourced.state
         if state.consolidator == BY_HAND:
             return []
         if not [proof for proof in sourced.proofs if not proof.withdrawn]:
             return [ConsolidationStep("retracted", state, commands=(observation_rules.Retire("no_evidence"),))]
-        if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
+        if not sourced.lost_a_wording_source and not self._is_reworded(sourced):
             self._add_observation(state, self._words_of(sourced), sourced)
             return [ConsolidationStep("refreshed", state, commands=(observation_rules.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(sourced)
         old = read(state.text or "")
-        gone = [
-            fresh_piece
-            for fresh_piece in pieces
-            if id(fresh_piece) in self._fresh and not likeness(self._read(fresh_piece), old)
-        ]
-        for piece in gone:  # these sources were revised, and say something else now
+        contradicting = [piece for piece in pieces if id(piece) in self._fresh and not likeness(self._read(piece), old)]
+        for piece in contradicting:  # the source was revised and says something else now
             self._forget(piece, sourced)
-        kept = [kept_piece for kept_piece in pieces if kept_piece not in gone]
-        if not kept:
-            return self._without(sourced, gone)
-        chosen = kept[central([self._read(kept_piece) for kept_piece in kept])]
+        supporting = [piece for piece in pieces if piece not in contradicting]
+        if not supporting:
+            return self._without_wording(sourced, contradicting)
+        chosen = supporting[central([self._read(piece) for piece in supporting])]
         nearest = self._groups.nearest(self._read(chosen))
         if nearest is not None and nearest.seen is not None:
-            return self._merged(sourced, gone, nearest, nearest.seen)
+            return self._merged(sourced, contradicting, nearest, nearest.seen)
         self._add_observation(state, self._read(chosen), sourced)
-        return [ConsolidationStep("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
+        commands = (*_withdrawn(contradicting), _revision(chosen))
+        return [ConsolidationStep("revised", state, pieces=(chosen,), commands=commands)]
 
     @staticmethod
-    def _without(sourced: Sourced, gone: Sequence[SourcePiece]) -> list[ConsolidationStep]:
-        """Return the steps for an observation none of whose sources has words for it any more."""
-        if not gone:
-            return []  # without a live source, it waits until a source comes back
-        left = {proof.source for proof in sourced.live} - {piece.id for piece in gone}
-        retire = () if left else (observation_rules.Retire("no_evidence"),)
-        return [
-            ConsolidationStep("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))
-        ]
+    def _without_wording(sourced: Sourced, contradicting: Sequence[SourcePiece]) -> list[ConsolidationStep]:
+        """Return the steps for an observation for which no source has a wording any more."""
+        if not contradicting:
+            return []  # the observation stays stale until a source comes back
+        others = {proof.source for proof in sourced.live} - {piece.id for piece in contradicting}
+        retire = () if others else (observation_rules.Retire("no_evidence"),)
+        commands = (*_withdrawn(contradicting), *retire)
+        return [ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands)]
 
     def _merged(
-        self, sourced: Sourced, gone: Sequence[SourcePiece], target: Group, into: ObservationState
+        self, sourced: Sourced, contradicting: Sequence[SourcePiece], target: Group, into: ObservationState
     ) -> list[ConsolidationStep]:
-        """Return the steps for two observations that came to say the same.
+        """Return the steps for a stale observation whose new wording another observation already has.
 
-        All sources move to the other observation, and this one points to it.
+        The live sources of the stale observation are added to the other observation, and the stale one is retracted into it.
         """
-        known = target.known | {piece.id for piece in gone}
+        known = target.known | {piece.id for piece in contradicting}
         added = tuple(EvidenceSource(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
         target.known.update(evidence.source for evidence in added)
         moved = (
@@ -252,20 +258,20 @@ class ConsolidationPlanner:
 
     def _forget(self, piece: SourcePiece, sourced: Sourced) -> None:
         """Remove a piece from the evidence of an observation."""
-        left = [citing for citing in self._cited[piece.id] if citing is not sourced]
-        if left:
-            self._cited[piece.id] = left
+        others = [citing for citing in self._cited[piece.id] if citing is not sourced]
+        if others:
+            self._cited[piece.id] = others
         else:
             del self._cited[piece.id]
 
     # --- new sources -------------------------------------------------------------------------------------------------
 
     def page(self, new: Sequence[SourcePiece]) -> list[ConsolidationStep]:
-        """Return the steps for the next of the new sources."""
+        """Return the steps for a page of new sources."""
         steps: list[ConsolidationStep] = []
         for piece in new:
             if piece.id in self._cited:
-                steps += self._look_at_cited(piece)
+                steps += self._steps_for_cited(piece)
             if self._is_free(piece):
                 self._place(piece)
         touched, self._touched = self._touched, []
@@ -279,7 +285,7 @@ class ConsolidationPlanner:
             self._join(group, piece)
 
     def _join(self, group: Group, piece: SourcePiece) -> None:
-        if group.take(piece) and group not in self._touched:
+        if group.join(piece) and group not in self._touched:
             self._touched.append(group)
 
     def _step(self, group: Group) -> ConsolidationStep:
@@ -290,11 +296,11 @@ class ConsolidationPlanner:
         sources = (group.alone, *joined)
         return ConsolidationStep("formed", None, sources, sources, (), group)
 
-    def _look_at_cited(self, piece: SourcePiece) -> list[ConsolidationStep]:
-        """Return the steps for a revised source, which is withdrawn from observations whose words it no longer says."""
+    def _steps_for_cited(self, piece: SourcePiece) -> list[ConsolidationStep]:
+        """Return the steps that withdraw a revised memory from the observations that it no longer supports."""
         steps: list[ConsolidationStep] = []
         if not piece.id.startswith("m_"):
-            return steps  # a turn's text does not change
+            return steps  # the text of a turn or message does not change
         for sourced in list(self._cited[piece.id]):
             if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
                 continue
@@ -318,9 +324,8 @@ def _revision(piece: SourcePiece) -> observation_rules.ReviseObservation:
 
 
 def _addition(pieces: Sequence[SourcePiece]) -> observation_rules.Add:
-    return observation_rules.Add(
-        evidence_of(pieces), GROUPING, restores=True
-    )  # a piece was withdrawn only while it said otherwise
+    # A memory that was withdrawn because it was revised may have been revised back.
+    return observation_rules.Add(evidence_of(pieces), GROUPING, restores=True)
 
 
 def evidence_of(pieces: Iterable[SourcePiece]) -> tuple[EvidenceSource, ...]:
@@ -331,21 +336,25 @@ def evidence_of(pieces: Iterable[SourcePiece]) -> tuple[EvidenceSource, ...]:
 
 
 def record(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> list[tuple[str, str]]:
-    """Take every step whose subject is as it was planned; return each outcome with the observation concerned."""
-    came: list[tuple[str, str]] = []
+    """Record the steps whose sources and observation are unchanged since they were planned.
+
+    Return for each step its outcome and the id of the observation. The outcome is the step's ``counts``, or the reason why the
+    step was not taken.
+    """
+    results: list[tuple[str, str]] = []
     outcomes: dict[int, str] = {}
     alive = _unchanged(work, [piece for step in steps for piece in step.pieces])
     cited = _cited_by_rules(work, scope, steps)
     for step in steps:
         if step.after is not None and outcomes[id(step.after)] not in COUNTED:
-            outcome = (CHANGED, "")
+            result = (CHANGED, "")
         elif step.seen is None:
-            outcome = _form(work, scope, step, alive, cited)
+            result = _form(work, scope, step, alive, cited)
         else:
-            outcome = (_change(work, step, step.seen, alive), step.seen.id)
-        outcomes[id(step)] = outcome[0]
-        came.append(outcome)
-    return came
+            result = (_change(work, step, step.seen, alive), step.seen.id)
+        outcomes[id(step)] = result[0]
+        results.append(result)
+    return results
 
 
 def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], cited: set[str]) -> tuple[str, str]:
@@ -373,7 +382,7 @@ def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], ci
 
 
 def unfit(work: Work, text: str) -> str:
-    """Return the reason why the policy refuses a wording in which a scanner found something; "" if the wording is accepted."""
+    """Return the reason why the policy refuses a wording ("threat" or "secret"), or "" if the wording is accepted."""
     policy = work.policy()
     if policy.threats == "refuse" and work.threat(text) is not None:
         return THREAT
@@ -382,12 +391,12 @@ def unfit(work: Work, text: str) -> str:
 
 def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: set[int]) -> str:
     current: ObservationState | None = work.at_row(seen.row, "o")
-    if current is None or _as_it_reads(current) != _as_it_reads(seen):
+    if current is None or _planned_fields(current) != _planned_fields(seen):
         return CHANGED
     commands = step.commands
     if step.evidence:
-        kept = [item for item in step.evidence if id(item) in alive]
-        commands = (_addition(kept),) if kept else ()
+        unchanged = [piece for piece in step.evidence if id(piece) in alive]
+        commands = (_addition(unchanged),) if unchanged else ()
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
     for command in commands:
@@ -401,7 +410,7 @@ def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: 
 
 
 def applied(work: Work, current: ObservationState, commands: Iterable[observation_rules.Command]) -> bool:
-    """Emit the events of these commands on an observation; return True if there were any."""
+    """Emit the events of these commands on an observation; return False if the commands led to no event."""
     supports = observations.support_of(work.rows, current.row)
     events = [event for command in commands for event in observation_rules.decide(command, current, supports)]
     for event in events:
@@ -409,12 +418,13 @@ def applied(work: Work, current: ObservationState, commands: Iterable[observatio
     return bool(events)
 
 
-def _as_it_reads(state: ObservationState) -> tuple[object, ...]:
+def _planned_fields(state: ObservationState) -> tuple[object, ...]:
+    """Return the fields on which a plan depends."""
     return (state.text, state.status, state.written_from, state.stale, state.confidence, state.tags)
 
 
 def _unchanged(work: Work, pieces: Sequence[SourcePiece]) -> set[int]:
-    """Return the identities of the pieces that are live and have the text they had when they were read."""
+    """Return the Python ids of the pieces whose source is live and has the same text as in the snapshot."""
     live = observations.live(work.connection(), {piece.id for piece in pieces})
     unchanged: set[int] = set()
     for piece in pieces:
@@ -425,6 +435,6 @@ def _unchanged(work: Work, pieces: Sequence[SourcePiece]) -> set[int]:
 
 
 def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]) -> set[str]:
-    """Return the sources of observations to be formed from which another observation of the scope was formed meanwhile."""
+    """Return the memories of planned observations that another run put into an observation of the scope meanwhile."""
     source_ids = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
     return consolidations.cited(work.connection(), scope, sorted(source_ids), GROUPING)

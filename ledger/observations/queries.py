@@ -1,4 +1,4 @@
-"""The queries on observations, each with its evidence as it is now."""
+"""The queries on observations with the present state of their evidence."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine, sessions
 
 UNSUPPORTED = "unsupported"  # the status of an active observation without a live source
-_AT_A_TIME = 200  # observations whose evidence is read together
+_AT_A_TIME = 200  # the number of observations whose evidence one query reads
 
 
 def observation_answers(
     connection: Connection, states: Sequence[ObservationState], as_of: str
 ) -> list[answers.Observation]:
-    """Return observations as they are in a snapshot, with their sources dated, and their trend at ``as_of`` (stored form)."""
+    """Return observations with their dated sources, and with their trend at ``as_of`` (a time in its stored form)."""
     proofs = observations.evidence(connection, [state.row for state in states])
     names = projects.names(connection, {state.project for state in states})
     cited = {state.row: {proof.source for proof in proofs[state.row]} for state in states}
@@ -68,14 +68,15 @@ def listing(
 ) -> list[answers.Observation]:
     """Return observations of a user, from a place on.
 
-    Every filter is applied before the limit, and an empty filter accepts everything.
+    Every filter is applied before the limit. An empty filter accepts all observations.
     """
     stored = tuple(dict.fromkeys("active" if status == UNSUPPORTED else status for status in statuses))
     labels = {tag.strip().lower() for tag in tags}
 
-    def is_wanted(observation: answers.Observation) -> bool:
-        stands = (not statuses or observation.status in statuses) and freshness in (None, observation.freshness)
-        return stands and labels <= set(observation.tags) and (not trends or observation.trend in trends)
+    def passes_filters(observation: answers.Observation) -> bool:
+        if freshness not in (None, observation.freshness) or (statuses and observation.status not in statuses):
+            return False
+        return labels <= set(observation.tags) and (not trends or observation.trend in trends)
 
     now, results = engine.now(), list[answers.Observation]()
     with engine.reading() as connection:
@@ -88,7 +89,7 @@ def listing(
             states = observations.listing(
                 connection, user=user, statuses=stored, projects=scope, start=start, limit=_AT_A_TIME
             )
-            results += filter(is_wanted, observation_answers(connection, states, now))
+            results += filter(passes_filters, observation_answers(connection, states, now))
             if len(states) < _AT_A_TIME:
                 break
             start = start.after(states[-1].row)
@@ -96,7 +97,7 @@ def listing(
 
 
 def get(engine: ReadingEngine, user: str, id: str) -> answers.Observation | None:
-    """Return an observation as it stands, whatever its status, or None."""
+    """Return an observation of any status, or None."""
     now = engine.now()
     with engine.reading() as connection:
         state = load(connection, id, "o", user)
@@ -107,7 +108,7 @@ def get(engine: ReadingEngine, user: str, id: str) -> answers.Observation | None
 
 
 def evidence(connection: Connection, observation: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
-    """Return the evidence of an observation, each source dated and with its content."""
+    """Return the sources of an observation with their times and contents."""
     return tuple(
         answers.Evidence(
             id=source.id,
@@ -123,7 +124,7 @@ def evidence(connection: Connection, observation: answers.Observation, owner: st
 
 
 def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | None, str]:
-    """Return the content of a source and its status."""
+    """Return the content of a source and its status: a memory's status, or there, hidden, quarantined, erased or gone."""
     if source[0] == "c":
         chunk = documents.find_chunk(connection, source, owner)
         event = read_event(connection, chunk.row) if chunk is not None else None
@@ -160,7 +161,7 @@ def _words_of_message(connection: Connection, source: str, owner: str) -> tuple[
 
 
 def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]:
-    """Return every wording of an observation, oldest first, with those that are void."""
+    """Return every wording of an observation, void ones included, oldest first."""
     events = stream_of(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)
     rule, confidence, results = "", 0, []

@@ -1,4 +1,4 @@
-"""The rounds of a consolidation by rules: new sources, the material they are compared with, and the appends."""
+"""The rounds of a consolidation by rules: the new sources, the texts with which they are compared, and the appends."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ from projections.views.consolidations import PersonMessage, Scope, Sourced
 Progress = Callable[[int, int], None]
 
 MEMORIES, INTERACTIONS, MESSAGES, ASKED = "memories", "interactions", "messages", "asked"
-PAGE = 200  # new sources of one append
-ROUNDS = 8  # rounds of a run, of which further ones are needed when other runs or changes interfere
-WHOLE, TIMES = 2_000, 25  # a scope is read as a whole up to this size, or up to this multiple of the new sources
-NEAREST, WORDED = 48, 16  # memories and observations that are read for each new source in a large scope
-TURNS = 2_000  # older turns, and as many messages, with which new ones are compared
-ACTIONS = 1_000  # actions listed in a report
+PAGE = 200  # the most new sources of one append
+ROUNDS = 8  # the most rounds of a run; a second round is needed only if another writer changed the sources meanwhile
+WHOLE, TIMES = 2_000, 25  # a scope is read whole if it has at most 2,000 memories, or 25 for each new source
+NEAREST, WORDED = 48, 16  # the most memories and observations that are read for each new source of a larger scope
+TURNS = 2_000  # the most older turns, and the most older messages, with which new ones are compared
+ACTIONS = 1_000  # the most actions listed in a report
 
 
 class ConsolidationRun(Struct):
-    """A run of a consolidation: its request, and its results so far."""
+    """A run of a consolidation: the request, and the results so far."""
 
     over: str
     scope: Scope
     asker: Who
-    project: str | None = None  # the name that the caller gave
-    asked: tuple[str, ...] = ()
+    project: str | None = None  # the project's name as the caller wrote it
+    asked: tuple[str, ...] = ()  # the ids of the sources that the caller named
     consolidator: str = GROUPING
     limit: int | None = None
-    least: int = 1  # sources and stale observations that have to be new before a model is asked
+    least: int = 1  # a model is asked only if so many sources and stale observations wait
     dry_run: bool = False
     progress: Progress | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -69,21 +69,22 @@ class ConsolidationRun(Struct):
     sources: int = 0
     left: int = 0
     calls: int = 0
-    again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
+    again: set[str] = field(default_factory=set)  # by rules: sources to plan again; by a model: sources of past calls
     worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
-    only: frozenset[int] | None = None  # the rows of the only observations to reword
+    only: frozenset[int] | None = None  # the rows of the observations to reword; None for an ordinary run
     position: int = 0
-    looks: bool = False  # True to record the progress even if nothing was new
-    stop: Callable[[], bool] = lambda: False  # returns True to stop; called only while sources are left
+    looks: bool = False  # True to record the progress even if no source was new
+    stop: Callable[[], bool] = lambda: False  # returns True to end the run; called only while new sources remain
 
     @property
     def full(self) -> bool:
         return self.limit is not None and self.sources >= self.limit
 
-    def came(self, what: str, id: str | None, text: str = "", sources: Iterable[str] = ()) -> None:
-        (self.counts if what in COUNTED else self.skipped)[what] += 1
-        if what in COUNTED and len(self.actions) < ACTIONS:
-            self.actions.append(Consolidated(what=what, id=id, content=text, sources=tuple(dict.fromkeys(sources))))
+    def count_step(self, outcome: str, id: str | None, text: str = "", sources: Iterable[str] = ()) -> None:
+        """Count a step by its outcome, and list the step if it was taken."""
+        (self.counts if outcome in COUNTED else self.skipped)[outcome] += 1
+        if outcome in COUNTED and len(self.actions) < ACTIONS:
+            self.actions.append(Consolidated(what=outcome, id=id, content=text, sources=tuple(dict.fromkeys(sources))))
 
     def report(self) -> ConsolidationReport:
         return ConsolidationReport(
@@ -106,18 +107,19 @@ class ConsolidationRun(Struct):
 
 
 class News(Struct):
-    """The new sources of a scope in a snapshot at ``head``; ``after`` is the position up to which the scope was read before."""
+    """The new sources of a scope in a snapshot at the position ``head``; earlier runs read the scope up to ``after``."""
 
     head: int
     after: int
     pieces: list[SourcePiece]
-    observations: list[Sourced]  # observations that have to be looked at again
+    observations: list[Sourced]  # the stale observations
 
 
 # --- by rules ----------------------------------------------------------------------------------------------------
 
 
 def by_rules(engine: Engine, run: ConsolidationRun) -> None:
+    """Consolidate by rules, in rounds, until no source has to be planned again."""
     for _ in range(ROUNDS):
         if not _round(engine, run):
             return
@@ -160,24 +162,25 @@ def append(
     upto: int,
     count: int,
 ) -> bool:
-    """Record the steps of a page; return False if another run was faster. The results of the steps are noted in the run."""
+    """Record the steps of a page and count them in the run; return False if another run has read the same sources."""
     if not page and not steps and not run.looks:
         return True
     if run.dry_run:
         for step in steps:
-            run.came(step.counts, step.seen.id if step.seen else None, _text(step), (p.id for p in step.pieces))
+            sources = (piece.id for piece in step.pieces)
+            run.count_step(step.counts, step.seen.id if step.seen else None, _text(step), sources)
         return True
-    came: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     done: list[ConsolidationCompleted] = []
 
     def body(work: Work) -> str:
         if overtaken(work, run, news.after):
             return LEDGER_STREAM
         work.project = run.scope.project
-        came[:] = consolidation.record(work, run.scope, steps)
-        counts = [what for what, _ in came]
-        skipped = Counter(what for what in counts if what not in COUNTED)
-        done[:] = [completed(run, upto, count, counts, dict(sorted(skipped.items())))]
+        results[:] = consolidation.record(work, run.scope, steps)
+        outcomes = [outcome for outcome, _ in results]
+        skipped = Counter(outcome for outcome in outcomes if outcome not in COUNTED)
+        done[:] = [completed(run, upto, count, outcomes, dict(sorted(skipped.items())))]
         if run.over != ASKED or work.emitted:
             work.emit(LEDGER_STREAM, done[0])
         return LEDGER_STREAM
@@ -188,7 +191,7 @@ def append(
     run.looks = False
     news.after = upto
     run.position = max(run.position, outcome.position)
-    _regroup(engine, run, steps, came)
+    _regroup(engine, run, steps, results)
     return True
 
 
@@ -198,18 +201,18 @@ def overtaken(work: Work, run: ConsolidationRun, after: int) -> bool:
 
 
 def _regroup(
-    engine: Engine, run: ConsolidationRun, steps: Sequence[ConsolidationStep], came: Sequence[tuple[str, str]]
+    engine: Engine, run: ConsolidationRun, steps: Sequence[ConsolidationStep], results: Sequence[tuple[str, str]]
 ) -> None:
-    """Offer the formed observations to the next page, and note the sources of steps that have to be repeated."""
-    formed = {subject for what, subject in came if what == "formed"}
+    """Count the steps, let sources of the next page join the formed observations, and note the sources to plan again."""
+    formed = {subject for outcome, subject in results if outcome == "formed"}
     with engine.reading() as connection:
         rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
         states = {id: observations.get(connection, row) for id, row in rows.items() if row is not None}
-    for step, (what, subject) in zip(steps, came, strict=True):
-        run.came(what, subject or None, _text(step), (piece.id for piece in step.pieces))
-        if what == "formed" and step.group is not None:
+    for step, (outcome, subject) in zip(steps, results, strict=True):
+        run.count_step(outcome, subject or None, _text(step), (piece.id for piece in step.pieces))
+        if outcome == "formed" and step.group is not None:
             step.group.seen, step.group.alone = states.get(subject), None
-        elif what == consolidation.CHANGED:
+        elif outcome == consolidation.CHANGED:
             run.again.update(piece.id for piece in (step.evidence or step.pieces))
 
 
@@ -217,6 +220,7 @@ def _regroup(
 
 
 def news_of(connection: Connection, run: ConsolidationRun, again: set[str]) -> News:
+    """Return the new sources of a run and the stale observations; the sources in ``again`` count as new."""
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
         known = consolidations.sourced(connection, run.scope, sorted(run.only))
@@ -226,25 +230,23 @@ def news_of(connection: Connection, run: ConsolidationRun, again: set[str]) -> N
     elif run.over == MESSAGES:
         new = _pieces_of_messages(connection, consolidations.messages(connection, run.scope, after=after))
     elif run.over == ASKED:
-        new = _pieces_asked(connection, run)
+        new = _pieces_named(connection, run)
     else:
         fresh = consolidations.live_memories(connection, run.scope, after=after)
         new = [_piece(memory) for memory in fresh if not consolidations.was_the_same_before(connection, memory, after)]
     if again:
-        new = _with_those_again(connection, run, new, again)
+        new = _with_repeated(connection, run, new, again)
     rows = {*consolidations.marked(connection, run.scope)}
-    rows |= consolidations.worded_of_the_dead(connection, run.scope)
+    rows |= consolidations.without_wording_source(connection, run.scope)
     known = consolidations.sourced(connection, run.scope, sorted(rows)) if rows else []
-    again_due = [
-        sourced for sourced in known if sourced.stale and sourced.live and sourced.state.consolidator != BY_HAND
-    ]
-    return News(head, after, new, again_due)
+    stale = [sourced for sourced in known if sourced.stale and sourced.live and sourced.state.consolidator != BY_HAND]
+    return News(head, after, new, stale)
 
 
-def _with_those_again(
+def _with_repeated(
     connection: Connection, run: ConsolidationRun, new: list[SourcePiece], again: set[str]
 ) -> list[SourcePiece]:
-    """Return the new pieces after the sources of steps that have to be repeated."""
+    """Return the pieces of the sources that have to be planned again, followed by the new pieces."""
     known = {piece.id for piece in new}
     messages = _messages_among(connection, run, sorted(again - known))
     rows = [
@@ -256,7 +258,8 @@ def _with_those_again(
     return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *messages, *new]
 
 
-def _pieces_asked(connection: Connection, run: ConsolidationRun) -> list[SourcePiece]:
+def _pieces_named(connection: Connection, run: ConsolidationRun) -> list[SourcePiece]:
+    """Return the pieces of the sources that the caller named by their ids."""
     rows = {
         kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
         for kind in "mi"
@@ -272,7 +275,7 @@ def _messages_among(connection: Connection, run: ConsolidationRun, sources: Iter
 
 
 def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage]) -> list[SourcePiece]:
-    """Return the statements of persons in these messages, sentence by sentence."""
+    """Return the sentences of these messages; an assistant's sentences are left out, because they are no evidence."""
     pieces: list[SourcePiece] = []
     for message in messages:
         named, spoken = words_of_message(connection, message.row)
@@ -287,14 +290,14 @@ def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage
 
 
 def words_of_message(connection: Connection, row: int) -> tuple[str, str]:
-    """Return the name of a message's speaker, "" without a name, and the text."""
+    """Return the name of a message's speaker ("" if none is known) and the text."""
     data = event_data(connection, row)
     content = text_of(connection, data.content)
     return data.speaker or "", own_texts(content, whole_parts(data.parts, content, data.content_of), data.content_of)
 
 
 def _pieces_of_turns(connection: Connection, turns: Iterable[InteractionState]) -> list[SourcePiece]:
-    """Return the statements of persons in these turns, sentence by sentence; an assistant's statements are no evidence."""
+    """Return the sentences of these turns; an assistant's sentences are left out, because they are no evidence."""
     pieces: list[SourcePiece] = []
     for state in turns:
         prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
@@ -317,9 +320,10 @@ def _pieces_of_turns(connection: Connection, turns: Iterable[InteractionState]) 
 
 
 def _material(engine: Engine, connection: Connection, run: ConsolidationRun, news: News) -> ScopeMaterial:
-    """Return the material that new sources are compared with.
+    """Return the texts with which the new sources are compared.
 
-    A small scope is read as a whole; of a large scope, the memories and observations with words of the new sources are read.
+    A small scope is read whole. Of a large scope only memories and observations are read that share words with the new sources.
+    Turns and messages are compared with the newest 2,000 of each.
     """
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
@@ -331,12 +335,12 @@ def _material(engine: Engine, connection: Connection, run: ConsolidationRun, new
     elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
         known = list(map(_piece, consolidations.live_memories(connection, scope)))
     else:
-        return _found_by_words(engine, connection, run, news, aside)
+        return _with_common_words(engine, connection, run, news, aside)
     return ScopeMaterial(consolidations.sourced(connection, scope), _by_source(known, news.pieces), aside)
 
 
 def _of_observations(connection: Connection, run: ConsolidationRun, news: News, aside: set[str]) -> ScopeMaterial:
-    """Return only the observations that need a check, with their sources."""
+    """Return only the stale observations and the texts of their live sources."""
     sources = sorted({proof.source for observation in news.observations for proof in observation.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
     known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
@@ -346,9 +350,10 @@ def _of_observations(connection: Connection, run: ConsolidationRun, news: News, 
     return ScopeMaterial(news.observations, _by_source(known, []), aside)
 
 
-def _found_by_words(
+def _with_common_words(
     engine: Engine, connection: Connection, run: ConsolidationRun, news: News, aside: set[str]
 ) -> ScopeMaterial:
+    """Return the memories and observations of a large scope that share words with the new sources."""
     scope, rows, worded = run.scope, set[int](), {observation.state.row for observation in news.observations}
     filters = search.MemoryScope(scope.user, None, [scope.project])
     for piece in news.pieces:
@@ -382,7 +387,7 @@ def _rows_with_words(
 def observations_with_words(
     engine: Engine, connection: Connection, words: question.Question, scope: Scope, limit: int = WORDED
 ) -> list[int]:
-    """Return the active observations of a scope that have words in common with a text, best first."""
+    """Return the rows of the active observations of a scope that share words with a text, best match first."""
     schema, source = engine.schema, observations.SOURCE
     condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
     values = (scope.user, scope.project, consolidations.encoded_tags(scope.tags))
@@ -402,7 +407,7 @@ def _piece(memory: consolidations.LiveMemory) -> SourcePiece:
 
 
 def _by_source(known: Iterable[SourcePiece], new: Sequence[SourcePiece]) -> dict[str, list[SourcePiece]]:
-    """Return the pieces by their sources; new pieces are kept as the same objects."""
+    """Return the pieces by the id of their source; a new piece stays the same object, because plans compare identities."""
     by_source: dict[str, list[SourcePiece]] = {}
     for piece in new:
         by_source.setdefault(piece.id, []).append(piece)
@@ -414,9 +419,9 @@ def _by_source(known: Iterable[SourcePiece], new: Sequence[SourcePiece]) -> dict
 
 
 def _pages(news: News, run: ConsolidationRun) -> Iterable[tuple[list[SourcePiece], int]]:
-    """Yield the new pieces, 200 sources at a time, with the position that each page reaches.
+    """Yield the new pieces in pages of 200 sources, each with the log position up to which the scope then is read.
 
-    Pieces of one position stay on one page.
+    Pieces of one position stay on one page, because the next run begins after a position.
     """
     pieces, at = news.pieces, 0
     most = len(pieces) if run.dry_run else PAGE
@@ -441,27 +446,29 @@ def emit_failed_run(work: Work, run: ConsolidationRun, upto: int, error: str) ->
 
 
 def completed(
-    run: ConsolidationRun, upto: int, sources: int, came: Iterable[str], skipped: dict[str, int]
+    run: ConsolidationRun, upto: int, sources: int, outcomes: Iterable[str], skipped: dict[str, int]
 ) -> ConsolidationCompleted:
-    counts = Counter(came)
+    counts = Counter(outcomes)
     return ConsolidationCompleted(
         consolidator=run.consolidator,
         over=run.over,
         to=upto,
         sources=sources,
-        **{what: counts[what] for what in COUNTED},
+        **{outcome: counts[outcome] for outcome in COUNTED},
         skipped=skipped,
         tags=run.scope.tags,
     )
 
 
 def _text(step: ConsolidationStep) -> str:
+    """Return the new wording of a step; "" if the wording stays."""
     if step.counts == "formed":
         return step.pieces[0].words
     return next((command.text for command in step.commands if isinstance(command, ReviseObservation)), "")
 
 
 def cursor(connection: Connection, run: ConsolidationRun) -> int:
+    """Return the log position up to which earlier runs have read the scope; 0 if the caller named the sources."""
     if run.over == ASKED:
         return 0
     scope = run.scope

@@ -1,10 +1,11 @@
-"""An observation: formed from several sources, then supported by more, reworded, stale, retracted and restored.
+"""The life cycle of an observation.
 
 none ──form──► active ──retire──► retracted ──restore──► active
 
-An observation keeps its id through every wording. The state does not hold which sources are live: a source is live while its
-memory is active, which is looked up when the observation is read. The *proof* of an observation is the number of its distinct
-live sources. A wording made from a source that is no longer live is not recalled.
+An observation is formed from sources. It can get more sources and other wordings, and keeps its id through every wording. The
+state does not say which sources are live (a source is live while it is in use itself): reads look that up. The *proof* of an
+observation is the number of its distinct live sources. Recall does not return a wording if one of the sources that it was
+written from is no longer live.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from ledger.events import (
 ERASED = "erased"
 STATUSES = ("active", "retracted", ERASED)
 TEXT_BYTES = 16 * 1024
-WORDS = 30  # of an observation that a policy writes, as in astrocyte: one sentence of thirty words
-NO_EVIDENCE = "no_evidence"  # the reason of a retraction when no source was live
-EVIDENCE = 2_000  # sources of an observation
+WORDS = 30  # the most words of an observation that rules or a model write, as in astrocyte
+NO_EVIDENCE = "no_evidence"  # the reason of a retraction for want of a live source
+EVIDENCE = 2_000  # the most sources of an observation
 
 
 class ObservationState(Struct, frozen=True):
-    """The state that folds out of one observation's events; the fields are the columns of its row, in order.
+    """The state that results from the events of one observation; the fields are the columns of its row, in order.
 
-    ``stale`` is the reason why the wording is stale; "" while it is fresh.
+    ``stale`` is the reason why the wording was marked stale, or "".
     """
 
     row: int  # the position of the first event of the stream
@@ -59,7 +60,7 @@ class ObservationState(Struct, frozen=True):
     stale: str
     retracted: str
     merged_into: str | None
-    underlying: str | None  # the status that the observation would have if its text had not been erased
+    underlying: str | None  # of an erased observation, the status that it would have if its text had not been erased
     recorded_at: str
     revised_at: str
     version: int
@@ -67,7 +68,7 @@ class ObservationState(Struct, frozen=True):
 
     @property
     def scope(self) -> str:
-        """Return the tags, sorted and joined; "" if the observation is about all of its project."""
+        """Return the tags, sorted and joined with "|"; "" without tags."""
         return "|".join(sorted(self.tags))
 
 
@@ -88,15 +89,15 @@ class Support(Struct, frozen=True):
 class ReviseObservation(Struct, frozen=True):
     text: str
     reason: str
-    confidence: int | None  # None, as for the rule, keeps the present value
-    rule: str | None
+    confidence: int | None  # None keeps the present value
+    rule: str | None  # None keeps the present value
     consolidator: str
     written_from: tuple[str, ...] = ()
     why: str = ""
 
 
 class Add(Struct, frozen=True):
-    """A command that adds evidence; a withdrawn source stays withdrawn, unless ``restores`` puts it back."""
+    """A command that adds sources; with ``restores`` a source that was withdrawn becomes evidence again."""
 
     evidence: tuple[EvidenceSource, ...]
     consolidator: str
@@ -141,7 +142,7 @@ ALLOWED = {
 
 
 def decide(command: Command, observation: ObservationState, evidence: Sequence[Support]) -> list[EventData]:
-    """Return the events that a command leads to; an empty list when the state asked for is already reached.
+    """Return the events of a command; an empty list if the observation already is as the command wants it.
 
     Raises:
         RejectedError: The status does not allow the command.
@@ -153,8 +154,8 @@ def decide(command: Command, observation: ObservationState, evidence: Sequence[S
             return _addition(command, evidence)
         case Withdraw(sources, why, reason), "active" | "retracted":
             live = {support.source for support in evidence if not support.withdrawn}
-            gone = tuple(dict.fromkeys(source for source in sources if source in live))
-            return [EvidenceWithdrawn(gone, why, reason)] if gone else []
+            withdrawn = tuple(dict.fromkeys(source for source in sources if source in live))
+            return [EvidenceWithdrawn(withdrawn, why, reason)] if withdrawn else []
         case MarkStale(why, reason), "active":
             return [] if observation.stale else [ObservationMarkedStale(why, reason)]
         case Refresh(why, consolidator), "active":
@@ -180,9 +181,9 @@ def refusal(command: Struct, observation: ObservationState) -> RejectedError:
 def _revision(command: ReviseObservation, observation: ObservationState) -> list[EventData]:
     confidence = observation.confidence if command.confidence is None else command.confidence
     rule = observation.rule if command.rule is None else command.rule
-    asked_for = (command.text, confidence, rule, command.written_from)
-    known = (observation.text, observation.confidence, observation.rule, observation.written_from)
-    if asked_for == known and not observation.stale:
+    revised = (command.text, confidence, rule, command.written_from)
+    present = (observation.text, observation.confidence, observation.rule, observation.written_from)
+    if revised == present and not observation.stale:
         return []
     return [
         ObservationRevised(
@@ -204,8 +205,8 @@ def _addition(command: Add, evidence: Sequence[Support]) -> list[EventData]:
         if item.source not in added and (item.source not in known or (known[item.source] and command.restores)):
             added[item.source] = item
     room = max(0, EVIDENCE - len(known)) + sum(source in known for source in added)
-    kept = tuple(added.values())[:room]
-    return [EvidenceAdded(kept, command.consolidator)] if kept else []
+    evidence_added = tuple(added.values())[:room]
+    return [EvidenceAdded(evidence_added, command.consolidator)] if evidence_added else []
 
 
 # --- evolve: only assignments ----------------------------------------------------------------------------------------
@@ -217,12 +218,12 @@ ObservationEvent = (
 
 
 def evolve(observation: ObservationState | None, event: AnyEvent) -> ObservationState | None:
-    """Return the observation after an event in effect; None while no ObservationFormed is in effect."""
+    """Return the observation after an event that is in effect; None before the first ObservationFormed."""
     data: ObservationEvent = event.data
     if observation is None:
         return _with_erasure(_formed(event, data)) if isinstance(data, ObservationFormed) else None
-    # A second ObservationFormed is an equal attempt: it adds its evidence, and takes the first one's place if that falls.
-    if observation.status == ERASED:  # a later wording may not have been erased, so the underlying status goes on
+    # A second ObservationFormed only adds evidence. If the first becomes void, the second forms the observation.
+    if observation.status == ERASED:  # this event may bring a wording that was not erased
         observation = replace(observation, status=observation.underlying or "active", underlying=None)
     return _with_erasure(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
@@ -285,11 +286,11 @@ def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, object]:
     return changes | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
 
 
-BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # the events that change the evidence
+CHANGING_EVIDENCE = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)
 
 
 def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
-    """Return the sources after these events in effect, each with the position of the event that last changed it."""
+    """Return the sources by id after these events, each with the position of the event that last changed the source."""
     by_source: dict[str, tuple[Support, int]] = {}
     for event in events:
         for support in changed_evidence(event.data, {source: known for source, (known, _) in by_source.items()}):
@@ -298,7 +299,7 @@ def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
 
 
 def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[Support]:
-    """Return the sources that an event adds, puts back or withdraws, as they are after the event."""
+    """Return the sources that an event adds, puts back or withdraws, in their state after the event."""
     if isinstance(data, ObservationFormed | EvidenceAdded):
         return [Support(evidence.source, evidence.at) for evidence in data.evidence]
     if isinstance(data, EvidenceWithdrawn):
@@ -306,11 +307,11 @@ def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[
     return []
 
 
-# --- events that are no longer possible after others became void ------------------------------------------------------
+# --- events that are no longer possible after earlier events became void -----------------------------------------------
 
 
 def admits(observation: ObservationState | None, data: EventData) -> bool:
-    """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     if observation is None:
         return isinstance(data, ObservationFormed)
     status = observation.underlying or observation.status

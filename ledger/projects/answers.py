@@ -6,7 +6,10 @@ from ledger.core.answer import Answer
 
 
 class StateEntry(Answer, frozen=True, kw_only=True):
-    """A value of a project's trusted state, present or past; ``to_position`` ends it."""
+    """A value of a project's trusted state, present or past.
+
+    The value counts from ``from_position`` on. ``to_position`` is the position at which it was replaced or removed, or None.
+    """
 
     category: str
     name: str | None

@@ -39,19 +39,24 @@ class ProjectsRead(Area):
         Raises:
             RejectedError: A limit, cursor or status is not valid.
         """
-        wanted = plural("statuses", statuses, get_args(ProjectStatus))
+        accepted_statuses = plural("statuses", statuses, get_args(ProjectStatus))
 
         def fetch(count: int, start: str | None) -> list[ProjectInfo]:
             with self._engine.snapshot() as snapshot:
                 return queries.listing(
-                    snapshot, self._scope.user, wanted, limit=count, after=start, oldest_first=oldest_first
+                    snapshot,
+                    self._scope.user,
+                    accepted_statuses,
+                    limit=count,
+                    after=start,
+                    oldest_first=oldest_first,
                 )
 
-        filters: dict[str, object] = {"user": self._scope.user, "statuses": wanted}
+        filters: dict[str, object] = {"user": self._scope.user, "statuses": accepted_statuses}
         return page("projects", filters, limit, after, fetch, lambda project: project.id, oldest_first=oldest_first)
 
     def get(self, name: str) -> ProjectInfo:
-        """Return one project with its trusted state.
+        """Return a project with its trusted state.
 
         Args:
             name: The name, an alias, or the id of the project.
@@ -79,8 +84,8 @@ class ProjectsRead(Area):
         Raises:
             NotFoundError: This user has no such project.
         """
-        known = None if project is None else self.get(check_text("project", project)).id
-        return recalling.project_context(self._engine, self._scope.user, known, budget=budget, unit=unit)
+        project_id = None if project is None else self.get(check_text("project", project)).id
+        return recalling.project_context(self._engine, self._scope.user, project_id, budget=budget, unit=unit)
 
     def state(
         self,
@@ -96,17 +101,17 @@ class ProjectsRead(Area):
             project: A name, an alias or an id.
             category: Only entries of this category.
             name: Only entries of this name.
-            history: Also every value that was replaced or removed.
+            history: True to return also every value that was replaced or removed.
 
         Raises:
             NotFoundError: This user has no such project.
         """
         texts(category=category, name=name)
-        known = self.get(project)
+        project_id = self.get(project).id
         if category is not None:
             check_category(category)
         with self._engine.snapshot() as snapshot:
-            return tuple(queries.state(snapshot, self._scope.user, known.id, category, name, history=history))
+            return tuple(queries.state(snapshot, self._scope.user, project_id, category, name, history=history))
 
 
 class Projects(ProjectsRead):
@@ -117,8 +122,8 @@ class Projects(ProjectsRead):
     def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Add a project.
 
-        A project that has this name or alias already is returned (``absorbed``); it takes the description if it has
-        none. Commands that name a new project add it by themselves.
+        If a project already has this name or alias, that project is returned (``absorbed``), and takes the description if it
+        has none. Commands that name a new project add the project by themselves.
 
         Args:
             name: The name of the project, at most 1,024 bytes.
@@ -127,9 +132,9 @@ class Projects(ProjectsRead):
         return commands.add(self._engine, self._scope.asker(options), name, description)
 
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Give a project another name, under which everything recorded for the project is found from now on.
+        """Give a project another name, which from now on finds everything that is recorded for the project.
 
-        A name that finds the project already, such as a name of a project joined into it, changes nothing.
+        A name that already finds the project, such as the name of a project joined into it, changes nothing.
 
         Args:
             project: A name, an alias or an id.
@@ -141,17 +146,16 @@ class Projects(ProjectsRead):
         return commands.add_alias(self._engine, self._scope.asker(options), project, alias)
 
     def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Make the records of one project found under another too; ``undo`` takes that back.
+        """Join a project into another, so that the names of both find the records of both; ``undo`` separates them again.
 
         The names of the joined project become aliases of the target, and its id finds the target. The trusted state is
-        that of both; of two values under one name the value set last counts. No record is written again: ``at`` still
-        reads an earlier moment as it was, and after an undo each project has its own records again. After the target is
-        erased, nothing is found under it; if an undo brings back a join into an erased target, the other project stands
-        by itself.
+        that of both; of two values under one name the value set last counts. No record is changed: ``at`` still reads an
+        earlier moment as it was, and after an undo each project has its own records again. An erased target finds nothing;
+        if an undo brings back a join into an erased target, the other project stands by itself.
 
         Args:
             target: The project that keeps its name: a name, an alias or an id.
-            name: The project that is found under the target from now on: a name, an alias or an id.
+            name: The project that is joined into the target: a name, an alias or an id.
             reason: Why the projects are joined.
 
         Raises:
@@ -160,9 +164,9 @@ class Projects(ProjectsRead):
         return commands.join(self._engine, self._scope.asker(options), target, name, reason)
 
     def archive(self, project: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
-        """Leave a project out of ``list`` and of every recall, context and profile for which no project is named.
+        """Leave a project out of ``list``, and of every recall, context and profile that names no project.
 
-        Under its name everything is found as before, and more can be recorded. ``restore`` or an undo takes that back.
+        Calls that name the project find everything as before, and can record more. ``restore`` makes the project active again.
 
         Args:
             project: A name, an alias or an id.
@@ -193,7 +197,7 @@ class Projects(ProjectsRead):
         source: str = "",
         **options: Unpack[WriteOptions],
     ) -> ProjectInfo:
-        """Set a value of trusted state: a person's statement, which no policy sets; earlier values stay readable.
+        """Set a value of trusted state, which only a person may set; earlier values stay readable.
 
         Args:
             project: A name, an alias or an id; a new name is added as a project.

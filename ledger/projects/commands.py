@@ -1,4 +1,4 @@
-"""The commands on projects: register, alias, join, and set the trusted state, which only a person may do."""
+"""The commands on projects: add, alias, join, archive, restore, and set the trusted state (only a person may set it)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from projections.views import projects
 
 
 def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers.ProjectInfo:
-    """Register a project.
+    """Add a project, or return the project that already has this name or alias.
 
-    A project that has this name or alias already is returned; it takes the description if it has none.
+    A known project takes the description if it has none.
     """
-    _name("a project's name", name)
+    check_text("a project's name", name)
     check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
 
     def body(work: Work) -> str:
@@ -39,18 +39,18 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
         work.emit(stream, ProjectRegistered(name, description))
         return stream
 
-    return _answered(engine, engine.writer.run("projects.add", asker, body, (name, description)))
+    return _answer(engine, engine.writer.run("projects.add", asker, body, (name, description)))
 
 
 def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.ProjectInfo:
-    """Give a project another name, under which everything recorded for the project is found from now on."""
-    _name("an alias", alias)
+    """Give a project another name, which from now on finds everything that is recorded for the project."""
+    check_text("an alias", alias)
 
     def body(work: Work, state: ProjectState) -> None:
         known = engine.writer.named(work.who.user, "p", alias)
         if known is not None and known != state.id:
             raise ConflictError(
-                f"the name {alias!r:.60} belongs to another project; projects.join makes that project found under this one"
+                f"the name {alias!r:.60} belongs to another project; projects.join joins that project into this one"
             )
         work.rows.flush()
         _emit(work, projects.whole(work.connection(), state), rules.AddProjectAlias(alias))
@@ -59,8 +59,8 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
 
 
 def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.ProjectInfo:
-    """Make the records of one project found under another too; nothing that was written changes."""
-    _name("a project's name", name)
+    """Join a project into another, so that the names of both find the records of both; no record is changed."""
+    check_text("a project's name", name)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
 
     def body(work: Work, state: ProjectState) -> None:
@@ -76,27 +76,27 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
 
 
 def archive(engine: Engine, asker: Who, project: str, reason: str = "") -> answers.ProjectInfo:
-    """Leave a project out of lists and of packs for which no project is named."""
-    return _simple(engine, asker, "projects.archive", project, rules.Archive(check_reason("reason", reason)))
+    """Leave a project out of lists, and of packs that name no project."""
+    return _run(engine, asker, "projects.archive", project, rules.Archive(check_reason("reason", reason)))
 
 
 def restore(engine: Engine, asker: Who, project: str, reason: str = "") -> answers.ProjectInfo:
     """Make an archived project active again."""
-    return _simple(engine, asker, "projects.restore", project, rules.RestoreProject(check_reason("reason", reason)))
+    return _run(engine, asker, "projects.restore", project, rules.RestoreProject(check_reason("reason", reason)))
 
 
-def _simple(engine: Engine, asker: Who, verb: str, project: str, command: rules.Command) -> answers.ProjectInfo:
+def _run(engine: Engine, asker: Who, verb: str, project: str, command: rules.Command) -> answers.ProjectInfo:
     return _change(engine, asker, verb, project, lambda work, state: _emit(work, state, command), (project, command))
 
 
 def set_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
 ) -> answers.ProjectInfo:
-    """Set a value of trusted state: a person's statement, kept with its history, never set by a policy.
+    """Set a value of trusted state, which only a person may set; earlier values stay readable.
 
     ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
     """
-    _name("name", name)
+    check_text("name", name)
     check_text("value", value, max_bytes=VALUE_BYTES)
     check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
     rules.check_category(category)
@@ -107,7 +107,7 @@ def set_state(
 def remove_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, reason: str = ""
 ) -> answers.ProjectInfo:
-    """Take a value of trusted state out of use; the value stays in the history."""
+    """Take a value of trusted state out of use; the value stays readable in the history."""
     rules.check_category(category)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
     return _by_person(engine, asker, "projects.remove_state", project, rules.InvalidateState(category, name, reason))
@@ -119,9 +119,8 @@ def _by_person(
     def body(work: Work, state: ProjectState) -> None:
         _check_person(work.who, state)
         work.rows.flush()
-        if isinstance(
-            command, rules.InvalidateState
-        ):  # from every joined project, or another value would take its place
+        if isinstance(command, rules.InvalidateState):
+            # Each joined project may have a value under this key, which would otherwise count instead.
             for member in projects.members(work.connection(), state.id):
                 if rules.project_entry(member, command.category, command.key) is not None:
                     _emit(work, member, command)
@@ -142,21 +141,21 @@ def _change(
     register: bool = False,
 ) -> answers.ProjectInfo:
     def on_project(work: Work) -> str:
-        state = _known(engine, work, project, register)
+        state = _project_named(engine, work, project, register)
         work.project = state.id
         body(work, state)
         work.absorbed = not work.emitted
         return state.id
 
-    return _answered(engine, engine.writer.run(verb, asker, on_project, arguments))
+    return _answer(engine, engine.writer.run(verb, asker, on_project, arguments))
 
 
-def _known(engine: Engine, work: Work, project: str, register: bool) -> ProjectState:
-    """Return the project with this name; ``register`` adds an unknown one in the same append."""
+def _project_named(engine: Engine, work: Work, project: str, register: bool) -> ProjectState:
+    """Return the project with this name; ``register`` adds an unknown project in the same append."""
     check_text("project", project, blank_allowed=True)
-    named = engine.writer.named(work.who.user, "p", project) if project.strip() else None
-    if named is not None:
-        state: ProjectState = work.load(named, "p")
+    id = engine.writer.named(work.who.user, "p", project) if project.strip() else None
+    if id is not None:
+        state: ProjectState = work.load(id, "p")
         return state
     stream = work.project_named(project) if register else None
     if stream is None:
@@ -164,17 +163,16 @@ def _known(engine: Engine, work: Work, project: str, register: bool) -> ProjectS
     return ProjectState(0, stream, work.who.user, project, "", rules.ACTIVE, (), (), (), work.recorded_at, 0, 0)
 
 
-def _answered(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:
+def _answer(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:
     with engine.reading(stale=True) as connection:  # the command is committed, even if the projection is suspended
         answer = project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
 def _cleaned(work: Work, command: rules.Command) -> rules.Command:
-    """Return the command without secrets in its value and source.
+    """Return the command with the secrets in its value and source redacted.
 
-    The current value, with which the new one is compared, has no secrets either. The key stays, because it names the
-    value.
+    The stored value is redacted already, and ``decide`` compares the two. The key stays as it is, because it names the value.
     """
     if not isinstance(command, rules.SetState):
         return command
@@ -194,7 +192,3 @@ def _check_person(asker: Who, state: ProjectState) -> None:
 def _emit(work: Work, state: ProjectState, command: rules.Command) -> None:
     for event in rules.decide(command, state):
         work.emit(state.id, event, first=state.row)
-
-
-def _name(what: str, name: str) -> None:
-    check_text(what, name)

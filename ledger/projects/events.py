@@ -6,7 +6,7 @@ from ledger.log.event_base import Code, EventData, Id, Ref, Text, Traits, Use
 
 
 class ProjectRegistered(EventData, frozen=True):
-    """A project begins, under its name."""
+    """The beginning of a project under its name."""
 
     traits = Traits("name", begins="project")
 
@@ -31,7 +31,7 @@ class ProjectAliasAdded(EventData, frozen=True):
 
 
 class ProjectArchived(EventData, frozen=True):
-    """The project is left out of lists and of packs for which no project is named."""
+    """The archiving of a project, which leaves it out of lists and of packs that name no project."""
 
     traits = Traits("reversible")
 
@@ -39,7 +39,7 @@ class ProjectArchived(EventData, frozen=True):
 
 
 class ProjectRestored(EventData, frozen=True):
-    """An archived project is active again."""
+    """The return of an archived project, which is active again."""
 
     traits = Traits("reversible")
 
@@ -58,9 +58,9 @@ class ProjectStateSet(EventData, frozen=True):
 
 
 class ProjectJoined(EventData, frozen=True):
-    """From here everything of ``project`` is found under this project, and the names of ``project`` are names of this project.
+    """A join of ``project`` into this project: from here on the names of both find the records of both.
 
-    Earlier events keep the project they were written with, so that an undo has only this event to undo.
+    Earlier events keep the project that they were recorded with, so that an undo has only this event to undo.
     """
 
     traits = Traits("reversible", governs="project")
@@ -70,7 +70,7 @@ class ProjectJoined(EventData, frozen=True):
 
 
 class ProjectStateInvalidated(EventData, frozen=True):
-    """The statement under this category and name no longer counts."""
+    """The removal of a statement from the trusted state."""
 
     traits = Traits("reversible")
 

@@ -14,9 +14,9 @@ from projections.views import projects
 
 
 def get(snapshot: Snapshot, user: str, name: str) -> answers.ProjectInfo | None:
-    """Return a project by name, alias or id, with its trusted state."""
+    """Return a project by name, alias or id, with its trusted state; None if this user has no such project."""
     connection = snapshot.connection
-    state = _alone(connection, user, name) or load(connection, name, "p", user)
+    state = _without_joined(connection, user, name) or load(connection, name, "p", user)
     return shown(connection, state) if state is not None else None
 
 
@@ -29,7 +29,7 @@ def listing(
     after: str | None = None,
     oldest_first: bool = False,
 ) -> list[answers.ProjectInfo]:
-    """Return the projects of a user with these statuses (none for all), newest or oldest first."""
+    """Return the projects of a user with these statuses (an empty list means all), newest or oldest first."""
     start = start_behind(snapshot.connection, after, oldest_first=oldest_first)
     rows = projects.listing(snapshot.connection, user, statuses, start=start, limit=limit)
     return [shown(snapshot.connection, row) for row in rows]
@@ -38,25 +38,23 @@ def listing(
 def state(
     snapshot: Snapshot, user: str, project: str, category: str | None, name: str | None, *, history: bool
 ) -> list[answers.StateEntry]:
-    """Return the trusted state of a project; ``history`` includes every earlier value, oldest first."""
-    known_project = find(snapshot.connection, user, project)
-    rows = (
-        projects.state_history(snapshot.connection, known_project.id, category, name)
-        if known_project is not None
-        else []
-    )
+    """Return the trusted state of a project, oldest value first; with ``history`` also the values that no longer count."""
+    state_of_project = find(snapshot.connection, user, project)
+    if state_of_project is None:
+        return []
+    rows = projects.state_history(snapshot.connection, state_of_project.id, category, name)
     names = answers.StateEntry.__struct_fields__
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
     return entries if history else [entry for entry in entries if entry.to_position is None]
 
 
 def find(connection: Connection, user: str, name: str) -> ProjectState | None:
-    """Return the project with this name, with the projects joined into it."""
-    alone = _alone(connection, user, name)
-    return projects.whole(connection, alone) if alone is not None else None
+    """Return the project with this name, with the names and the state of the projects joined into it."""
+    project = _without_joined(connection, user, name)
+    return projects.whole(connection, project) if project is not None else None
 
 
-def _alone(connection: Connection, user: str, name: str) -> ProjectState | None:
+def _without_joined(connection: Connection, user: str, name: str) -> ProjectState | None:
     """Return the project with this name, without the projects joined into it."""
     id = named(connection, user, "p", name)
     project: ProjectState | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
@@ -66,6 +64,7 @@ def _alone(connection: Connection, user: str, name: str) -> ProjectState | None:
 def shown(
     connection: Connection, project: ProjectState, *, replayed: bool = False, absorbed: bool = False
 ) -> answers.ProjectInfo:
+    """Return the answer for a project with the names and the state of the projects joined into it."""
     state = projects.whole(connection, project)
     entries = tuple(
         answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state

@@ -1,4 +1,4 @@
-"""A project with its aliases and its trusted state."""
+"""The life cycle of a project with its aliases, its joined projects and its trusted state."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ Command = AddProjectAlias | DescribeProject | Join | Archive | RestoreProject | 
 
 
 def name_form(name: str) -> str:
-    """Return the form by which two names mean the same project: they may differ in case and white space only."""
+    """Return a name without differences in case and white space; names with the same form mean the same project."""
     return " ".join(name.split()).casefold()
 
 
@@ -159,7 +159,7 @@ def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None
         return _registered(event, data) if isinstance(data, ProjectRegistered) else None
     now = replace(project, version=event.version, position=event.position)
     match data:
-        case ProjectRegistered():
+        case ProjectRegistered():  # a second registration changes nothing
             return now
         case ProjectAliasAdded(alias):
             return replace(now, aliases=(*now.aliases, alias))
@@ -198,8 +198,8 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> ProjectState:
 
 def _entry(event: AnyEvent, data: ProjectStateSet) -> TrustedEntry:
     envelope = event.envelope
-    place = (envelope.actor, envelope.recorded_at, event.position)
-    return TrustedEntry(data.category, data.name, data.value, data.source, *place)
+    author = (envelope.actor, envelope.recorded_at, event.position)
+    return TrustedEntry(data.category, data.name, data.value, data.source, *author)
 
 
 def _without(project: ProjectState, category: str, key: str | None) -> tuple[TrustedEntry, ...]:
@@ -207,5 +207,5 @@ def _without(project: ProjectState, category: str, key: str | None) -> tuple[Tru
 
 
 def admits(project: ProjectState | None, data: EventData) -> bool:
-    """Return True if an event is still possible after earlier events became void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     return project is not None or isinstance(data, ProjectRegistered)

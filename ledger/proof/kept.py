@@ -18,14 +18,14 @@ FILE_BYTES = 64 * 1024
 Given = StrPath | answers.Checkpoint  # a checkpoint: the path of its file, its text, or the object
 
 
-class Kept(Struct, frozen=True):
-    """A checkpoint from elsewhere, and the result of its signature check (None: not asked for)."""
+class CheckedCheckpoint(Struct, frozen=True):
+    """A checkpoint that the caller passed, and the result of its signature check; None if no check was asked for."""
 
     stated: checkpoints.Stated
     signed: bool | None = None
 
 
-def checkpoint(source: Given | None, public_key: object, ledger_path: str) -> Kept | None:
+def checkpoint(source: Given | None, public_key: object, ledger_path: str) -> CheckedCheckpoint | None:
     """Return a checkpoint with the result of its signature check, or None if none was given.
 
     Raises:
@@ -39,8 +39,8 @@ def checkpoint(source: Given | None, public_key: object, ledger_path: str) -> Ke
         return None
     stated = checkpoints.parse(_text(source, ledger_path))
     if public_key is None:
-        return Kept(stated)
-    return Kept(stated, checkpoints.is_signed(stated, key(public_key, ledger_path)))
+        return CheckedCheckpoint(stated)
+    return CheckedCheckpoint(stated, checkpoints.is_signed(stated, key(public_key, ledger_path)))
 
 
 def stated(source: Given) -> checkpoints.Stated:

@@ -26,7 +26,7 @@ from ledger.log.integrity import GENESIS, ErasedContents, check_chain, wrong_key
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import answers, branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
-from ledger.proof.kept import Kept
+from ledger.proof.kept import CheckedCheckpoint
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
@@ -48,7 +48,7 @@ def verify(
     connection: sqlite3.Connection,
     path: str,
     *,
-    kept: Kept | None = None,
+    kept: CheckedCheckpoint | None = None,
     full: bool = False,
     folded: bool = True,
     progress: Progress | None = None,
@@ -111,7 +111,7 @@ class _Verification:
         self,
         connection: sqlite3.Connection,
         path: str,
-        kept: Kept | None,
+        kept: CheckedCheckpoint | None,
         folded: bool,
         progress: Progress | None,
     ) -> None:

@@ -1,7 +1,6 @@
 """The search for the hits of a recall on one snapshot, by words and by vectors, and their ranking.
 
-A ``RankingCandidate`` is the part of a hit that the ranking reads. It has nothing to do with the candidates of the review,
-which no recall finds.
+A ``ScoredText`` is the part of a hit that the ranking reads.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, PassageRow
-from projections.search.ranking import RankingCandidate
+from projections.search.ranking import ScoredText
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, sessions
 
@@ -49,7 +48,7 @@ T = TypeVar("T")
 class RecallHit(Struct):
     """A memory or passage that a search found, with the ``candidate`` that is ranked in its place."""
 
-    candidate: RankingCandidate
+    candidate: ScoredText
     memory: MemoryState | None = None
     passage: PassageRow | None = None
 
@@ -224,7 +223,7 @@ class Finder:
 
     def _around(self, hits: list[RecallHit]) -> dict[str, list[int]]:
         """Return the turns of each session with hits, in their order. The neighbors of a hit are added to the hits."""
-        groups: dict[str, list[RankingCandidate]] = {}
+        groups: dict[str, list[ScoredText]] = {}
         for hit in hits:
             if hit.candidate.group is not None:
                 groups.setdefault(hit.candidate.group, []).append(hit.candidate)
@@ -330,7 +329,7 @@ class Finder:
         return ranked
 
 
-def _in_order(hits: Iterable[RecallHit], order: Iterable[RankingCandidate]) -> list[RecallHit]:
+def _in_order(hits: Iterable[RecallHit], order: Iterable[ScoredText]) -> list[RecallHit]:
     by_id = {id(hit.candidate): hit for hit in hits}
     return [by_id[id(candidate)] for candidate in order]
 
@@ -344,7 +343,7 @@ def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0
         active_at=state.active_at,
         as_of=now,
     )
-    candidate = RankingCandidate(
+    candidate = ScoredText(
         key=state.row,
         corpus="memory",
         text=" ".join((state.content or "", *state.entities, *state.tags)),
@@ -360,7 +359,7 @@ def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0
 
 def of_passage(row: PassageRow, bm25: float = 0.0) -> RecallHit:
     """Return a passage as a hit. A message is ranked as a turn; the text of a chunk includes the headings above it."""
-    candidate = RankingCandidate(
+    candidate = ScoredText(
         key=row.turn,
         corpus=passages.TURN if row.corpus == passages.MESSAGE else row.corpus,
         text=row.text if row.above is None else f"{row.above} {row.text}",
@@ -376,7 +375,7 @@ def of_passage(row: PassageRow, bm25: float = 0.0) -> RecallHit:
     return RecallHit(candidate, passage=row)
 
 
-def _letter(candidate: RankingCandidate) -> str:
+def _letter(candidate: ScoredText) -> str:
     return "m" if candidate.corpus == "memory" else "p"
 
 

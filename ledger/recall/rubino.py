@@ -13,7 +13,7 @@ from ledger.memories.rules import MemoryState
 from ledger.recall.asked import RecallRequest
 from projections.core.rows import Connection
 from projections.search.memory_hits import MemoryScope
-from projections.search.ranking import RankingCandidate, best_first
+from projections.search.ranking import ScoredText, best_first
 from projections.views import graph, memories
 from projections.views.memories import MemoryFilter
 
@@ -22,7 +22,7 @@ WEIGHT = 3.0
 KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
 
 
-def by_rank(candidates: Sequence[RankingCandidate]) -> list[RankingCandidate]:
+def by_rank(candidates: Sequence[ScoredText]) -> list[ScoredText]:
     """Return the candidates by their ranks in both lists, best first, with their scores set."""
     for candidate in candidates:
         candidate.score, candidate.signals = 0.0, {}

@@ -16,12 +16,13 @@ from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
-    """A message of a session, known in the session by its ``position``, and to ``erase`` and as a source by its ``id``.
+    """A message of a session.
 
-    ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
-    of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``occurred_at`` and
-    ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there was nothing to store, ``skipped`` has
-    the reason and the position is 0.
+    Commands on the session name the message by its ``position``; ``erase`` and sources name it by its ``id``. ``content`` is the
+    text of the message, or the longest text of its ``parts``; None if the text was erased. ``extra`` has, by provider, the fields
+    of a provider's message for which this class has no field; parts have their own ``extra``. ``occurred_at`` and
+    ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there is nothing to store, ``skipped`` has the
+    reason and the position is 0.
     """
 
     id: str = ""
@@ -41,7 +42,7 @@ class Message(Answer, frozen=True, kw_only=True):
     extra: Fields = field(default_factory=dict)
     metadata: Mapping[str, Value] = field(default_factory=dict)
     hidden: str = ""  # "truncate", "replace" or "clear"
-    quarantined: bool = False  # recall does not return the text; the conversation still shows it
+    quarantined: bool = False  # True if recall does not return the text; the session still shows the text
     replayed: bool = False
     skipped: str = ""
     warnings: tuple[str, ...] = ()  # of an append: the secrets that were redacted, by field and kind
@@ -54,9 +55,9 @@ class Message(Answer, frozen=True, kw_only=True):
     def as_chat(self) -> Fields:
         """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
 
-        The entry has role and content, and, as far as the message has them, tool_calls, tool_call_id, media, reasoning, model,
-        created_at, name, extra and metadata; parts with no such field are ``parts``. The entry has no id and no position. An
-        erased text is "(erased)".
+        The entry has role and content, and those of tool_calls, tool_call_id, media, reasoning, model, created_at, name, extra
+        and metadata that the message has; other parts are in ``parts``. The entry has no id and no position. An erased text is
+        "(erased)".
         """
         content = self.content if self.content is not None else chat_form.ERASED
         by = "speaker" if self.role == "tool" else "name"  # the name in a tool's message is the function's
@@ -75,10 +76,10 @@ class Message(Answer, frozen=True, kw_only=True):
 class Summary(Answer, frozen=True, kw_only=True):
     """A summary of messages or of other summaries of a session.
 
-    ``status`` is "window", "under" (another summary was written from this one), "replaced" (by a summary of the same messages),
-    "invalid" or "erased". ``level`` is "normal", "aggressive" or "fallback". ``messages`` is the number of messages that the
-    summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries that it was written from; none for
-    a summary of messages.
+    ``status`` is "window", "under" (another summary was written from this summary), "replaced" (by a summary of the same
+    messages), "invalid" or "erased". ``level`` is "normal", "aggressive" or "fallback". ``messages`` is the number of messages
+    that the summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries from which it was written;
+    empty for a summary of messages.
     """
 
     id: str
@@ -134,10 +135,10 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
 class HistoryChange(Answer, frozen=True, kw_only=True):
     """The effect of a command on a session's history.
 
-    ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that stand for nothing
-    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared" or "invalidated". ``skipped`` is the
-    reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the position
-    is known.
+    ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that the command took
+    out of use. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared" or "invalidated". ``skipped`` is
+    the reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the
+    position is known.
     """
 
     session: str | None
@@ -158,10 +159,10 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Items that were not compacted, with the reason.
 
-    ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS`` (of "over_budget" and "out_of_steps" the ``tokens`` are those
-    that the window would need), or "ignored", "stateless", "under_way" (another
-    compaction of the session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved"
-    (the window changed while the summary was written).
+    ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS``; for "over_budget" and "out_of_steps", ``tokens`` is the size
+    that the window would need. Or ``why`` is "ignored", "stateless", "under_way" (another compaction of the session runs),
+    "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the summary was
+    written).
     """
 
     why: str
@@ -172,7 +173,7 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 
 
 class CompactionReport(Answer, frozen=True, kw_only=True):
-    """The effect of a compaction: the summaries made, the items passed over, and the window before and after.
+    """The effect of a compaction: the new summaries, the items that were not compacted, and the window before and after.
 
     ``under`` is True if ``window(budget)`` holds everything. ``calls`` counts the calls of the summarizer.
     """

@@ -53,7 +53,7 @@ Orders = Literal["newest", "relevance"]
 
 
 class SessionRead(Area):
-    """A conversation for reading, now or as it was at a moment. To request a conversation writes nothing."""
+    """A conversation for reading, now or at a moment of the past. Requesting a conversation writes nothing."""
 
     __slots__ = ("_inner", "_project")
 
@@ -77,7 +77,7 @@ class SessionRead(Area):
 
     @property
     def user(self) -> str:
-        """The user whose session it is."""
+        """The user to whom the session belongs."""
         return self._scope.user
 
     def info(self) -> answers.SessionInfo:
@@ -105,7 +105,7 @@ class SessionRead(Area):
         The first page holds the newest messages, the next page the messages before them; ``all`` begins with the oldest.
 
         Args:
-            metadata: Only messages that have each of these keys with exactly this value; None is a value too.
+            metadata: Only messages that have all of these keys with exactly these values; None is a value too.
             include_hidden: Include truncated, replaced and cleared messages; their ``hidden`` has the reason.
             oldest_first: Begin with the page of the oldest messages; a cursor belongs to one order.
         """
@@ -148,12 +148,12 @@ class SessionRead(Area):
         return message
 
     def items(self) -> tuple[WindowItem, ...]:
-        """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
+        """Return the messages and summaries of the window, oldest first, without their texts."""
         return tuple(reading.window_items(self._inner))
 
     @property
     def abstract(self) -> str:
-        """The summary of the whole session that was set by hand; "" without one."""
+        """The summary of the whole session that a person wrote, or ""."""
         return reading.abstract(self._inner)
 
     @property
@@ -173,22 +173,22 @@ class SessionRead(Area):
         tail: int = FRESH_TAIL,
         receipt: bool = False,
     ) -> Window:
-        """Return the part of the session for a model: the newest messages that fit, and summaries of older ones.
+        """Return the part of the session for a model: the newest messages that fit, and summaries of older messages.
 
         The window begins with a message that a provider accepts, never with a tool's result without its call. The newest user
-        message is always included whole. If the turn that it began does not fit, the oldest tool results of that turn are
-        shortened and marked; ``over_budget`` says if that is not enough. ``Window.render`` returns a provider's messages.
+        message is always included whole. If its turn does not fit, the oldest tool results of the turn are shortened and marked;
+        ``over_budget`` is True if that is not enough. ``Window.render`` returns a provider's messages.
 
         Args:
             budget: The most that the window may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
-            query: Also weave in the memories that ``Ledger.context`` returns for this text, without those that the window shows.
+            query: A text about which memories are added, as ``Ledger.context`` returns them, without those that the window shows.
             share: The part of the budget that memories may take of the room that the last user turn leaves, from 0 and below 1.
             summary_share: The part of the budget that is kept for summaries, from 0 and below 1; ``Window.summaries_evicted`` is
                 the number of summaries that did not fit.
             among: The sources of the memories: "memories", "chunks", "turns".
-            tail: A last user turn of at most so many items loses none of them, only parts of its tool results.
-            receipt: Record the delivered window, so that ``reopen`` returns the same window. Nothing else is written.
+            tail: A last user turn of at most so many items loses no item, only parts of its tool results.
+            receipt: True to record the window, so that ``reopen`` returns the same window. Nothing else is written.
 
         Raises:
             RejectedError: An argument is out of range, or a receipt was requested for a session that a pattern keeps out.
@@ -250,9 +250,9 @@ class SessionRead(Area):
         budget: int = EXPAND_TOKENS,
         unit: Unit = "tokens",
     ) -> Expansion:
-        """Return the messages that summaries stand for, whole and in the order of time, as far as a budget reaches.
+        """Return the whole messages behind summaries or positions, oldest first, as many as a budget holds.
 
-        The messages that do not fit are listed in ``rest``, to be expanded next.
+        Messages that do not fit are listed in ``rest``, which a next call can expand.
 
         Args:
             ids: Ids of summaries, positions of messages (45 or "45-67"), or the ``rest`` of an expansion; one or several.
@@ -266,9 +266,9 @@ class SessionRead(Area):
 
 
 class Session(SessionRead):
-    """A conversation: append to it, read it, keep it within a model's window.
+    """A conversation to which messages are appended, and which is kept within a model's window.
 
-    A session begins with its first message and belongs to one user. ``bind`` changes who acts in it.
+    A session begins with its first message and belongs to one user. ``bind`` changes the actor.
     """
 
     __slots__ = ()
@@ -309,7 +309,7 @@ class Session(SessionRead):
     ) -> answers.Message:
         """Add a message and return it.
 
-        A message that a pattern keeps out, or that holds nothing but reasoning, is not stored; ``skipped`` has the reason.
+        A message that a pattern keeps out, or that has only reasoning, is not stored; ``skipped`` has the reason.
 
         Args:
             role: "user", "assistant", "system", "developer" or "tool".
@@ -321,12 +321,12 @@ class Session(SessionRead):
             tool_call_id: The id of the call whose result the content is.
             token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
             model: The model that wrote the message.
-            speaker: The name of the author, if several share a role.
+            speaker: The name of the author, if several persons share a role.
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
-            metadata: Keys of your own, which no model is given: {"channel": "C024BE91L"}.
+            metadata: Keys of your own, which no model gets: {"channel": "C024BE91L"}.
 
         Raises:
-            RejectedError: The message says nothing, or has a field that is no JSON or larger than 512 KiB.
+            RejectedError: The message has no content, or a field that is not JSON or larger than 512 KiB.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
@@ -341,14 +341,14 @@ class Session(SessionRead):
 
     @property
     def summaries(self) -> Summaries:
-        """The summaries of the session, to list them, take one out of use, bring it back or write it again."""
+        """The summaries of the session, to list, invalidate, restore and rewrite them."""
         return Summaries(self._inner, self._scope)
 
     def reopen(self, receipt: str) -> Window:
-        """Return the window that ``window(…, receipt=True)`` gave, as it was delivered; erased texts are None.
+        """Return the window that ``window(…, receipt=True)`` returned at that time; erased texts are None.
 
         Args:
-            receipt: ``Window.receipt``.
+            receipt: The ``receipt`` of the window.
 
         Raises:
             NotFoundError: This session has no such receipt.
@@ -393,18 +393,18 @@ class Session(SessionRead):
         timeout: float = TIMEOUT_SECONDS,
         **options: Unpack[WriteOptions],
     ) -> answers.CompactionReport:
-        """Put summaries in the place of older messages if there are enough; meant to be called in every turn.
+        """Put summaries in the place of older messages if there are enough; you may call this in every turn.
 
         Without a summarizer or a model a summary is the cut beginning of its messages, marked "fallback".
 
         Args:
             budget: The tokens that the window is meant for. The window is shortened while it takes more than three quarters of
                 them; the newest 32 items are shortened too if these alone take more.
-            until_under: Go on until ``window(budget)`` holds everything; the newest items are shortened too, up to the last user
-                turn. If that is not enough, ``under`` of the report is false and ``skipped`` says why.
-            force: Make one step more than is due; the newest items are shortened too.
-            summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.
-            timeout: Seconds to wait for one summary.
+            until_under: True to continue until ``window(budget)`` holds everything; the newest items are shortened too, up to the
+                last user turn. If that is not enough, ``under`` of the report is False and ``skipped`` has the reason.
+            force: True to make one step more than is due; the newest items are shortened too.
+            summarizer: A function of a ``SummaryRequest``, to use in place of the ledger's summarizer.
+            timeout: The most seconds to wait for a summary.
 
         Raises:
             RejectedError: The call is inside a batch, the budget is below 1, or ``until_under`` comes without a budget or with
@@ -416,7 +416,7 @@ class Session(SessionRead):
             )
         if budget is None or force:
             raise RejectedError(
-                "until_under goes on until the window fits a budget: give a budget, and leave force out"
+                "until_under compacts until the window fits a budget: give a budget, and leave force out"
             )
         return compacting.compact_until_under(
             self._inner, self._scope.asker(options), budget, summarizer=summarizer, timeout=timeout
@@ -439,11 +439,11 @@ class Session(SessionRead):
         Args:
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
-            since: Go back to the messages behind this position first; 0 for the beginning.
-            dry_run: Only show the proposals of the model or the rules, in ``dropped``; not even the calls are recorded.
-            gate: Ask no model about small talk. If false, together with ``since``, small talk that was passed over is read too.
-            timeout: Seconds to wait for one answer of the model.
-            cancel: An event or a function that says when to give up.
+            since: A position after which the messages are read again; 0 for the beginning.
+            dry_run: True to only show the proposals of the model or the rules, in ``dropped``; not even the calls are recorded.
+            gate: True to call no model for small talk. If False together with ``since``, skipped small talk is read too.
+            timeout: The most seconds to wait for an answer of the model.
+            cancel: An event or a function that ends the extraction.
 
         Raises:
             RejectedError: ``dry_run`` comes with ``since``.
@@ -451,7 +451,7 @@ class Session(SessionRead):
         if dry_run:
             if since is not None:
                 raise RejectedError(
-                    "a dry run reads behind the cursor and moves nothing, but since moves the cursor; leave one of them out"
+                    "a dry run reads after the cursor and moves nothing, but since moves the cursor; leave one of them out"
                 )
             return session_extraction.preview(
                 self._inner, method=method, model=model, timeout=timeout, cancel=cancel, gate=gate
@@ -470,11 +470,11 @@ class Session(SessionRead):
     def skip_extraction(
         self, *, parent: str | None = None, until: int | None = None, **options: Unpack[WriteOptions]
     ) -> answers.SessionInfo:
-        """Pass over the beginning of the session in later extractions, for a session that branched off another.
+        """Leave the beginning of the session out of later extractions, for a session that branched off another session.
 
         Args:
-            parent: The session from which this one branched off; their common beginning is passed over.
-            until: The position of the last message to pass over. If both are given, the earlier end applies.
+            parent: The session from which this session branched off; their common beginning is left out.
+            until: The position of the last message to leave out. With both arguments the earlier end applies.
         """
         return cursor.skip_extraction(self._inner, self._scope.asker(options), parent, until)
 
@@ -485,25 +485,25 @@ class Session(SessionRead):
         dry_run: bool = False,
         **options: Unpack[WriteOptions],
     ) -> answers.HistoryChange:
-        """Bring the session to the content of a transcript kept elsewhere.
+        """Make the session equal to a transcript that is kept elsewhere.
 
         Missing messages are appended, messages that differ are replaced, and another name of a message's model is corrected.
 
         Args:
-            transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
-                token_count if there are any. Messages of OpenAI chat completions and Anthropic are read too, and their other
-                fields kept as ``extra``. A ``Message`` of a session or its ``to_dict()`` is read too. An empty transcript changes
-                nothing, and ``skipped`` is "empty"; ``clear`` hides all messages.
+            transcript: Messages as objects with role and content, and optionally parts, reasoning, model, speaker, created_at and
+                token_count. Messages of OpenAI chat completions and Anthropic are read too, and their other fields kept as
+                ``extra``. A ``Message`` of a session or its ``to_dict()`` is read too. An empty transcript changes nothing, and
+                ``skipped`` is "empty"; ``clear`` hides all messages.
 
         Raises:
-            RejectedError: The transcript is no list of messages; nothing changes.
+            RejectedError: The transcript is not a list of messages; nothing changes.
         """
         return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
     def replace(
         self, messages: Iterable[Mapping[str, Any] | answers.Message], **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:
-        """Make these messages the whole history; the common beginning stays as it is.
+        """Make these messages the whole history; messages in common at the beginning stay.
 
         Args:
             messages: As in ``reconcile``.
@@ -511,7 +511,7 @@ class Session(SessionRead):
         return reconciling.replace_messages(self._inner, self._scope.asker(options), messages)
 
     def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
-        """Hide all but the newest messages; hidden messages stay in the log and readable with ``include_hidden``.
+        """Hide all but the newest messages; hidden messages stay in the log, and ``include_hidden`` shows them.
 
         Args:
             keep: The number of messages that stay; 0 hides all.
@@ -529,8 +529,8 @@ class Session(SessionRead):
         """Give the session another name.
 
         Args:
-            alias: The new name. If it stands for a session with messages, these come to this session, provided that this session
-                has none.
+            alias: The new name. If a session with messages has this name and this session has no messages, those messages come
+                to this session.
 
         Raises:
             ConflictError: Both sessions have messages.
@@ -559,8 +559,8 @@ class SummariesRead:
         """List summaries, newest first.
 
         Args:
-            statuses: Only summaries of these statuses: "window", "under" (another summary was written from it), "replaced",
-                "invalid", "erased"; none for every status.
+            statuses: Only summaries of these statuses: "window", "under" (another summary was written from them), "replaced",
+                "invalid", "erased"; empty for every status.
         """
         accepted = plural("statuses", statuses, get_args(SummaryStatus))
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": accepted}
@@ -572,7 +572,7 @@ class SummariesRead:
         return page("summaries", filters, limit, after, fetch, _position, oldest_first=oldest_first)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
-        """Return the window with the sources of each summary; ``as_mermaid()`` gives a flowchart.
+        """Return the window with the sources of each summary; ``as_mermaid()`` of the graph returns a flowchart.
 
         Args:
             include_replaced: Include summaries that are out of use.
@@ -598,10 +598,10 @@ class Summaries(SummariesRead):
     def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:
-        """Take a summary out of use, with every summary written from it; their sources are in the window again.
+        """Take a summary out of use, and every summary that was written from it; their sources are in the window again.
 
         Args:
-            subtree: Also take out every summary under it, so that the messages themselves are in the window.
+            subtree: True to take every summary under it out of use too, so that the messages are in the window.
         """
         return summary_writes.invalidate_summary(self._inner, self._scope.asker(options), id, reason, subtree=subtree)
 
@@ -621,11 +621,11 @@ class Summaries(SummariesRead):
         timeout: float = TIMEOUT_SECONDS,
         **options: Unpack[WriteOptions],
     ) -> answers.Summary:
-        """Write a summary again from the same sources; the new summary takes its place.
+        """Write a summary again from the same sources; the new summary takes the place of the old summary.
 
         Args:
-            summarizer: The writer: a function of a ``SummaryRequest``; None for the ledger's.
-            timeout: Seconds to wait for one answer.
+            summarizer: A function of a ``SummaryRequest``; None for the ledger's summarizer.
+            timeout: The most seconds to wait for an answer.
 
         Raises:
             RejectedError: There is no summarizer, or no answer was short enough.
@@ -649,8 +649,8 @@ class SessionsRead(Area):
         """List sessions, newest first.
 
         Args:
-            project: Only sessions of this project; "" for sessions of no project.
-            metadata: Only sessions that have each of these keys with exactly this value; None is a value too.
+            project: Only sessions of this project; "" for sessions without a project.
+            metadata: Only sessions that have all of these keys with exactly these values; None is a value too.
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:

@@ -17,7 +17,7 @@ from ledger.sessions.rules.window import WindowItem
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
-    """Return the recalled texts with their days: items, then observations with their proof and trend."""
+    """Return the texts of a pack with their days: first the items, then the observations with their proof and trend."""
     if pack is None:
         return ()
     return tuple(shown(item) for item in (*pack.items, *pack.observations) if item.content is not None)
@@ -29,8 +29,8 @@ PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
 class Entry(Answer, frozen=True, kw_only=True):
     """A message or summary with its texts; a text is None if it was erased.
 
-    ``item`` identifies the message or summary and names the tool calls and results that can be shown. ``shortened`` is the number
-    of characters that each tool result keeps, with a mark for the rest, which the log has; None if the results are whole.
+    ``item`` identifies the message or summary, and names the tool calls and results that can be shown. If the tool results were
+    cut, ``shortened`` is the number of characters that each result keeps, followed by a mark; None if the results are whole.
     """
 
     item: WindowItem
@@ -42,12 +42,12 @@ class Entry(Answer, frozen=True, kw_only=True):
     earliest: str = ""
     latest: str = ""
     speaker: str = ""
-    extra: Fields = field(default_factory=dict)  # of the message; its parts have their own
-    quarantined: bool = False  # recall does not return the text; the conversation still shows it
+    extra: Fields = field(default_factory=dict)  # the fields of the message for its provider; parts have their own
+    quarantined: bool = False  # True if recall does not return the text; the session still shows the text
     shortened: int | None = None
 
     def shortened_to(self, chars: int, tokens: int) -> Entry:
-        """Return the entry with so many characters of each tool result, taking so many tokens."""
+        """Return the entry with each tool result cut to ``chars`` characters, and with the size ``tokens``."""
         position, parts = self.item.position, list[Part]()
         content = self.content
         for part in self.parts:
@@ -68,7 +68,7 @@ class Entry(Answer, frozen=True, kw_only=True):
 
     @property
     def as_content(self) -> Content:
-        """Return the entry in the form for rendering; a text that lies in one of the parts is not repeated."""
+        """Return the entry in the form for rendering; a content that a part repeats is left out."""
         content = self.content if self.content is not None else "(erased)"
         content = "" if any(part.get("text") == content for part in self.parts) else content
         return Content(
@@ -86,7 +86,7 @@ class Entry(Answer, frozen=True, kw_only=True):
 
 
 class Evicted(Struct, frozen=True):
-    """The part of the window that was not chosen: items, the messages that these stand for, and their tokens."""
+    """The part of the window that was left out: the items, the messages that the items stand for, and their tokens."""
 
     items: int = 0
     messages: int = 0
@@ -96,10 +96,10 @@ class Evicted(Struct, frozen=True):
 class Window(Answer, frozen=True, kw_only=True):
     """The entries of a session for a model, oldest first, within a ``budget`` of tokens or characters (``unit``).
 
-    ``used`` is the size of everything: the entries, the ``overhead`` of the note around summaries, and the recalled memories
-    (``pack``). ``left_out`` are entries that were considered and not taken, as (position, reason). ``reasons`` are codes of
-    ``ledger.sessions.rules.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` is the number of
-    summaries among the evicted items. ``receipt`` is the id by which ``reopen`` returns the same window.
+    ``used`` is the size of the entries, of the text around summaries and memories (``overhead``), and of the recalled memories
+    (``pack``). ``left_out`` holds (position, reason) of entries that fit but cannot be shown. ``reasons`` are codes of
+    ``ledger.sessions.rules.assembly.REASONS``. ``evicted`` is the part of the window that does not fit, always in tokens;
+    ``summaries_evicted`` is the number of summaries among it. ``receipt`` is the id by which ``reopen`` returns the same window.
     """
 
     session: str
@@ -124,7 +124,7 @@ class Window(Answer, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """Return the summaries as one block of XML with an explaining note; "" without summaries."""
+        """Return the summaries as one block of XML with a note that explains it; "" without summaries."""
         return rendering.summary_block([entry.as_content for entry in self.entries if entry.item.is_summary])
 
     @property
@@ -144,7 +144,8 @@ class Window(Answer, frozen=True, kw_only=True):
         """Return the window as messages for a provider.
 
         Summaries and recalled memories come first, as data in a user's message and never among instructions. The ``extra`` of a
-        message is given only to its provider. Of ``cache_control`` the last four are given, the most that the provider accepts.
+        message is rendered only for its provider. Only the last four ``cache_control`` marks are rendered, the most that the
+        provider accepts.
 
         Args:
             provider: "openai" for chat completions, "anthropic" for messages.

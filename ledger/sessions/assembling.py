@@ -36,16 +36,16 @@ from ledger.sessions.writing import LISTED, opened
 from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
 
-MOST = 2**62  # tokens, or items
-SHARE = 0.25  # of the budget, for recalled memories
-SUMMARY_SHARE = 0.2  # of the budget, for summaries
-LATEST = 400  # tokens that the latest statements may fill among the recalled memories; the conversation needs the rest
-REFITS = 3
-CHARS = 4  # about the characters of a token
+MOST = 2**62  # the greatest number of tokens or items that a caller may name
+SHARE = 0.25  # the part of the budget for recalled memories
+SUMMARY_SHARE = 0.2  # the part of the budget for summaries
+LATEST = 400  # the most tokens of the latest statements among the recalled memories
+REFITS = 3  # the most attempts to choose items whose whole size fits the budget
+CHARS = 4  # about the number of characters of a token
 
 
 class WindowRequest(Struct, frozen=True):
-    """A request for a window, checked."""
+    """A checked request for a window."""
 
     budget: int
     unit: str
@@ -70,28 +70,28 @@ def assemble(
     receipt: bool = False,
     unit: str = "tokens",
 ) -> Window:
-    """Return the part of the session that fits a budget: see ``assembly.fit`` for the order in which items are chosen.
+    """Return the part of the session that fits a budget; ``assembly.fit`` describes the order in which items are chosen.
 
-    The window begins with a message that a provider accepts, never with a tool's result without its call. An ignored session has
-    an empty window.
+    The window begins with a message that a provider accepts, and never with a tool's result without its call. An ignored session
+    has an empty window.
 
-    ``used`` counts the texts, the frames of messages, and the frame of the block of summaries and memories. Rendered, the window
-    may take up to 20 tokens more, if a provider has to be told that the beginning is missing, and 6 more for each call.
+    ``used`` counts the texts, the frames of messages, and the frame of the block of summaries and memories. The rendered window
+    may take up to 20 tokens more, if a provider needs a note that the beginning is missing, and 6 more for each tool call.
 
     Args:
         conversation: The session.
         budget_tokens: The most that the window may take, counted in ``unit``.
-        query: Also weave in the memories about this text, within ``share`` of the budget and within the room that the last user
-            turn leaves. The conversation takes the rest of the share.
+        query: A text about which memories are recalled into the window, within ``share`` of the budget and within the room that
+            the last user turn leaves. The conversation takes the unused part of the share.
         share: The part of the budget for memories, from 0 and below 1.
         summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
         among: The corpora of the memories.
-        tail: A last user turn of at most so many items loses none of them.
-        receipt: Record an event, by whose id ``reopen()`` returns the same window.
+        tail: A last user turn of at most so many items is never shortened by leaving out items.
+        receipt: True to record an event, by whose id ``reopen()`` returns the same window.
         unit: "tokens" or "chars".
 
     Raises:
-        RejectedError: The budget is below 1, a share is out of range, or a window to record is of a session that is kept out.
+        RejectedError: The budget is below 1, a share is out of range, or a receipt is requested of a session that is kept out.
     """
     request = WindowRequest(_whole("budget", budget_tokens), unit, share, summary_share, tail)
     one_of("unit", unit, tuple(UNITS))
@@ -106,18 +106,20 @@ def assemble(
         )
     pack = _recalled(conversation, query, request, among, receipt)
     if conversation.kept_out == "ignored":
-        return _of_nothing(conversation, request, pack, skipped="ignored")
+        return _without_entries(conversation, request, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
         seen, _ = read_tip(connection.cursor())
         if state is None:
-            window = replace(_of_nothing(conversation, request, pack), seen=seen)
+            window = replace(_without_entries(conversation, request, pack), seen=seen)
         else:
             window = _assembled(Measured(conversation, connection, state, request), pack, seen)
     return _recorded(conversation, window, tail) if receipt else window
 
 
-def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack | None, skipped: str = "") -> Window:
-    """Return a window without entries, which has only the recalled memories."""
+def _without_entries(
+    conversation: Conversation, request: WindowRequest, pack: Pack | None, skipped: str = ""
+) -> Window:
+    """Return a window without entries, which at most has recalled memories."""
     overhead = _frame(conversation, (), pack, request.unit)
     total = _used(pack) + overhead
     return Window(
@@ -135,15 +137,15 @@ def _of_nothing(conversation: Conversation, request: WindowRequest, pack: Pack |
 def _recalled(
     conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
 ) -> Pack | None:
-    """Return the recalled memories, which together with their fence fit the room that the conversation leaves."""
+    """Return the recalled memories, which together with the text around them fit the room that the conversation leaves."""
     if query is None or not query.strip():
         return None
-    leaves, shown = window_request.budget, frozenset[int]()
+    room, shown = window_request.budget, frozenset[int]()
     with conversation.reading() as (connection, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
         if state is not None:
             measured = Measured(conversation, connection, state, window_request)
-            leaves -= measured.needed
+            room -= measured.needed
             shown = frozenset(
                 item.position for item in measured.fitted(window_request.budget).items if not item.is_summary
             )
@@ -154,14 +156,14 @@ def _recalled(
         now=engine.now(),
         project=project,
         among=tuple(among),
-        budget=max(0, min(int(window_request.budget * window_request.share), leaves)),
+        budget=max(0, min(int(window_request.budget * window_request.share), room)),
         unit=window_request.unit,
     )
     latest = LATEST * (CHARS if window_request.unit == "chars" else 1)
     request = context.checked(ContextRequest(search=search, session=session, shown=shown, latest=latest))
     while True:
         pack, about = context.packed(engine, request)
-        over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves, request.search.budget
+        over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - room, request.search.budget
         if over <= 0 or not budget:
             break
         smaller = replace(request.search, budget=max(0, min(budget - over, budget * 3 // 4)))
@@ -180,7 +182,7 @@ class Measured:
         self.conversation, self.connection, self.window_request = conversation, connection, window_request
         self.window = OpenWindow(connection, state)
         request = self.window.request()
-        self._tokens = dict[int, int]()  # by position, of items measured in characters or with their frame
+        self._tokens = dict[int, int]()  # the tokens by position, of items measured in characters or with their frame
         self.request = self._measured(request) if request is not None else None
         self.summaries = [self._framed(of_summary(row)) for row in self.window.summaries]
 
@@ -213,7 +215,7 @@ class Measured:
         )
 
     def entry(self, item: WindowItem, most: int | None) -> Entry:
-        """Return the item with its texts; ``most`` limits the size by cutting the tool results."""
+        """Return the item with its texts; with ``most``, the tool results are cut so that the entry is at most so large."""
         entry = _entry(self.conversation, self.connection, item)
         if item.position in self._tokens:
             entry = replace(entry, item=replace(item, tokens=self._tokens[item.position]))
@@ -243,7 +245,7 @@ class Measured:
         return replace(item, tokens=max(item.tokens, self.conversation.counter.of_text(shown)))
 
     def size_of(self, entries: Sequence[Entry], pack: Pack | None) -> tuple[int, int]:
-        """Return the size of a window of these entries, and the part of it around summaries and memories."""
+        """Return the size of a window with these entries, and the size of the text around summaries and memories."""
         frame = _frame(self.conversation, entries, pack, self.window_request.unit)
         entries_size = sum(
             entry.chars if self.window_request.unit == "chars" else entry.item.tokens for entry in entries
@@ -254,7 +256,7 @@ class Measured:
         return entry.chars if self.window_request.unit == "chars" else self._taken(entry)
 
     def _taken(self, entry: Entry) -> int:
-        """Return the tokens of a message by the ledger's counter."""
+        """Return the number of tokens of a message by the ledger's counter."""
         texts, media = messages.read_of(entry.parts, entry.extra)
         content = [] if entry.content in texts else [entry.content or ""]
         counted = map(self.conversation.counter.of_text, [*content, entry.reasoning, entry.speaker, *texts])
@@ -265,17 +267,17 @@ def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
     conversation, request = measured.conversation, measured.window_request
     around = _frame(conversation, (), pack, request.unit) + _used(pack)
     note = note_size(conversation, measured.summaries, request.unit)
-    over, without, fits = 0, False, 0
-    while True:  # the whole size is known only after the choice
-        room = request.budget - around - (0 if without else note) - over
-        fitted = measured.fitted(max(1, room), without_summaries=without)
+    over, without_summaries, fits = 0, False, 0
+    while True:  # the whole size is known only after the items are chosen
+        room = request.budget - around - (0 if without_summaries else note) - over
+        fitted = measured.fitted(max(1, room), without_summaries=without_summaries)
         entries = [measured.entry(item, fitted.shortened.get(item.position)) for item in fitted.items]
         used, overhead = measured.size_of(entries, pack)
         fits += 1
         if fits == REFITS:
             break
-        if not without and measured.summaries and fitted.summaries_evicted == len(measured.summaries):
-            without = True
+        if not without_summaries and measured.summaries and fitted.summaries_evicted == len(measured.summaries):
+            without_summaries = True
         elif used > request.budget and not fitted.over_budget:
             over += used - request.budget
         else:
@@ -318,10 +320,7 @@ def _entry(conversation: Conversation, connection: Connection, item: WindowItem)
 
 
 def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
-    """Return the size of the message before the conversation without the summaries and memories in it.
-
-    That is the size of the notes, the tags and the fence.
-    """
+    """Return the size of the text around summaries and memories in the first message: notes, tags and the fence."""
     summary_entries = [entry for entry in entries if entry.item.is_summary]
     context = rendering.context_text([entry.as_content for entry in summary_entries], texts_of(pack))
     if not context:
@@ -333,7 +332,7 @@ def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | No
 
 
 def note_size(conversation: Conversation, items: Sequence[WindowItem], unit: str) -> int:
-    """Return the size of the note of these summaries, and of the message that holds it."""
+    """Return the size of the note that explains these summaries, with the message around it."""
     if not items:
         return 0
     note = rendering.summary_block([Content(item=item) for item in items])
@@ -398,13 +397,13 @@ def _recorded(conversation: Conversation, window: Window, tail: int) -> Window:
 
 
 def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:
-    """Return the delivered entries, as they are at the moment of this conversation's snapshot."""
-    out = {item.position for item in data.left_out}
+    """Return the delivered entries with their texts at the moment of this conversation."""
+    left_out = {item.position for item in data.left_out}
     with conversation.reading() as (connection, state):
         if state is None:
             return ()
         rows = sessions.within(connection, state.row, ranges)
-        items = [of_message(row) for row in rows if row.row not in out]
+        items = [of_message(row) for row in rows if row.row not in left_out]
         summary_rows = (summaries.find(connection, state.row, id) for id in data.summaries)
         items += [of_summary(row) for row in summary_rows if row is not None]
         items.sort(key=lambda item: (item.place, item.position))
@@ -418,9 +417,9 @@ def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:
-    """Return the window that an ``assemble(…, receipt=True)`` of this session gave, as it was delivered.
+    """Return the window that ``assemble(…, receipt=True)`` of this session delivered; None without such a receipt.
 
-    Texts that were erased since are None. The answer is None if the session has no such receipt.
+    Texts that were erased since are None.
     """
     with conversation.reading() as (connection, state):
         entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
@@ -432,12 +431,12 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
             if further.type == entry.type and further.position != entry.position:
                 ranges += read_known(connection, further.position, state.row).data.messages
     engine = conversation.present
-    then = Conversation(at(engine, data.seen), conversation.who, state.id)
+    past = Conversation(at(engine, data.seen), conversation.who, state.id)
     settings, reasons = data.settings, data.settings.get("reasons")
     return Window(
         session=conversation.name,
         budget=data.budget,
-        entries=_entries_of(then, data, tuple(ranges)),
+        entries=_entries_of(past, data, tuple(ranges)),
         used=data.tokens,
         unit=str(settings.get("unit", "tokens")),
         over_budget=bool(settings.get("over_budget")),

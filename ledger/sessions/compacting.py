@@ -1,7 +1,7 @@
 """Compaction: a summary takes the place of older items in a session's window.
 
-The items are chosen on a snapshot, and the summarizer is asked outside of any lock. Then the window is read again under the
-lock. If any of the items has changed, the summary is dropped, and the log records that.
+The items are chosen on a snapshot, and the summarizer is called outside of any lock. Then the window is read again under the
+writer's lock. If one of the items has changed, the summary is dropped, and a CompactionSkipped event is recorded.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from ledger.sessions.rules.assembly import FRESH_TAIL
 from ledger.sessions.rules.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, CompactionRun, Skip
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
-from ledger.sessions.summary_writes import SummarySources, Written, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import SummarySources, WrittenSummary, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from projections.views import erasures
 
-FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # tokens of a long window that are read, from its beginning
+FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window, only so many tokens are read, from the beginning
 
 
 class SeenWindow(Struct, frozen=True):
-    """A window on a snapshot: as many of its first items as a compaction can concern.
+    """The first items of a window on a snapshot, as many as a compaction can concern.
 
-    ``protect`` is the number of these items that belong to the fresh tail. ``request`` is the index of the newest user message;
-    it is behind the last item if the message is not among them.
+    ``protect`` is the number of the last items that belong to the fresh tail. ``request`` is the index of the newest user
+    message, or the number of items if the message is not among the items.
     """
 
     items: tuple[WindowItem, ...]
@@ -63,23 +63,24 @@ def compact(
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> answers.CompactionReport:
-    """Put summaries in the place of older messages where there are enough of them; meant to be called in every turn.
+    """Put summaries in the place of older messages if there are enough messages; a caller may do so in every turn.
 
-    First one leaf is made over the oldest messages outside the newest 32 items, if there are 8 of them or 20,000 tokens. Then the
-    window is shortened further while it takes more than three quarters of ``budget``, or once with ``force``. If the newest 32
-    items alone take more than that, the older of these are summarized too. Steps of the turn under way are summarized only if
-    nothing older is left. The newest user message is never summarized.
+    First a leaf (a summary of messages) is made from the oldest messages outside the newest 32 items, if these are at least 8
+    messages or 20,000 tokens. Then the window is shortened further while it takes more than 3/4 of ``budget``, or once
+    with ``force``. If the newest 32 items alone take more than 3/4, the older of these are summarized too. Steps of the
+    turn under way are summarized only if nothing older remains. The newest user message is never summarized.
 
-    If the summarizer raises, nothing is replaced. One compaction of a session runs at a time, in all processes. The report lists
-    the summaries made and the reasons why no more were made.
+    If the summarizer raises, nothing is replaced. Only one compaction of a session runs at a time, in all processes. The report
+    lists the new summaries and the reasons why there are no more.
 
     Args:
         conversation: The session.
-        asker: Who acts.
-        budget: The tokens that the window is meant for.
-        summarizer: Stands in for the ledger's. Without any a leaf is the cut beginning of its messages, marked "fallback".
-        force: Make one step more than is due, over the newest items too.
-        timeout: Seconds to wait for one answer of the summarizer.
+        asker: The identity of the caller.
+        budget: The number of tokens that the window is meant to fit.
+        summarizer: The summarizer to use in place of the ledger's. Without any summarizer a leaf is the cut beginning of its
+            messages, marked "fallback".
+        force: True to make one step more than is due, also over the newest items.
+        timeout: The most seconds to wait for an answer of the summarizer.
 
     Raises:
         RejectedError: The call is inside a batch, or the budget is below 1.
@@ -103,8 +104,9 @@ def compact_until_under(
 ) -> answers.CompactionReport:
     """Compact until ``window(budget)`` holds everything, in at most 20 steps.
 
-    The fresh tail is compacted too, up to the last user turn. If the window still leaves something out, ``under`` in the report
-    is False and ``skipped`` has the reason: "over_budget" or "out_of_steps", with the tokens that the window would need.
+    The fresh tail (the newest 32 items) is compacted too, up to the last user turn. If the window still leaves messages out,
+    ``under`` in the report is False and ``skipped`` has the reason: "over_budget" or "out_of_steps", with the tokens that the
+    window would need.
     """
     bound = _whole(budget)
 
@@ -142,7 +144,7 @@ def _compacting(
     writer = writer_of(conversation, summarizer)
     if asker.key is not None:
         raise RejectedError(
-            "a compaction takes no idempotency_key: a second call goes on from the window as it is; leave the key out"
+            "a compaction takes no idempotency_key, because a second call continues from the present window; leave the key out"
         )
     if conversation.kept_out:
         return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
@@ -204,7 +206,7 @@ class _TakenOver(Exception):
 
 
 class Compactor:
-    """A compaction of a session under way: the summaries that it made, and the items that it passed over."""
+    """A running compaction of a session, with the summaries that it made and the items that it did not compact."""
 
     def __init__(
         self,
@@ -222,22 +224,22 @@ class Compactor:
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
-        self._attempts: list[ModelAttempt] = []  # of the summary under way
+        self._attempts: list[ModelAttempt] = []  # the calls of a model for the present summary
         self._read: Ranges = ()
-        self._passed: set[CompactionRun] = set()  # runs that failed are not tried again
-        self._ended = False  # the summarizer failed, or somebody else changed the window
+        self._failed_runs: set[CompactionRun] = set()  # these are not tried again
+        self._ended = False  # True if the summarizer failed, or somebody else changed the window
 
     def falls_short(self, why: str, messages: int, tokens: int) -> None:
         self._skip(why, "", messages, tokens)
 
     def weight(self) -> int:
-        """Return the tokens of the window with the tokens around its summaries."""
+        """Return the number of tokens of the window, with the tokens of the XML elements around its summaries."""
         with self.session.reading() as (connection, state):
             window = OpenWindow(connection, self.session.needed(state))
             return window.tokens + compaction.ELEMENT_TOKENS * len(window.summaries)
 
     def step(self, *, leaf_only: bool = False) -> bool:
-        """Make a summary, if one can be made; return True if the window changed."""
+        """Write the next summary if possible; return True if the window changed."""
         if self._ended:
             return False
         with self.session.reading() as (connection, state):
@@ -270,11 +272,11 @@ class Compactor:
         return False
 
     def _succeeds(self, run: CompactionRun) -> bool:
-        if run in self._passed:
+        if run in self._failed_runs:
             return False
         why = self._try(run)
         if why:
-            self._passed.add(run)
+            self._failed_runs.add(run)
         self._ended = why in ("failed", "moved", "under_way")
         return not why
 
@@ -317,8 +319,8 @@ class Compactor:
             return self._skip(why, run.kind, run.messages, run.tokens)
         return self._record(run, sources, written)
 
-    def _write(self, run: CompactionRun) -> tuple[SummarySources | None, Written | None]:
-        """Return the sources of the run and its summary, written outside of the lock."""
+    def _write(self, run: CompactionRun) -> tuple[SummarySources | None, WrittenSummary | None]:
+        """Return the sources of a run and its summary, which is written outside of the writer's lock."""
         session = self.session
         with session.reading() as (connection, state):
             window = OpenWindow(connection, session.needed(state))
@@ -341,15 +343,15 @@ class Compactor:
             written = self._fallback(beginning, run.messages)
         return sources, written
 
-    def _fallback(self, beginning: Sequence[str], messages: int) -> Written:
-        """Return the cut beginning of the messages, as much of it as a budget allows a summary to take."""
+    def _fallback(self, beginning: Sequence[str], messages: int) -> WrittenSummary:
+        """Return the cut beginning of the messages, at most as long as the budget lets a summary be."""
         counter, most = self.session.counter, escalation.most(self.bound) if self.bound is not None else MAX_TOKENS
         size = escalation.FALLBACK_BYTES
         while True:
             text = escalation.fallback(beginning, messages, size)
             tokens = counter.of_text(text)
             if tokens <= most or size < escalation.FEWEST_BYTES:
-                return Written(LEAF, FALLBACK, text, tokens, counter.name)
+                return WrittenSummary(LEAF, FALLBACK, text, tokens, counter.name)
             size = min(size - 1, size * most // tokens)
 
     def _called(self) -> None:
@@ -357,15 +359,16 @@ class Compactor:
             raise _TakenOver
         self.calls += 1
 
-    def _record(self, run: CompactionRun, sources: SummarySources, written: Written) -> str:
+    def _record(self, run: CompactionRun, sources: SummarySources, written: WrittenSummary) -> str:
         made = ""
 
         def body(work: Work) -> str:
             nonlocal made
             state = writing.known(self.session, work)
             connection = work.connection()
-            there = erasures.last(connection) == self._erased  # a summary may repeat a text that was erased meanwhile
-            if there and sources_of(OpenWindow(connection, state), run) == sources:
+            # A summary may repeat a text that was erased while it was written.
+            is_unerased = erasures.last(connection) == self._erased
+            if is_unerased and sources_of(OpenWindow(connection, state), run) == sources:
                 made = record(work, state, sources, written)
                 emit_attempts(work, self.writer, self._attempts, sources.ranges, made, "refused")
             else:
@@ -397,7 +400,7 @@ class Compactor:
 def seen_of(window: OpenWindow) -> SeenWindow:
     """Return the beginning of a window, or all of a short window.
 
-    The fresh tail of a long window lies beyond the beginning, so none of the items are protected then.
+    The beginning of a long window ends before the fresh tail, so none of its items is protected.
     """
     items, tokens, protect = list[WindowItem](), 0, FRESH_TAIL
     for item in window.forwards():
@@ -412,7 +415,7 @@ def seen_of(window: OpenWindow) -> SeenWindow:
 
 
 def sources_of(window: OpenWindow, run: CompactionRun) -> SummarySources | None:
-    """Return the sources of a run; None if not all of them are in the window as they were chosen."""
+    """Return the sources of a run; None if the window no longer has all of them unchanged."""
     if not run.summaries:
         sources = of_messages(window, run.items[0].place, run.items[-1].place)
         whole = sources is not None and (sources.messages, sources.tokens) == (len(run.items), run.tokens)
@@ -424,7 +427,7 @@ def sources_of(window: OpenWindow, run: CompactionRun) -> SummarySources | None:
 
 
 def _beginning(texts: Iterator[str]) -> Iterator[str]:
-    """Yield as many texts as a fallback can need."""
+    """Yield the first texts, as many as a fallback summary can need."""
     size = 0
     for text in islice(texts, escalation.FALLBACK_BYTES):
         yield text

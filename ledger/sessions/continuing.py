@@ -1,6 +1,6 @@
-"""Messages that go on with a session: the new ones are appended, and their turns are captured in the same append.
+"""The continuation of a session by messages: new messages are appended, and their turns are captured in the same append.
 
-A text is stored once. The text of a prompt or a response lies with the interaction, and the message refers to it.
+A text is stored once: the text of a prompt or a response is stored with the interaction, and the message refers to it.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from projections.core.rows import Connection
 from projections.views import audit, sessions
 from projections.views.sessions import MessageRow as MessageRow
 
-TOGETHER = 1_000  # messages in one append
+TOGETHER = 1_000  # the most messages in one append
 _CHAT = late(r"\s*(?:user|human)\s*:.*^[ \t]*(?:assistant|ai|bot)\s*:", re.I | re.M | re.S)
 INSTRUCTIONS = ("system", "developer")
-LOOP = 1_000  # after so many messages of tools the answer to a prompt is no longer looked for
+LOOP = 1_000  # the most messages that are read back from the end to find a prompt without a response
 
 
 class ContinuationPlan(Struct, frozen=True):
-    """The comparison of some messages with a session that stood at the position ``seen``.
+    """The comparison of some messages with a session whose last event was at the position ``seen``.
 
-    ``turn`` is the interaction that waits for its response there. ``taken`` are the secrets that were taken out of the messages.
+    ``known`` says how many of the messages the session has already. ``turn`` is the interaction at the end of the session that
+    waits for its response. ``taken`` are the secrets that were redacted in the messages.
     """
 
     seen: int
@@ -59,8 +60,8 @@ class ContinuationPlan(Struct, frozen=True):
 class Continued(Struct):
     """The progress of appending messages.
 
-    ``first`` is the position before the first append. ``correlation`` is the correlation id under which a repeated command was
-    recorded.
+    ``first`` is the position of the first appended event. ``correlation`` is the correlation id under which a repeated command
+    was recorded.
     """
 
     known: KnownPrefix = KnownPrefix(0)
@@ -73,20 +74,20 @@ class Continued(Struct):
 
 
 def messages_of(messages: object) -> tuple[list[Outside], int]:
-    """Return the messages in a text, a message or a list, in any provider's form, and the number of those left out.
+    """Return the messages in a text, a message or a list of any provider's form, and the number of messages left out.
 
-    Blank messages are left out. Instructions to the model are left out too: they are no part of the conversation, and change from
-    call to call.
+    Blank messages are left out. Instructions to the model are left out too, because they are no part of the conversation and
+    change from call to call.
     """
     lines, left_out = outside(_listed(messages))
-    kept = [line for line in lines if line.draft.role not in INSTRUCTIONS]
-    return kept, left_out + len(lines) - len(kept)
+    spoken = [line for line in lines if line.draft.role not in INSTRUCTIONS]
+    return spoken, left_out + len(lines) - len(spoken)
 
 
 def reads_as_chat(messages: object) -> bool:
-    """Return True if a text, which is taken as one message, looks like the lines of several messages.
+    """Return True if a text looks like several messages with roles.
 
-    Roles that a text names are not trusted, so such a text is not split.
+    A text is stored as one message all the same, because the roles that a text names are not trusted.
     """
     return isinstance(messages, str) and _CHAT.match(messages) is not None
 
@@ -112,15 +113,15 @@ def _listed(messages: object) -> object:
 
 
 def _dumps(value: object) -> Callable[[], object] | None:
-    """Return the method of a provider's object that makes a dictionary of the object; None if there is none."""
+    """Return the method that returns a provider's object as a dictionary; None for other values."""
     dump = getattr(value, "model_dump", None)
     return dump if callable(dump) and not isinstance(value, type) else None
 
 
 def look(conversation: Conversation, lines: list[Outside]) -> ContinuationPlan:
-    """Return the comparison of the messages with the session, on a snapshot.
+    """Compare the messages with the session, on a snapshot.
 
-    The secrets are taken out of the messages first, as they are taken out of stored texts.
+    Secrets in the messages are redacted first, because they are redacted in the stored texts.
     """
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
@@ -128,11 +129,11 @@ def look(conversation: Conversation, lines: list[Outside]) -> ContinuationPlan:
             return ContinuationPlan(0, KnownPrefix(0), None, taken)
         rows = sessions.backwards(connection, state.row)
         newest = Newest(_Message(conversation, connection, row) for row in rows)
-        given_lines = [line.line for line in lines]
-        first = (given_lines[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
-        known = continuing.known(newest, given_lines, _same, _is_exchange, lambda message: message.looks == first)
+        compared = [line.line for line in lines]
+        first = (compared[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
+        known = continuing.known(newest, compared, _same, _is_exchange, lambda message: message.looks == first)
         if not known.count:
-            by_text = continuing.repeated(newest, given_lines, _same_but_for_ids, _is_exchange)
+            by_text = continuing.repeated(newest, compared, _same_but_for_ids, _is_exchange)
             known = by_text if by_text.count else known
         return ContinuationPlan(state.position, known, _open_turn(conversation, connection, state), taken)
 
@@ -146,7 +147,7 @@ class _Message:
 
     @cached_property
     def line(self) -> TranscriptMessage | None:
-        """Return the message for a comparison; None if it was erased."""
+        """Return the message in the form for a comparison; None if a part of it was erased."""
         texts = reading.texts(self._conversation, self._connection, self._row)
         data = texts.event.data
         is_erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
@@ -154,9 +155,9 @@ class _Message:
 
 
 def _same(ours: _Message, theirs: TranscriptMessage) -> bool:
-    """Return True if a message of the session and a given message are the same.
+    """Return True if a message of the session (``ours``) and a message of the caller (``theirs``) are the same.
 
-    An erased message counts as the same. Thinking that only one of them has does not make a difference, as with reasoning.
+    An erased message counts as the same. Thinking that only one of the two messages has makes no difference.
     """
     if ours.looks[0] != theirs.role:
         return False
@@ -180,7 +181,7 @@ def _is_exchange(part: Sequence[TranscriptMessage]) -> bool:
 
 
 def _open_turn(conversation: Conversation, connection: Connection, state: State) -> InteractionState | None:
-    """Return the captured turn at the end of a session that has no response yet."""
+    """Return the captured turn at the end of a session if it has no response yet."""
     for _, row in zip(range(LOOP), sessions.backwards(connection, state.row), strict=False):
         if row.interaction is not None:
             turn: InteractionState | None = load(connection, row.interaction, "i", conversation.user)
@@ -203,7 +204,7 @@ def go_on(
 ) -> Continued:
     """Append the new messages, 1,000 at a time, and capture their turns with ``metadata``.
 
-    If the call is cut, the same call goes on from there.
+    If the call is interrupted, the same call continues from there.
     """
     done, stored = Continued(turns={}), event_form(metadata)
     arguments = (conversation.name, [line.line for line in lines], *((stored,) if metadata else ()))
@@ -272,7 +273,7 @@ def _append(
 
 
 class _Appending:
-    """An append under the lock: messages, and the turns among them."""
+    """An append of messages under the writer's lock, which also captures the turns among the messages."""
 
     def __init__(
         self,
@@ -311,13 +312,13 @@ class _Appending:
         id = self.work.new_id("i")
         answer = self.work.body(response.draft.content) if response is not None else ""
         texts = self.work.body(prompt.draft.content), answer
-        is_evidence = self.work.who.channel != "agent"  # and not what an agent says that it said
+        is_evidence = self.work.who.channel != "agent"  # an agent's report of its own words is no evidence
         self.work.emit(id, InteractionCaptured(*texts, reinforce=is_evidence, metadata=self.metadata))
         self.captured[id] = None
         return id
 
     def _answer(self, line: Outside, place: TurnPlace) -> TurnPlace | None:
-        """Return the place of the answer to a prompt of an earlier append; None if no prompt waits for an answer."""
+        """Attach a response to the prompt of an earlier append, and return its place; None if no prompt waits for a response."""
         if self.open is None:
             return None
         attached = ResponseAttached(self.work.body(line.draft.content), metadata=self.metadata)

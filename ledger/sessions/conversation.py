@@ -1,4 +1,4 @@
-"""A conversation in the form that commands and queries take: its user, the name it was requested by, and its state."""
+"""The conversation that commands and queries take: a session by its user and the name that the caller used."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ NO_PATTERNS = NamePatterns()
 class Conversation:
     """A session of a user, which may not exist yet.
 
-    To construct a conversation writes nothing. The session begins with its first message, in ``project``. ``name`` is a name, an
-    alias or the id of the session. ``who`` acts, and the conversation belongs to the user of ``who``. ``kept_out`` is the reason
-    why a pattern keeps the session's messages out: "ignored", "stateless" or "".
+    The constructor writes nothing; the session begins in ``project`` with its first message. ``name`` is a name, an alias or the
+    id of the session. ``who`` is the identity of the caller, whose user owns the session. ``kept_out`` is the reason why a
+    pattern keeps the session's messages out: "ignored", "stateless" or "".
     """
 
     def __init__(self, engine: ReadingEngine, who: Who, name: str, project: str | None = None) -> None:
@@ -52,7 +52,7 @@ class Conversation:
         """Return the engine for a write.
 
         Raises:
-            ReadOnlyError: The conversation is of the past.
+            ReadOnlyError: The conversation reads a moment of the past.
         """
         if not isinstance(self.engine, Engine):
             raise ReadOnlyError(
@@ -69,7 +69,7 @@ class Conversation:
         return f"<{type(self).__name__} {self.name!r}>"
 
     def _names(self) -> list[str]:
-        """Return every name of the session; names are only looked up if a pattern could match one."""
+        """Return every name of the session; names are looked up only if a pattern could match another name."""
         if self.engine.patterns == NO_PATTERNS and len(self.name) != ids.LENGTH:
             return [self.name]
         with self.engine.reading() as connection:
@@ -84,13 +84,14 @@ class Conversation:
             yield connection, self.state(connection)
 
     def state(self, connection: Connection) -> State | None:
-        """Return the state of the session with this name or whole id.
+        """Return the state of the session with this name or full id; None for an ignored session.
 
-        A name is never taken for the beginning of an id. Nothing is read of a session that is ignored.
+        A name is never taken for the beginning of an id.
         """
         return None if self.kept_out == "ignored" else self.found(connection)
 
     def found(self, connection: Connection) -> State | None:
+        """Return the state of the session with this name or full id, also of an ignored session."""
         match = projects.find(connection, self.user, "s", self.name)
         id = match[0] if match is not None else self.name if len(self.name) == ids.LENGTH else None
         state: State | None = load(connection, id, "s", self.user) if id is not None else None
@@ -117,9 +118,9 @@ class EveryConversation(Conversation):
 
 
 def session_name(name: object) -> str:
-    """Return a given name of a session.
+    """Return a checked name of a session.
 
     Raises:
-        RejectedError: The name is blank or no text.
+        RejectedError: The name is blank or not a text.
     """
     return check_text("a session's id", name)

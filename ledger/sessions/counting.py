@@ -1,4 +1,4 @@
-"""The port to a token counter: the model's own tokenizer if there is one, else an estimate."""
+"""The port to a token counter: a tokenizer that the caller passes, else an estimate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Counter(Struct, frozen=True):
     count: Callable[[str], int]
 
     def of_text(self, text: str) -> int:
-        """Return the tokens of a text.
+        """Return the number of tokens of a text.
 
         Raises:
             ModelError: The counter raised, or did not return a whole number from 0.
@@ -38,16 +38,16 @@ class Counter(Struct, frozen=True):
         return checked(count, f"the token counter {self.name!r} gave")
 
     def of_message(self, draft: Draft) -> int:
-        """Return the tokens of a message: its texts, its frame, and 256 for each medium and other non-text."""
+        """Return the number of tokens of a message: its texts, its frame, and 256 for each image or other non-text."""
         texts, media = draft.read
         return sum(map(self.of_text, texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * media
 
 
 def check_tokens(name: str, tokens: object) -> int:
-    """Return a given number of tokens.
+    """Return a checked number of tokens.
 
     Raises:
-        RejectedError: The value is no whole number from 0 to ``MAX_TOKENS``.
+        RejectedError: The value is not a whole number from 0 to ``MAX_TOKENS``.
     """
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 0 <= tokens <= MAX_TOKENS:
         raise RejectedError(f"{name} is a whole number from 0 to {MAX_TOKENS:,}, and {tokens!r:.40} is not")
@@ -64,12 +64,12 @@ ESTIMATE = Counter(ESTIMATED, estimate)
 
 
 def as_counter(function: Callable[[str], int] | None) -> Counter:
-    """Return the counter for a function of a text; the estimate without a function.
+    """Return a counter that calls a function of a text; without a function, the estimate.
 
-    The counter is known by the function's ``name``, else by the name of its definition.
+    The name of the counter is the function's attribute ``name``, else the name of its definition.
 
     Raises:
-        RejectedError: The value is no function, or has no usable name.
+        RejectedError: The value is not a function, or has no usable name.
     """
     if function is None:
         return ESTIMATE

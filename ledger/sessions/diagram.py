@@ -21,16 +21,16 @@ MODEL_CHARS = 40
 
 
 class Node(Answer, frozen=True, kw_only=True):
-    """A summary, or messages side by side in the window.
+    """A node of the graph: a summary, or successive messages of the window.
 
-    ``kind`` is "messages", "leaf" or "condensed". A summary stands for ``messages`` messages with ``source_tokens``, and takes
-    ``tokens``. ``sources`` are the summaries that it was written from. They are left out if ``again`` is True: then the summary
-    is drawn before, with its sources.
+    ``kind`` is "messages", "leaf" or "condensed". A summary stands for ``messages`` messages with ``source_tokens`` tokens, and
+    takes ``tokens`` tokens itself. ``sources`` are the summaries from which it was written. If ``again`` is True, the summary
+    appears earlier in the graph with its sources, which are left out here.
     """
 
     kind: str
-    first: int  # position of its oldest message, and the newest
-    last: int
+    first: int  # the position of the oldest message
+    last: int  # the position of the newest message
     messages: int
     tokens: int
     source_tokens: int
@@ -51,11 +51,13 @@ class Node(Answer, frozen=True, kw_only=True):
 
     @property
     def details(self) -> tuple[str, ...]:
-        where = f"#{self.first}" if self.first == self.last else f"#{self.first}–#{self.last}"
+        positions = f"#{self.first}" if self.first == self.last else f"#{self.first}–#{self.last}"
         times = span(self.earliest, self.latest)
         if self.kind == MESSAGES:
-            return (_count(self.tokens, "token"), where, times)
-        size = f"{_count(self.messages, 'message')} {where}, {_count(self.source_tokens, 'token')} → {self.tokens:,}"
+            return (_count(self.tokens, "token"), positions, times)
+        size = (
+            f"{_count(self.messages, 'message')} {positions}, {_count(self.source_tokens, 'token')} → {self.tokens:,}"
+        )
         level = NO_SUMMARY if self.level == FALLBACK else self.level
         status = "" if self.status in (WINDOW, UNDER) else self.status
         model = f"by {one_line(self.model)[:MODEL_CHARS]}" if self.model else ""
@@ -63,7 +65,7 @@ class Node(Answer, frozen=True, kw_only=True):
 
 
 class SummaryGraph(Answer, frozen=True, kw_only=True):
-    """The window of a session, oldest first; ``replaced`` are the summaries out of use, if they were requested."""
+    """The window of a session, oldest first; ``replaced`` are the summaries out of use, if the caller asked for them."""
 
     session: SessionInfo
     window: tuple[Node, ...]
@@ -95,22 +97,22 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
 def diagram(
     about: SessionInfo, rows_of_session: Sequence[SummaryRow], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
-    """Return the graph of a window (oldest first) and of the summaries of its session.
+    """Return the graph of a window (oldest first) with the summaries of its session.
 
-    With ``everything`` the summaries are included that stand neither in the window nor under a summary that does.
+    With ``everything``, summaries that are neither in the window nor under a summary of the window are included.
     """
     rows = {row.id: row for row in rows_of_session}
     drawn: set[str] = set()
     nodes: list[Node] = []
     for is_summary, items in groupby(window, key=lambda item: item.is_summary):
-        side_by_side = [*items]
-        nodes += [_node(item.id, rows, drawn) for item in side_by_side] if is_summary else [_run(side_by_side)]
+        successive = [*items]
+        nodes += [_node(item.id, rows, drawn) for item in successive] if is_summary else [_run(successive)]
     roots = _roots(rows_of_session, drawn) if everything else ()
     return SummaryGraph(session=about, window=tuple(nodes), replaced=tuple(_node(id, rows, drawn) for id in roots))
 
 
 def _run(items: Sequence[WindowItem]) -> Node:
-    """Return messages side by side as one node."""
+    """Return successive messages as one node."""
     tokens = sum(item.tokens for item in items)
     return Node(
         kind=MESSAGES,
@@ -125,7 +127,7 @@ def _run(items: Sequence[WindowItem]) -> Node:
 
 
 def _node(id: str, rows: Mapping[str, SummaryRow], drawn: set[str]) -> Node:
-    """Return a summary with all summaries under it; a summary that was drawn before is returned without its sources."""
+    """Return a summary with all summaries under it; a summary that is in the graph already has no sources here."""
     row, again = rows[id], id in drawn
     drawn.add(id)
     underlying = () if again else tuple(_node(source, rows, drawn) for source in row.summaries if source in rows)
@@ -149,14 +151,14 @@ def _node(id: str, rows: Mapping[str, SummaryRow], drawn: set[str]) -> Node:
 
 
 def _roots(rows: Sequence[SummaryRow], drawn: set[str]) -> list[str]:
-    """Return the summaries not drawn yet that are under no other, in the order in which they were written."""
-    left = [row for row in rows if row.id not in drawn]
-    underlying = {id for row in left for id in row.summaries}
-    return [row.id for row in left if row.id not in underlying]
+    """Return the summaries not drawn yet that are under no other summary, in the order in which they were written."""
+    undrawn = [row for row in rows if row.id not in drawn]
+    underlying = {id for row in undrawn for id in row.summaries}
+    return [row.id for row in undrawn if row.id not in underlying]
 
 
 def span(earliest: str, latest: str) -> str:
-    """Return the time from one stored time to another, to the minute, in UTC; a common day is written once."""
+    """Return two stored times as a span in UTC, with minutes and without seconds; a common day is written once."""
     start, end = (time[:16].replace("T", " ") for time in (earliest, latest))
     if start == end:
         return start
@@ -194,7 +196,7 @@ def _edges(graph: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
         yield from ((_number(node), _number(source), False) for source in node.sources)
 
 
-# --- asked for -------------------------------------------------------------------------------------------------------
+# --- the query -------------------------------------------------------------------------------------------------------
 
 
 def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph | None:

@@ -1,4 +1,4 @@
-"""A summary before it is recorded: its summarizer, its source texts, and the first answer that is short enough."""
+"""The writing of a summary before it is recorded: the summarizer, the source texts, and the choice of an answer."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ledger.sessions.rules import escalation
 from ledger.sessions.rules.escalation import Attempt
 from ledger.sessions.rules.message import readable
 from ledger.sessions.rules.window import CONDENSED, Ranges
-from ledger.sessions.summary_writes import SummarySources, Written
+from ledger.sessions.summary_writes import SummarySources, WrittenSummary
 from projections.core.rows import Connection
 from projections.views.summaries import SummaryRow
 
-SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, however few tokens a counter finds in them
+SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, whatever number of tokens a counter returns
 
 
 def check_patience(conversation: Conversation, timeout: object) -> None:
-    """Raise if no model can be waited for.
+    """Check that the call may wait for a model.
 
     Raises:
-        RejectedError: The call is part of a batch, which holds the lock; or ``timeout`` is no number of seconds.
+        RejectedError: The call is part of a batch, which holds the writer's lock; or ``timeout`` is not a number of seconds.
     """
     if conversation.writer.batching:
         raise RejectedError(
@@ -46,7 +46,7 @@ def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer
 def source_texts(
     conversation: Conversation, connection: Connection, row: int, kind: str, sources: SummarySources
 ) -> list[str]:
-    """Return the sources of a summary, each message or summary as one text."""
+    """Return the texts of the sources of a summary, one text for each message or summary."""
     if kind == CONDENSED:
         return [summary_text(conversation, connection, summary) for summary in sources.summaries]
     return list(message_texts(conversation, connection, row, sources))
@@ -75,8 +75,8 @@ def first_short_enough(
     timeout: float,
     counted: Callable[[], None] | None,
     model_attempts: list[ModelAttempt],
-) -> Written | None:
-    """Return the first answer of the summarizer that is short enough; None if there is none.
+) -> WrittenSummary | None:
+    """Return the first answer of the summarizer that is short enough; None if no answer is.
 
     Each call of a language model is appended to ``model_attempts``.
     """
@@ -99,7 +99,9 @@ def first_short_enough(
         if model_attempts and not accepted:
             model_attempts[-1] = replace(model_attempts[-1], outcome="too_long" if text else "empty")
         if accepted:
-            return Written(kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind])
+            return WrittenSummary(
+                kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind]
+            )
         attempt = escalation.following(tries, attempt, text)
     return None
 
@@ -112,7 +114,7 @@ def record_calls(
     ranges: Ranges,
     why: str,
 ) -> None:
-    """Record calls that led to no summary, in a command of their own."""
+    """Record calls of a model that led to no summary, in a separate command."""
 
     def body(work: Work) -> str:
         state = writing.known(conversation, work)

@@ -1,4 +1,4 @@
-"""The events of a session: its messages, its summaries, and the windows that it gave to models."""
+"""The events of a session: its messages, its summaries, and the windows that were assembled for models."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from ledger.log.event_base import (
 
 
 class SessionOpened(EventData, frozen=True):
-    """A session begins, under its name."""
+    """The beginning of a session under its name."""
 
     traits = Traits("name", begins="session")
 
@@ -35,7 +35,7 @@ class SessionOpened(EventData, frozen=True):
 class SessionAliasAdded(EventData, frozen=True):
     """Another name of the session.
 
-    With ``to``, the session gives the name up to that session, whose history the name means from here.
+    With ``to``, the name belongs from here on to the session ``to``, and no longer to this session.
     """
 
     traits = Traits("reversible", governs="session")
@@ -45,7 +45,7 @@ class SessionAliasAdded(EventData, frozen=True):
 
 
 class SessionDescribed(EventData, frozen=True):
-    """Metadata of the session that was set or, by its keys, ``unset``."""
+    """A change of the session's metadata: keys that were set, and keys that were removed (``unset``)."""
 
     traits = Traits("reversible")
 
@@ -54,13 +54,13 @@ class SessionDescribed(EventData, frozen=True):
 
 
 class MessageAppended(EventData, frozen=True):
-    """A message of the conversation, known by the position of this event.
+    """A message of the conversation, which is named by the position of this event.
 
-    ``parts`` lists everything besides ``content`` and ``reasoning`` (ledger.sessions.rules.message); ``content_of`` is the
-    index of the part whose text is ``content``, or -1. The text of a captured turn lies with the ``interaction``, in its
-    ``field``.
-    ``speaker`` names the person where several share a role. ``tokens`` were counted by ``counter`` before the append.
-    ``extra`` holds further fields of a provider's message, for that provider alone. ``metadata`` is for no model.
+    ``parts`` holds everything besides ``content`` and ``reasoning`` (ledger.sessions.rules.message); ``content_of`` is the
+    index of the part whose text is ``content``, or -1. The text of a captured turn is stored in the ``field`` of the
+    ``interaction``. ``speaker`` is the name of the person, if several persons share a role. ``tokens`` was counted by
+    ``counter`` before the append. ``extra`` holds further fields of a provider's message, which only this provider gets.
+    ``metadata`` is shown to no model.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -81,9 +81,10 @@ class MessageAppended(EventData, frozen=True):
 
 
 class MessageRepaired(EventData, frozen=True):
-    """Fields that the message at ``message`` was recorded without, or a wrong ``model``; a missing field stays as it is.
+    """A repair of the message at the position ``message``: fields that were recorded later, or a corrected ``model``.
 
-    ``extra`` is that of the message and of all its parts, and ``metadata`` is the whole metadata.
+    A missing field stays as it was. ``extra`` is the whole extra of the message and its parts, and ``metadata`` the whole
+    metadata.
     """
 
     traits = Traits("reversible")
@@ -97,7 +98,7 @@ class MessageRepaired(EventData, frozen=True):
 
 
 class MessagesHidden(EventData, frozen=True):
-    """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
+    """The removal of messages from the session, by inclusive ranges of positions; the messages stay in the log.
 
     ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
     """
@@ -111,7 +112,7 @@ class MessagesHidden(EventData, frozen=True):
 
 
 class AbstractSet(EventData, frozen=True):
-    """A person's summary of the session as a whole; "" for none."""
+    """A person's summary of the whole session; "" removes it."""
 
     traits = Traits("reversible", quarantined_as="summary")
 
@@ -119,12 +120,12 @@ class AbstractSet(EventData, frozen=True):
 
 
 class SummaryCreated(EventData, frozen=True):
-    """A summary of ``ranges`` of the session's messages, written from the messages or from other ``summaries``, in their order.
+    """A summary of ``ranges`` of the session's messages, written from the messages or from other ``summaries`` in order.
 
-    ``kind`` is "leaf" or "condensed". ``level`` is the way it was made: "normal", "aggressive", or "fallback" (the beginning of
-    the text, cut). ``messages`` and ``source_tokens`` count the messages it stands for, ``descendants`` and
-    ``descendant_tokens`` the summaries it was written from. ``first`` is its place: the position of the oldest message.
-    ``replaces`` is the summary that was rewritten.
+    ``kind`` is "leaf" (from messages) or "condensed" (from summaries). ``level`` is how it was written: "normal", "aggressive",
+    or "fallback" (the cut beginning of the text). ``messages`` and ``source_tokens`` count the messages that the summary stands
+    for, ``descendants`` and ``descendant_tokens`` the summaries from which it was written. ``first`` is the position of the
+    oldest message. ``replaces`` is the summary that was rewritten.
     """
 
     traits = Traits("reversible", quarantined_as="summary")
@@ -151,7 +152,7 @@ class SummaryCreated(EventData, frozen=True):
 
 
 class ContextReplaced(EventData, frozen=True):
-    """From here the summary stands in the window for its messages, and for these ``summaries``, which leave the window."""
+    """The entry of a summary into the window, in place of its messages and of ``summaries``, which leave the window."""
 
     traits = Traits("reversible")
 
@@ -160,9 +161,9 @@ class ContextReplaced(EventData, frozen=True):
 
 
 class SummaryInvalidated(EventData, frozen=True):
-    """These summaries no longer stand for anything; the ``returned`` summaries they were written from are in the window again.
+    """The end of summaries, which leave the window; the ``returned`` summaries from which they were written are in it again.
 
-    ``why`` is "asked", "hidden" (some of their messages are) or "rewritten".
+    ``why`` is "asked" (by a person), "hidden" (some of the summarized messages were hidden) or "rewritten".
     """
 
     traits = Traits("reversible")
@@ -174,7 +175,7 @@ class SummaryInvalidated(EventData, frozen=True):
 
 
 class SummaryRestored(EventData, frozen=True):
-    """An invalidated summary is in the window again with ``summaries``; the summaries it was written from leave the window."""
+    """The return of an invalidated summary into the window, in place of ``summaries``, from which it was written."""
 
     traits = Traits("reversible")
 
@@ -184,10 +185,10 @@ class SummaryRestored(EventData, frozen=True):
 
 
 class ExtractionCursorMoved(EventData, frozen=True):
-    """The session's messages after ``since`` up to ``to`` (positions) were searched for memories.
+    """The progress of extraction: the session's messages after the position ``since`` up to ``to`` were searched for memories.
 
-    ``why`` is "extracted", "empty", "not_salient", "skipped" (the messages belong to another session too) or "asked". ``kept``
-    and ``dropped`` are the results, if no model was asked.
+    ``why`` is "extracted", "empty", "not_salient", "skipped" (the messages belong to another session too) or "asked" (by a
+    caller). ``kept`` and ``dropped`` are the results of a search by rules.
     """
 
     traits = Traits("reversible")
@@ -202,7 +203,7 @@ class ExtractionCursorMoved(EventData, frozen=True):
 
 
 class CompactionSkipped(EventData, frozen=True):
-    """A compaction that began and had no result: the reason, and the kind of error if there was one."""
+    """A compaction that began and had no result, with the reason, and with the kind of the error if there was an error."""
 
     traits = Traits("inert")
 
@@ -214,7 +215,7 @@ class CompactionSkipped(EventData, frozen=True):
 
 
 class LeftOut(Struct, frozen=True):
-    """An item of a window that was considered and left out: the position with its text, and why."""
+    """A message that a window left out although it fits: its position, and the reason."""
 
     position: int
     why: Code
@@ -223,7 +224,7 @@ class LeftOut(Struct, frozen=True):
 class Shortened(Struct, frozen=True):
     """A message of a window whose tool results were cut to ``chars`` characters each.
 
-    ``position`` is that of the message, and ``tokens`` its size after the cut.
+    ``position`` is the position of the message, and ``tokens`` its size after the cut.
     """
 
     position: int
@@ -232,11 +233,11 @@ class Shortened(Struct, frozen=True):
 
 
 class WindowAssembled(EventData, frozen=True):
-    """The window that a session gave to a model at the log position ``seen``.
+    """The window that was assembled from a session for a model, from the state at the log position ``seen``.
 
-    It has the messages (ranges of positions), the summaries, and the recall (the id of its RecallDelivered) that was woven in.
-    ``settings`` are the request's, and count the items left out. ``tokens`` is the size of the whole window. Of the
-    ``shortened`` messages it gave a part, by the rule that the settings name.
+    The window contains ``messages`` (ranges of positions), ``summaries``, and the results of ``recall`` (the id of a
+    RecallDelivered event). ``settings`` are the settings of the request, with the counts of the items that were left out.
+    ``tokens`` is the size of the whole window. The ``shortened`` messages were cut by the rule that the settings name.
     """
 
     traits = Traits("inert")

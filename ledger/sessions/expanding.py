@@ -1,4 +1,4 @@
-"""The expansion of summaries to their messages, oldest first, within a budget; the rest is listed by name."""
+"""The expansion of summaries to their messages, oldest first, within a budget; parts that do not fit are listed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 class Expanding:
     """An expansion on a snapshot.
 
-    ``rows`` are the messages that fit, ``rest`` is the part of the graph that does not, and ``unknown`` are the requested ids and
-    positions that the session does not have.
+    ``rows`` are the messages that fit, ``rest`` are the summaries and ranges that do not fit, and ``unknown`` are the requested
+    ids and positions that the session does not have.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Expanding:
         self._returned: set[int] = set()
 
     def take(self, requested: Sequence[str | int]) -> None:
-        """Expand the requested ids and positions in the order of time, in whatever order they were requested."""
+        """Expand the requested ids and positions, oldest first."""
         subjects: dict[tuple[int, int], SummaryRow | Span] = {}
         for name in requested:
             subject = self._find(name)
@@ -54,11 +54,11 @@ class Expanding:
         self.rows.sort(key=lambda row: row.row)  # the times of two summaries may overlap
 
     def _find(self, name: str | int) -> SummaryRow | Span | None:
-        """Return the summary, or the positions if the session has messages there; else None."""
+        """Return the summary with an id, or a range of positions if the session has messages there; else None."""
         span = (name, name) if isinstance(name, int) else _span(name)
         if span is not None:
-            held = 0 < span[0] <= span[1] < 2**62 and sessions.count(self._connection, self._state.row, [span])[0]
-            return span if held else None
+            exists = 0 < span[0] <= span[1] < 2**62 and sessions.count(self._connection, self._state.row, [span])[0]
+            return span if exists else None
         return summaries.find(self._connection, self._state.row, str(name)) if len(str(name)) > 2 else None
 
     def _summary(self, row: SummaryRow) -> None:
@@ -89,13 +89,13 @@ class Expanding:
             self._is_full = self.used > self._max
 
     def _leave(self, ranges: Ranges, summary: str | None = None) -> None:
-        """Add to the rest: a summary as a whole, ranges without a summary one by one."""
+        """Add entries to the rest: one entry for a summary, or one entry for each range without a summary."""
         counts = [sessions.count(self._connection, self._state.row, [span]) for span in ranges]
-        left = list(zip(ranges, counts, strict=True))
+        sizes = list(zip(ranges, counts, strict=True))
         if summary is not None:
-            together = (sum(messages for messages, _ in counts), sum(tokens for _, tokens in counts))
-            left = [((min(ranges)[0], max(last for _, last in ranges)), together)]
-        for (first, last), (messages, tokens) in left:
+            total = (sum(messages for messages, _ in counts), sum(tokens for _, tokens in counts))
+            sizes = [((min(ranges)[0], max(last for _, last in ranges)), total)]
+        for (first, last), (messages, tokens) in sizes:
             listed = (entry for entry in self.rest if entry.summary is None)
             if messages and not any(entry.first <= first and last <= entry.last for entry in listed):
                 unexpanded = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
@@ -103,6 +103,6 @@ class Expanding:
 
 
 def _span(text: str) -> Span | None:
-    """Return positions as people write them: ``45``, ``#45``, ``45-67``."""
+    """Return the positions in a text such as ``45``, ``#45`` or ``45-67``; None for another text."""
     match = _SPAN.fullmatch(text)
     return (int(match[1]), int(match[2] or match[1])) if match is not None else None

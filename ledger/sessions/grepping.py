@@ -1,4 +1,4 @@
-"""A grep on a snapshot: the candidates of the text index, in order, and those that the pattern really matches."""
+"""The grep of sessions on a snapshot: the text index yields candidates in order, and the pattern checks their texts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from projections.views import sessions
 from projections.views.summaries import SummaryRow
 
 COUNTED = 10_000
-"""The most matches that are counted; the total says if there are more."""
+"""The most matches that are counted; the answer says if there may be more."""
 
 READ, READ_ON = 20_000, 1_000
 """The most texts that a grep reads whole to find its hits, and the most that it reads for the total.
 
-Texts are read whole if neither the index nor a single passage can tell that they match.
+A text is read whole if neither the index nor a single passage shows that the text matches.
 """
 
 GLANCED = 2_000
-"""The most rows of the index that are read for a hint at other places."""
+"""The most rows of the index that are read for a hint at matches outside of the searched part."""
 
 SNIPPET_CHARS = 240
 
@@ -44,18 +44,18 @@ Row = SearchedRow | SummaryRow
 
 
 class GrepRequest(Struct, frozen=True, kw_only=True):
-    """A request to grep messages and summaries, not checked yet.
+    """An unchecked request to grep messages and summaries.
 
     Attributes:
-        pattern: See ``ledger.sessions.rules.grep``.
+        pattern: The pattern, as ``ledger.sessions.rules.grep`` describes it.
         scope: "both", "message" or "summary".
         role: Only messages of this role.
-        since: The earliest time, inclusive. A summary counts if its time reaches into the range.
+        since: The earliest time, inclusive. A summary passes if its time overlaps the range.
         until: The latest time, exclusive.
-        include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
-        everywhere: Search all sessions of the user.
+        include_hidden: True to include hidden messages, and summaries that were replaced or invalidated.
+        everywhere: True to search all sessions of the user.
         order: "newest", or "relevance" for the best matches by BM25 first.
-        oldest_first: Begin with the oldest.
+        oldest_first: True to begin with the oldest match.
     """
 
     pattern: str
@@ -70,7 +70,7 @@ class GrepRequest(Struct, frozen=True, kw_only=True):
 
 
 class GrepQuery(Struct, frozen=True, kw_only=True):
-    """A checked grep request for one page. Times are half-open, as text; "" for no bound."""
+    """A checked request for one page of a grep; a time is text, and "" means no bound."""
 
     pattern: GrepPattern
     corpora: tuple[str, ...]  # "message" and "summary"
@@ -79,12 +79,12 @@ class GrepQuery(Struct, frozen=True, kw_only=True):
     until: str
     limit: int
     include_hidden: bool
-    start: Start  # behind the place of the last hit of the page before
+    start: Start  # the place of the last hit of the page before, after which this page begins
     by_relevance: bool = False
 
 
 class Where(Struct, frozen=True):
-    """The sessions to search, by row, with their names; ``only`` is the id of the session if there is only one."""
+    """The sessions to search: their names by row; ``only`` is the id of the session if a single session is searched."""
 
     user: str
     names: dict[int, str | None]
@@ -95,24 +95,24 @@ class GrepMatches(Struct):
     """The result of a grep; ``left_off`` is True if there may be more matches."""
 
     rows: list[Row]
-    places: list[int] = []  # the place of each row, from which the next page goes on
+    places: list[int] = []  # the places of the rows, after which a next page can begin
     total: int = 0
     read: int = 0
     left_off: bool = False
 
 
 class GrepSearch:
-    """A search for a pattern; ``of_turn`` gives the text of a captured turn, by interaction and field."""
+    """A search for a pattern; ``of_turn(interaction, field)`` returns the text of a captured turn."""
 
     def __init__(
         self, snapshot: Snapshot, query: GrepQuery, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
         self._snapshot, self._connection = snapshot, snapshot.connection
         self._query, self._where, self._of_turn = query, where, of_turn
-        self._gone: dict[int, list[sessions.Hidden]] = {}
+        self._hidden_spans: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, HiddenReason] = {}
         self._pattern = query.pattern
-        self._doubts: set[int] = set()  # rows that the index alone cannot tell about
+        self._doubts: set[int] = set()  # rows of the index that may not match, so that the whole text has to be read
 
     def is_somewhere(self) -> bool:
         """Return True if something matches among the first rows of the index."""
@@ -123,7 +123,7 @@ class GrepSearch:
         return self._ranked() if self._query.by_relevance else self.run()
 
     def _ranked(self) -> GrepMatches:
-        """Return the page of the best of at most 10,000 matches, by BM25, equal ones newest first."""
+        """Return the page of the best of at most 10,000 matches by BM25; of equal matches the newest comes first."""
         query = self._query
         every = GrepSearch(self._snapshot, replace(query, limit=COUNTED, start=NEWEST), self._where, self._of_turn)
         matches = every.run()
@@ -139,7 +139,7 @@ class GrepSearch:
         return GrepMatches(rows, places, len(best), matches.read, matches.left_off)
 
     def scores(self, matches: GrepMatches) -> list[float]:
-        """Return the BM25 of matches; a text of several passages has that of its best."""
+        """Return the BM25 scores of matches; a text of several passages has the score of its best passage."""
         known = session_texts.scores(
             self._connection,
             self._snapshot.schema,
@@ -147,15 +147,19 @@ class GrepSearch:
         )
         scores, texts = dict[int, float](), dict[int, str]()
         for at, (row, place) in enumerate(zip(matches.rows, matches.places, strict=True)):
-            found = [score for part in session_texts.parts(place, row.row) if (score := known.get(part)) is not None]
-            if found:
-                scores[at] = max(found)
-            else:  # the text waits for the index, or is one of an earlier moment
+            passages = [score for part in session_texts.parts(place, row.row) if (score := known.get(part)) is not None]
+            if passages:
+                scores[at] = max(passages)
+            else:  # the text waits for the index, or is a text of an earlier moment
                 texts[at] = self.text(row)
         scores |= session_texts.scores_aside(texts, self._pattern.any_row)
         return [scores.get(at, 0.0) for at in range(len(matches.rows))]
 
     def run(self, counted: int = COUNTED, looked_at: int | None = None) -> GrepMatches:
+        """Return the matches of a page, with the number of all matches up to ``counted``.
+
+        At most ``looked_at`` rows of the index are read.
+        """
         result = GrepMatches([])
         for place, row, is_sure in self._candidates(looked_at):
             enough = READ_ON if len(result.rows) == self._query.limit else READ
@@ -175,10 +179,7 @@ class GrepSearch:
     # --- candidates ----------------------------------------------------------------------------------------------
 
     def _candidates(self, looked_at: int | None) -> Iterator[tuple[int, Row, bool]]:
-        """Yield the candidates that the request includes, in order, each with its place.
-
-        The third value is True if the candidate surely matches.
-        """
+        """Yield (place, row, True if the row surely matches) of the candidates that pass the filters, in order."""
         yielded, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
@@ -191,36 +192,36 @@ class GrepSearch:
                 )
             for row in batch:
                 message = rows_by_index.get(row)
-                if message is not None and message.row not in yielded and self._is_wanted(message):
+                if message is not None and message.row not in yielded and self._passes_filters(message):
                     yielded.add(message.row)
                     place = session_texts.place(row, message.row, oldest_first=self._query.start.oldest_first)
                     yield place, message, row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
-        """Yield the rows of the index."""
+        """Return an iterator over the rows of the index that may match, in order."""
         first, start = self._first_visible(), self._query.start
         if self._pattern.inside:
             return self._scanned(first)
         streams = self._ordered((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
-            streams += self._ordered((TURN,), 0)  # a turn's text comes before its message, which may be visible
-        late = session_texts.waiting(self._connection, self._snapshot.schema)
-        then = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
-        others = {*late, *(row[0] for row in then)}
-        aside = sorted((row for row in others if start.includes(row)), reverse=not start.oldest_first)
-        return heapq.merge(*streams, self._doubted(aside), reverse=not start.oldest_first)
+            streams += self._ordered((TURN,), 0)  # the text of a turn lies before its message, which may be visible
+        waiting = session_texts.waiting(self._connection, self._snapshot.schema)
+        ended = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
+        others = {*waiting, *(row[0] for row in ended)}
+        unindexed = sorted((row for row in others if start.includes(row)), reverse=not start.oldest_first)
+        return heapq.merge(*streams, self._doubted(unindexed), reverse=not start.oldest_first)
 
     def _scanned(self, first: int) -> Iterator[int]:
-        """Yield the rows whose passage has the texts that are looked for inside of words, without an index.
+        """Yield the rows whose passage contains texts inside of words, by reading all passages.
 
-        A scan of 100,000 messages takes some 0.2 seconds. An index of trigrams would take three to five times the room of the
+        A scan of 100,000 messages takes about 0.2 seconds. An index of trigrams would need three to five times the space of the
         index of words.
         """
         only = (self._where.only, next(iter(self._where.names))) if self._where.only is not None else None
         passages = session_texts.scanned(self._connection, self._where.user, only, first, self._query.start)
         has = self._pattern.search
         for row, text, pieces in passages:
-            if pieces > 1:  # the text may lie across two passages
+            if pieces > 1:  # a match may lie across two passages
                 self._doubts.add(row)
                 yield row
             elif has(text):
@@ -229,8 +230,8 @@ class GrepSearch:
     def _ordered(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
         """Return streams of rows from the index.
 
-        If a text lies in several rows, each row may have another of the words. Such texts are found by one of the words, and are
-        marked as doubtful.
+        A text of several passages has several rows, and each row may have another word of the pattern. Such a text is found by
+        any word, and its rows are marked as doubtful.
         """
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
@@ -247,16 +248,16 @@ class GrepSearch:
             yield row
 
     def _first_visible(self) -> int:
-        """Return the position before which all messages of the searched session are hidden."""
+        """Return the position before which all messages of the searched session are hidden, or 0."""
         if self._where.only is None or self._query.include_hidden:
             return 0
         (row,) = self._where.names
-        left = sessions.besides([(hidden.first, hidden.last) for hidden in self._hidden(row)])
-        return next((first for first, last in reversed(left) if last > row), 0)
+        visible = sessions.besides([(hidden.first, hidden.last) for hidden in self._hidden(row)])
+        return next((first for first, last in reversed(visible) if last > row), 0)
 
     # --- filters -------------------------------------------------------------------------------------------------
 
-    def _is_wanted(self, row: Row) -> bool:
+    def _passes_filters(self, row: Row) -> bool:
         query = self._query
         if row.session not in self._where.names:
             return False
@@ -267,9 +268,9 @@ class GrepSearch:
         return query.role in (None, row.role) and (query.include_hidden or not self._why_hidden(row))
 
     def _hidden(self, session: int) -> list[sessions.Hidden]:
-        if session not in self._gone:
-            self._gone[session] = sessions.hidden(self._connection, session)
-        return self._gone[session]
+        if session not in self._hidden_spans:
+            self._hidden_spans[session] = sessions.hidden(self._connection, session)
+        return self._hidden_spans[session]
 
     def _why_hidden(self, row: SearchedRow) -> str:
         if row.session not in self._why:

@@ -34,14 +34,14 @@ from projections.views.summaries import SummaryRow as SummaryRow
 
 
 class MessageTexts(Struct, frozen=True):
-    """The texts of a message, as they are in the log with later repairs."""
+    """The texts of a message from the log, with later repairs applied."""
 
     event: Recorded[MessageAppended]
     content: str | None
     reasoning: str | None
     parts: tuple[messages.Part, ...]
     model: str | None
-    extra: Fields | None  # as it is stored; None where it was erased
+    extra: Fields | None  # in the stored form; None if it was erased
 
 
 # --- messages ------------------------------------------------------------------------------------------------
@@ -55,16 +55,15 @@ def list_messages(
     hidden: bool = False,
     pairs: Pairs = NO_PAIRS,
 ) -> list[answers.Message]:
-    """Return the first ``limit`` messages from ``start`` on, in its order.
+    """Return the first ``limit`` messages from ``start`` on, messages under a summary included.
 
-    Messages that a summary stands for are among them. With ``hidden`` truncated, replaced and cleared messages are included, each
-    with the reason.
+    With ``hidden``, messages that were truncated, replaced or cleared are included too, each with the reason.
     """
     with conversation.reading() as (connection, state):
         if state is None:
             return []
-        gone = sessions.hidden(connection, state.row)
-        without = [] if hidden else [(span.first, span.last) for span in gone]
+        hidden_spans = sessions.hidden(connection, state.row)
+        without = [] if hidden else [(span.first, span.last) for span in hidden_spans]
         if start.row is not None:
             without.append((0, start.row) if start.oldest_first else (start.row, 2**62))
         batch = min(limit, 4_096)
@@ -72,7 +71,7 @@ def list_messages(
             rows = sessions.forwards(connection, state.row, besides(without), batch=batch, pairs=pairs)
         else:
             rows = sessions.backwards(connection, state.row, without, batch=batch, pairs=pairs)
-        return messages_shown(conversation, connection, list(islice(rows, limit)), gone)
+        return messages_shown(conversation, connection, list(islice(rows, limit)), hidden_spans)
 
 
 def get_message(conversation: Conversation, position: int | str) -> answers.Message | None:
@@ -122,7 +121,7 @@ def _message_shown(
 
 
 def texts(conversation: Conversation, connection: Connection, row: MessageRow) -> MessageTexts:
-    """Return the texts of a message; the texts of a captured turn lie with its interaction."""
+    """Return the texts of a message; the text of a captured turn comes from its interaction."""
     return texts_of(conversation, connection, row, read_known(connection, row.row, row.session))
 
 
@@ -160,7 +159,7 @@ def of_interaction(conversation: Conversation, connection: Connection, interacti
 
 
 def abstract(conversation: Conversation) -> str:
-    """Return the summary of the whole session that was set by hand; "" without one."""
+    """Return the summary of the whole session that a person wrote, or ""."""
     with conversation.reading() as (connection, state):
         return abstract_of(connection, state)
 
@@ -198,7 +197,7 @@ def summary_row(connection: Connection, state: State, id: object) -> SummaryRow:
 
 
 def window_items(conversation: Conversation) -> list[WindowItem]:
-    """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
+    """Return the messages and summaries of the window, oldest first, without their texts."""
     with conversation.reading() as (connection, state):
         return OpenWindow(connection, state).items() if state is not None and conversation.kept_out != "ignored" else []
 
@@ -246,7 +245,7 @@ def list_sessions(
     after: str | None = None,
     oldest_first: bool = False,
 ) -> list[answers.SessionInfo]:
-    """Return the sessions of a user by the time they were opened; ``project`` is the one they were opened in."""
+    """Return the sessions of a user in the order in which they were opened; ``project`` is the project of their opening."""
     with engine.reading() as connection:
         projects = scope_of(connection, user, project)
         if projects == [NOWHERE]:
@@ -260,7 +259,7 @@ def list_sessions(
 def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) -> bool:
     """Return True if the text of a message or summary is in quarantine.
 
-    The text of a captured turn lies with its interaction.
+    The text of a captured turn is stored with its interaction.
     """
     at: int | None = row.row
     if not isinstance(row, SummaryRow) and row.interaction is not None:
@@ -269,7 +268,7 @@ def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) 
 
 
 class HiddenReason:
-    """The reasons why messages are hidden, by position; ranges that were hidden do not overlap."""
+    """The reasons why messages are hidden, by position; hidden ranges never overlap."""
 
     def __init__(self, gone: Sequence[sessions.Hidden]) -> None:
         self._gone = sorted(gone, key=lambda span: span.first)

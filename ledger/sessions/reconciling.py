@@ -28,21 +28,21 @@ from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above
+from ledger.sessions.writing import appended, hide, history_change, with_bodies, with_dependents
 from projections.core.rows import Connection
 from projections.views import control, summaries
 from projections.views.sessions import MessageRow as MessageRow
 from projections.views.sessions import besides
 
-TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
-REPAIR_BYTES = 256 * 1024
+TOGETHER = 5_000  # the most messages in one append; a longer transcript takes several appends
+REPAIR_BYTES = 256 * 1024  # the most bytes of a reasoning that a repair adds
 
 
 class _Planned(Struct, frozen=True):
     """A plan that makes a session equal to a transcript.
 
-    ``seen`` is the position at which the session stood, ``taken`` are the secrets that were taken out, and ``counted`` are the
-    tokens of each line with the name of their counter.
+    ``seen`` is the position of the session's last event when the plan was made. ``taken`` are the secrets that were redacted, and
+    ``counted`` holds (tokens, name of the counter) of each line.
     """
 
     seen: int
@@ -58,22 +58,23 @@ def reconcile(
     *,
     dry_run: bool = False,
 ) -> answers.HistoryChange:
-    """Bring the session to the content of an outside transcript.
+    """Make the session equal to a transcript that is kept elsewhere.
 
-    Nothing happens, or the messages missing at the end are appended, or the session is replaced from the first message that
-    differs. Messages that differ are hidden and stay in the log; summaries of hidden messages stand for nothing.
+    If the session is the beginning of the transcript, the missing messages are appended. If a message differs, the session is
+    replaced from that message on: its messages from there are hidden and stay in the log, and summaries of hidden messages go out
+    of use.
 
     Role, speaker, content and parts are compared; token counts are not. Reasoning (up to 256 KiB), time, ``extra`` or metadata
-    that only the transcript has is added in place, and the name of the model is that of the transcript. More than 5,000 messages
-    go in several appends, and a later call goes on after an interruption. An empty transcript is taken for a mistake: nothing
-    changes, and ``skipped`` is "empty".
+    that only the transcript has is added in place, and the name of the model is taken from the transcript. More than 5,000
+    messages take several appends, and after an interruption a second call continues. An empty transcript is taken for a
+    mistake: nothing changes, and ``skipped`` is "empty".
 
     Args:
         conversation: The session.
-        asker: Who acts.
-        transcript: Objects with ``role``, ``content`` and, if they have them, ``parts``, ``reasoning``, ``model``, ``speaker``,
-            ``created_at`` and ``token_count``; OpenAI chat completions and Anthropic messages are read too.
-        dry_run: Only return the changes that would be made.
+        asker: The identity of the caller.
+        transcript: Objects with ``role`` and ``content``, and optionally with ``parts``, ``reasoning``, ``model``, ``speaker``,
+            ``created_at`` and ``token_count``; messages of OpenAI chat completions and of Anthropic are read too.
+        dry_run: True to only return the changes that would be made.
     """
     lines, left_out = outside(transcript)
     if not lines and not conversation.kept_out:
@@ -88,7 +89,7 @@ def reconcile(
 def replace_messages(
     conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object] | answers.Message]
 ) -> answers.HistoryChange:
-    """Make these messages the whole history; the common beginning stays as it is."""
+    """Make these messages the whole history of the session; messages that the two have in common at the beginning stay."""
     return _take_over(conversation, "session.replace", *outside(messages), asker)
 
 
@@ -104,7 +105,7 @@ def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -
     in_use = {row.id: row for row in rows if row.status in (summaries.WINDOW, summaries.UNDER)}
     span = [(plan.hidden[0], 2**62)] if plan.hidden else []
     touched = {row.id for row in in_use.values() if summaries.touches(row.ranges, span)}
-    gone = with_those_above(in_use, touched)
+    invalidated = with_dependents(in_use, touched)
     change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
     return replace(
         none,
@@ -113,7 +114,7 @@ def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -
         appended=plan.appended,
         repaired=len(plan.repairs),
         hidden=len(plan.hidden),
-        invalidated=tuple(id for id in in_use if id in gone),
+        invalidated=tuple(id for id in in_use if id in invalidated),
         position=planned.seen,
     )
 
@@ -151,7 +152,7 @@ def _take_over(
 def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
     """Return the plan that makes the session equal to the transcript.
 
-    Stored texts have no secrets, so the transcript is compared and appended without its secrets.
+    Secrets in the transcript are redacted first, because they are redacted in the stored texts.
     """
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
@@ -175,18 +176,18 @@ def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[
 def clean(
     conversation: Conversation, connection: Connection, lines: list[Outside]
 ) -> dict[str, tuple[TakenSecret, ...]]:
-    """Take the secrets out of a transcript, in place, if the policy requires that; marks stand in their places."""
-    taken: dict[str, tuple[TakenSecret, ...]] = {}
+    """Redact the secrets in a transcript, in place, if the user's policy says so; return the redacted secrets."""
+    redacted: dict[str, tuple[TakenSecret, ...]] = {}
     if control.policy(connection, conversation.user).secrets == "redact":
         for at, line in enumerate(lines):
-            cleaned = conversation.writer.guard.cleaned(line.draft, taken)
+            cleaned = conversation.writer.guard.cleaned(line.draft, redacted)
             if cleaned is not line.draft:
                 lines[at] = replace(line, draft=cleaned)
-    return taken
+    return redacted
 
 
 def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> TranscriptMessage:
-    """Return a message of the session for a comparison; erased fields are taken to be equal to the other side's."""
+    """Return a message of the session in the form for a comparison; of an erased message, the message of the transcript."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
     line = TranscriptMessage(
@@ -220,7 +221,7 @@ def _apply(
     asker: Who,
     arguments: object,
 ) -> answers.HistoryChange | None:
-    """Make one append: hide the messages that differ, repair fields, and append the first of the missing messages.
+    """Make one append: hide the messages that differ, repair fields, and append the first 5,000 missing messages.
 
     The answer is None if both the session and the transcript are empty.
     """
@@ -251,7 +252,7 @@ def _apply(
 
     outcome = conversation.writer.run(verb, asker, body, arguments)
     change = _CHANGES.get(plan.kind, "repaired")
-    return texts_of(conversation.name, outcome, change)
+    return history_change(conversation.name, outcome, change)
 
 
 def _unchanged(conversation: Conversation, work: Work) -> str:
@@ -276,35 +277,29 @@ def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> N
 
 
 def _same(time: str, theirs: Outside | None) -> str | None:
-    """Return the time of the append if the transcript has the same time, else None.
-
-    The transcript may have been read from this session.
-    """
+    """Return the time of recording if the transcript has the same time, because it was read from this session; else None."""
     at = theirs.created_at if theirs is not None else None
     return time if at is not None and times.moment("created_at", at) == time else None
 
 
 def _rest(plan: TranscriptPlan) -> TranscriptPlan:
-    """Return the part of a plan that is left after one append."""
+    """Return the part of a plan that remains after one append."""
     appended = max(0, plan.appended - TOGETHER)
     kind = transcript.APPEND if appended else transcript.UNCHANGED
     return TranscriptPlan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
 
 
 def _was_cut(plan: TranscriptPlan) -> bool:
-    """Return True if a command that began with an append long ago was cut before its last append.
-
-    Then all messages of the session are from that command, and the end is missing.
-    """
+    """Return True if an earlier run of the command with the same key was interrupted before its last append."""
     return plan.kind == transcript.APPEND and plan.kept >= TOGETHER
 
 
 _CHANGES = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}
-_WEIGHTS = ("none", "repaired", "appended", "replaced")
+_WEIGHTS = ("none", "repaired", "appended", "replaced")  # from the weakest to the strongest change
 
 
 def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: TranscriptPlan) -> answers.HistoryChange:
-    """Return one answer for all appends, with the strongest of their changes."""
+    """Return one answer for several appends, with the strongest of their changes."""
     return replace(
         done,
         change=max(total.change, done.change, key=_WEIGHTS.index),

@@ -1,4 +1,4 @@
-"""Writing a summary again from the same sources; the new summary takes the place of the old one."""
+"""The rewriting of a summary from the same sources; the new summary takes the place of the old summary."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from ledger.sessions.writing import invalidate
 from projections.views import erasures, summaries
 from projections.views.summaries import SummaryRow
 
-REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may have a message more than a chunk
+REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf has at most the tokens of a chunk and one more message
 
 
 def rewrite(
     conversation: Conversation, asker: Who, id: str, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.Summary:
-    """Write a summary again from the same sources, and put it in the place of the old one.
+    """Write a summary again from the same sources, and put the new summary in the place of the old summary.
 
-    The old summary stays in the log. Summaries that were written from the old one stand for nothing any more.
+    The old summary stays in the log. Summaries that were written from the old summary go out of use.
 
     Args:
-        summarizer: Stands in for the ledger's.
+        summarizer: The summarizer to use in place of the ledger's.
 
     Raises:
-        RejectedError: There is no summarizer, the summary is out of use, no answer was short enough, or a key was given: with a
-            key a second call would have to return the first summary, which cannot be rebuilt. Nothing is changed.
+        RejectedError: There is no summarizer, the summary is out of use, no answer was short enough, or the call has an
+            idempotency key: a second call would have to return the first summary, which cannot be rebuilt. Nothing is changed.
         ModelError: The summarizer failed. Nothing is changed.
     """
     if asker.key is not None:
@@ -56,8 +56,8 @@ def rewrite(
     tries = escalation.attempts(row.kind, size + ELEMENT_TOKENS * max(0, len(sources.summaries) - 1))
     model_attempts = list[ModelAttempt]()
 
-    def kept(why: str) -> None:
-        """Record the calls that led to no summary, by a command of their own."""
+    def record_attempts(why: str) -> None:
+        """Record the calls that led to no summary, in a separate command."""
         calls = tuple(model_attempts)
         model_attempts.clear()
         if calls:
@@ -66,10 +66,10 @@ def rewrite(
     try:
         written = first_short_enough(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
     except ModelError:
-        kept("failed")
+        record_attempts("failed")
         raise
     if written is None:
-        kept("refused")
+        record_attempts("refused")
         raise RejectedError(
             f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
         )
@@ -93,13 +93,13 @@ def rewrite(
     try:
         conversation.writer.run("session.summaries.rewrite", asker, body, (conversation.name, id, writer.name))
     except (RejectedError, ConflictError, NotFoundError):
-        kept("moved")
+        record_attempts("moved")
         raise
     return summary_writes.summary_now_of(conversation, made)
 
 
 def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, SummarySources, list[str], int, int]:
-    """Return a summary in use, its sources, their texts, the last erasure until now, and the tokens of the texts."""
+    """Return a summary in use, its sources, their texts, the position of the last erasure, and the tokens of the texts."""
     with conversation.reading() as (connection, state):
         row = reading.summary_row(connection, conversation.needed(state), id)
         check_in_use(row, "rewritten")
@@ -111,8 +111,8 @@ def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, Summar
     size = sum(summary.tokens for summary in underlying) if row.kind == CONDENSED else row.source_tokens
     if size > REWRITTEN_TOKENS:
         raise RejectedError(
-            f"the summary {row.id} is of {size:,} tokens, and {REWRITTEN_TOKENS:,} can be rewritten at once; invalidate it"
-            " and compact again, in parts",
+            f"the sources of the summary {row.id} have {size:,} tokens; at most {REWRITTEN_TOKENS:,} can be rewritten at once:"
+            " invalidate the summary and compact again",
             rule="size",
             subject=row.id,
             limit=REWRITTEN_TOKENS,

@@ -10,7 +10,7 @@ from ledger.types import Page
 
 
 class Hit(Answer, frozen=True, kw_only=True):
-    """A message or summary (``kind``) that a pattern matches, known by its ``position``.
+    """A message or summary (``kind``) that a pattern matches, identified by its ``position``.
 
     ``occurred_at`` is the time of a message; a summary covers the time from ``occurred_at`` to ``until``. ``id``,
     ``summary_kind``, ``depth``, ``level`` and ``status`` are fields of a summary, as in ``Summary``; ``role`` and ``hidden`` are
@@ -29,7 +29,7 @@ class Hit(Answer, frozen=True, kw_only=True):
     tokens: int
     role: str | None = None
     hidden: str = ""
-    quarantined: bool = False  # recall does not return the text; grep still shows it
+    quarantined: bool = False  # True if recall does not return the text; grep still shows the text
     id: str | None = None
     summary_kind: str | None = None
     depth: int | None = None
@@ -38,14 +38,14 @@ class Hit(Answer, frozen=True, kw_only=True):
 
 
 class GrepResult(Answer, frozen=True, kw_only=True):
-    """The ``hits`` of a grep, newest first.
+    """The ``hits`` of a grep, in the requested order.
 
-    ``total`` is the number of all matches if ``is_exact``, else there may be more. ``searched`` is the number of messages and
-    summaries that were searched. ``hint`` says where to look if nothing was found.
+    ``total`` is the number of all matches if ``is_exact``, else the number of matches so far. ``searched`` is the number of
+    messages and summaries that were searched. ``hint`` names another place to search if nothing was found.
     """
 
     hits: tuple[Hit, ...]
-    places: tuple[int, ...] = ()  # the place of each hit, from which ``grep(after=)`` goes on
+    places: tuple[int, ...] = ()  # the places of the hits, after which ``grep(after=)`` continues
     total: int
     searched: int
     is_exact: bool = True
@@ -56,7 +56,7 @@ class Hits(Page[Hit]):
     """A page of hits.
 
     ``total`` is the number of matches from this page on if ``is_exact``, else there may be more. ``searched`` is the number of
-    messages and summaries that were searched. ``hint`` says where to look if nothing was found.
+    messages and summaries that were searched. ``hint`` names another place to search if nothing was found.
     """
 
     __slots__ = ("hint", "is_exact", "searched", "total")
@@ -72,14 +72,14 @@ class Hits(Page[Hit]):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rest = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
-        return type(self), (Page(self._items, self._next), rest)
+        result = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
+        return type(self), (Page(self._items, self._next), result)
 
 
 class Unexpanded(Answer, frozen=True, kw_only=True):
     """Messages that did not fit an expansion: the positions ``first`` to ``last``, their number and their tokens.
 
-    ``summary`` is an id if the messages are all that this summary stands for.
+    ``summary`` is the id of a summary if the messages are all messages that it stands for, else None.
     """
 
     first: int
@@ -95,9 +95,9 @@ class Unexpanded(Answer, frozen=True, kw_only=True):
 
 
 class Expansion(Answer, frozen=True, kw_only=True):
-    """Messages whole, in the order of time; a hidden message says so.
+    """The whole messages behind summaries or positions, oldest first; hidden messages have their reason.
 
-    ``used`` is the size of the messages, in tokens or characters (``unit``). ``rest`` lists the messages still to expand, by
+    ``used`` is the size of the messages, in tokens or characters (``unit``). ``rest`` lists the messages that did not fit, by
     summary or by positions. ``over_budget`` is True if the first message alone takes more than the ``budget``. ``unknown`` are
     the requested ids and positions that this session does not have.
     """

@@ -30,23 +30,23 @@ from projections.views.sessions import MessageRow as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
 INSIDE = "no text has these words; these have them inside of longer words"
-HITS = 1_001  # a page of 1,000, and one hit more to see if there is another page
+HITS = 1_001  # the most hits: a page of 1,000, and one hit more that shows if there is another page
 
 
 def grep_messages(
     conversation: Conversation, request: GrepRequest, *, limit: int = HITS, after: int | None = None
 ) -> GrepResult:
-    """Return the messages and summaries that a request's pattern matches, in the requested order.
+    """Return the messages and summaries that a pattern matches, in the requested order.
 
-    A message is searched with its tool calls and results, as one text. If no text has the words of a pattern, texts that have
-    them inside of longer words are returned, and ``hint`` says so. The total is counted up to 10,000. Of texts of several
-    passages up to 20,000 are read for the hits and 1,000 for the total.
+    A message is searched with its tool calls and results, as one text. If no text has the words of the pattern, texts with these
+    words inside of longer words are returned, and ``hint`` says so. Matches are counted up to 10,000. At most 20,000 texts are
+    read whole for the hits, and 1,000 for the total.
 
     Args:
-        conversation: The session; the user's other sessions are searched only if the request is for everywhere.
+        conversation: The session; with ``everywhere`` in the request, all sessions of the user are searched.
         request: The pattern and the filters.
-        limit: The most hits, up to 500.
-        after: The place behind which the hits begin.
+        limit: The most hits, up to 1,001.
+        after: The place of a hit, after which the hits begin.
     """
     query, everywhere = _checked(request, limit, after), request.everywhere
     if conversation.kept_out == "ignored":
@@ -78,7 +78,7 @@ def grep_messages(
 
 
 def _loosened(conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> GrepSearch | None:
-    """Return the search for the words inside of longer words; None if there is none, or if a page before has the words."""
+    """Return the search for the words inside of longer words; None if the pattern has none, or if the words alone match."""
     pattern = query.pattern.loosened
     if pattern is None:
         return None
@@ -159,17 +159,17 @@ def _hint(
     *,
     everywhere: bool,
 ) -> str:
-    """Return a hint where something matches, since nothing was found here."""
-    here = _where(conversation, connection, state, everywhere=everywhere)
+    """Return a hint at another place or filter with a match, for a search that found nothing."""
+    searched_sessions = _where(conversation, connection, state, everywhere=everywhere)
 
     def matches(query: GrepQuery, where: Where) -> bool:
         return _search(conversation, connection, query, where).is_somewhere()
 
     hints = [f"only {READ:,} long texts were read: bound the time"] if result.left_off else []
     free = replace(query, by_relevance=False, start=NEWEST, corpora=SCOPES["both"], role=None, since="", until="")
-    if free != query and matches(free, here):
+    if free != query and matches(free, searched_sessions):
         hints.append("something matches outside of this scope, role and time")
-    elif not query.include_hidden and matches(replace(free, include_hidden=True), here):
+    elif not query.include_hidden and matches(replace(free, include_hidden=True), searched_sessions):
         hints.append("all matches are hidden or out of use: ask with include_hidden=True")
     other_sessions = _where(conversation, connection, None, everywhere=True)
     if state is not None:
@@ -189,10 +189,10 @@ def expand(
     budget: int = EXPAND_TOKENS,
     unit: str = "tokens",
 ) -> Expansion:
-    """Return the messages that summaries stand for, or messages by their positions: whole, in the order of time.
+    """Return the whole messages behind summaries or positions, oldest first.
 
-    Messages are returned up to the first that does not fit the budget; the very first is returned in any case. The others are
-    listed with their tokens, to be expanded next (``expand(expansion.rest)``).
+    Messages are returned up to the first that does not fit the budget; the very first is always returned. The other messages are
+    listed with their tokens, and ``expand(expansion.rest)`` returns them next.
 
     Args:
         conversation: The session.

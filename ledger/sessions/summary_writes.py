@@ -1,4 +1,4 @@
-"""The commands on summaries: record a summary in the place of its sources, take it out of use, bring it back."""
+"""The commands on summaries: record a summary in the place of its sources, invalidate a summary, and restore a summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ledger.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestor
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.rules.session import SessionState as State
-from ledger.sessions.rules.statuses import meant
+from ledger.sessions.rules.statuses import unerased
 from ledger.sessions.rules.window import CONDENSED
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
@@ -24,8 +24,8 @@ from projections.views.sessions import besides
 from projections.views.summaries import SummaryRow
 
 
-class Written(Struct, frozen=True):
-    """A summary as it was written, before it is recorded."""
+class WrittenSummary(Struct, frozen=True):
+    """A summary that was written and is not recorded yet."""
 
     kind: str
     level: str
@@ -39,8 +39,7 @@ class Written(Struct, frozen=True):
 class SummarySources(Struct, frozen=True):
     """The sources of a summary: ranges of messages, with their number, size and times.
 
-    ``summaries`` are the summaries that stand for the messages in the window, if the new summary is written from them or takes
-    their place.
+    ``summaries`` are the summaries in the window that stand for these messages, and whose place the new summary takes.
     """
 
     ranges: Ranges
@@ -52,7 +51,7 @@ class SummarySources(Struct, frozen=True):
 
 
 def of_messages(window: OpenWindow, first: int, last: int) -> SummarySources | None:
-    """Return the messages between two positions that no summary stands for; None if there are none."""
+    """Return the messages between two positions that no summary stands for; None without such messages."""
     free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
     columns = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
     sql = f"SELECT {columns} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
@@ -70,7 +69,7 @@ def of_messages(window: OpenWindow, first: int, last: int) -> SummarySources | N
 
 
 def of_summaries(connection: Connection, row: int, rows: Sequence[SummaryRow]) -> SummarySources:
-    """Return everything that some summaries stand for."""
+    """Return the messages that some summaries stand for, with these summaries."""
     ranges = joined(connection, row, [span for summary in rows for span in summary.ranges])
     return SummarySources(
         ranges=ranges,
@@ -94,7 +93,9 @@ def joined(connection: Connection, row: int, ranges: Iterable[tuple[int, int]]) 
     return tuple(result)
 
 
-def record(work: Work, state: State, sources: SummarySources, written: Written, replaces: str | None = None) -> str:
+def record(
+    work: Work, state: State, sources: SummarySources, written: WrittenSummary, replaces: str | None = None
+) -> str:
     """Emit the events of a summary, and return its id.
 
     The summary stands for its messages. Its sources, and a summary that it replaces, leave the window.
@@ -132,7 +133,7 @@ def invalidate_summary(
 ) -> answers.HistoryChange:
     """Take a summary out of use, and every summary that was written from it; their sources are in the window again.
 
-    With ``subtree`` all summaries under it are taken out too, so that the messages themselves are in the window.
+    With ``subtree`` all summaries under the summary go out of use too, so that the messages are in the window.
     """
     check_reason("reason", reason)
 
@@ -143,12 +144,12 @@ def invalidate_summary(
         if row.status == summaries.INVALID:
             return
         check_in_use(row, "invalidated")
-        fallen, by_id = {row.id}, {summary.id: summary for summary in rows}
+        invalidated, by_id = {row.id}, {summary.id: summary for summary in rows}
         waiting = list(row.summaries) if subtree else []
         while waiting:
-            fallen.add(underlying := waiting.pop())
+            invalidated.add(underlying := waiting.pop())
             waiting += by_id[underlying].summaries if underlying in by_id else ()
-        invalidate(work, state, rows, fallen, "asked", reason)
+        invalidate(work, state, rows, invalidated, "asked", reason)
 
     return writing.change(
         conversation, "session.summaries.invalidate", body, (id, reason, subtree), asker, "invalidated"
@@ -156,7 +157,7 @@ def invalidate_summary(
 
 
 def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str = "") -> answers.Summary:
-    """Bring an invalidated summary back into the window, in the place of its sources.
+    """Put an invalidated summary into the window again, in the place of its sources.
 
     Raises:
         RejectedError: Not all sources are in the window (hidden, or under another summary), or a pattern keeps the session out.
@@ -184,15 +185,15 @@ def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
         )
 
 
-def check_in_use(row: SummaryRow, what: str) -> None:
-    """Raise if a summary is neither in the window nor under another summary.
+def check_in_use(row: SummaryRow, action: str) -> None:
+    """Check that a summary is in the window or under another summary; ``action`` is a word for the error, like "rewritten".
 
     Raises:
         RejectedError: The summary is out of use.
     """
     if row.status not in (summaries.WINDOW, summaries.UNDER):
         raise RejectedError(
-            f"the summary {row.id} is {row.status}, so it cannot be {what}; one that stands in the window or under another can",
+            f"the summary {row.id} is {row.status} and cannot be {action}; only a summary in the window or under another can",
             rule="transition",
             subject=row.id,
         )
@@ -208,7 +209,7 @@ def _check_restorable(connection: Connection, window: OpenWindow, row: SummaryRo
     states = {
         summary.id: (summary.status, summary.summaries) for summary in summaries.of_session(connection, row.session)
     }
-    underlying, in_window = list(meant(row.summaries, states.get)), {summary.id for summary in window.summaries}
+    underlying, in_window = list(unerased(row.summaries, states.get)), {summary.id for summary in window.summaries}
     if missing := [id for id in underlying if id not in in_window]:
         raise RejectedError(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
@@ -216,9 +217,9 @@ def _check_restorable(connection: Connection, window: OpenWindow, row: SummaryRo
             subject=row.id,
         )
     others = [summary for summary in window.summaries if summary.id not in underlying]
-    taken = [*window.hidden_ranges, *(span for summary in others for span in summary.ranges)]
+    unavailable = [*window.hidden_ranges, *(span for summary in others for span in summary.ranges)]
     count, tokens = sessions.count(connection, window.state.row, row.ranges)
-    if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):
+    if summaries.touches(row.ranges, unavailable) or (count, tokens) != (row.messages, row.source_tokens):
         raise RejectedError(
             f"not all messages of the summary {row.id} are in the window: some are hidden, or another summary stands for them",
             rule="transition",

@@ -1,7 +1,7 @@
-"""The reading of transcripts kept elsewhere, as lists of objects.
+"""The reading of transcripts that are kept elsewhere, as lists of objects.
 
 A message has our own field names, or those of OpenAI chat completions or Anthropic messages
-(ledger.sessions.rules.provider_forms), or is a ``Message`` that a session gave, also as ``to_dict()``.
+(ledger.sessions.rules.provider_forms), or is a ``Message`` of a session, or its ``to_dict()``.
 """
 
 from __future__ import annotations
@@ -38,24 +38,27 @@ _OTHERS = {
     "tokens": "token_count",
 }
 _TIMES = ("timestamp", "date", "time")
-"""Other names of ``created_at``, read where they hold a time with its day, or seconds or milliseconds since 1970."""
+"""Other names of ``created_at``, which are read if they hold a time with its day, or seconds or milliseconds since 1970."""
 
 _IDS = ("id", "message_id", "uuid", "timestamp", "created", "date", "time")
 _CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncated|expired)\b[^\n]{0,60}", re.I)
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
-_TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
+_TEXTS = {
+    "refusal": "",
+    "audio": "transcript",
+}  # fields with texts outside of the content, and the key of the text in them
 
 _ANSWER = frozenset(field.name for field in msgspec.structs.fields(Message) if field.required)
-"""The fields by which the ``to_dict()`` of a session's message is known."""
+"""The fields that every ``to_dict()`` of a session's message has."""
 
 
 class Outside(Struct, frozen=True):
-    """A message of a transcript, checked, and ready to be compared or appended."""
+    """A checked message of a transcript, which can be compared or appended."""
 
     draft: Draft
     model: str
-    created_at: str | None  # with the offset it was given with
+    created_at: str | None  # with the offset that the transcript has
     token_count: int | None
     metadata: Pairs = NO_PAIRS
 
@@ -74,67 +77,69 @@ class Outside(Struct, frozen=True):
 
 
 def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
-    """Return parts and speaker in a form in which equal values are equal."""
+    """Return parts and speaker in a form that compares equal if their values are equal."""
     return msgspec.json.encode([*parts], order="deterministic"), content_of, speaker or ""
 
 
 def without_thinking(line: TranscriptMessage) -> TranscriptMessage:
-    """Return the message without Anthropic's blocks of thinking; the same object if it has none."""
+    """Return the message without Anthropic's thinking blocks; the same object if the message has none."""
     stored, content_of, speaker = cast(tuple[bytes, int, str], line.parts)
     if b'thinking"' not in stored:
         return line
     parts = messages.stored_parts(stored)
-    kept = [at for at, part in enumerate(parts) if part["type"] != forms.OTHER or part["name"] not in _THINKING]
-    if len(kept) == len(parts):
+    indexes = [at for at, part in enumerate(parts) if part["type"] != forms.OTHER or part["name"] not in _THINKING]
+    if len(indexes) == len(parts):
         return line
-    left, content_of = [parts[at] for at in kept], kept.index(content_of) if content_of in kept else -1
-    if content_of == 0 and len(left) == 1 and left[0]["type"] == forms.TEXT:  # a text alone is no part
-        left, content_of = [], -1
+    spoken, content_of = [parts[at] for at in indexes], indexes.index(content_of) if content_of in indexes else -1
+    if content_of == 0 and len(spoken) == 1 and spoken[0]["type"] == forms.TEXT:  # a text alone is no part
+        spoken, content_of = [], -1
     extra = line.extra
     if extra and "parts" in extra:
         extra_by_number = {
-            str(at): extra["parts"][str(old)] for at, old in enumerate(kept) if str(old) in extra["parts"]
+            str(at): extra["parts"][str(old)] for at, old in enumerate(indexes) if str(old) in extra["parts"]
         }
         extra = {name: fields for name, fields in (extra | {"parts": extra_by_number}).items() if fields} or UNSET
-    return replace(line, parts=comparable(left, content_of, speaker), extra=extra)
+    return replace(line, parts=comparable(spoken, content_of, speaker), extra=extra)
 
 
 def cleared(ours: TranscriptMessage, theirs: TranscriptMessage) -> bool:
-    """Return True if two messages differ only in tool results, and theirs has notes instead that results were cleared."""
+    """Return True if two messages differ only in tool results, in whose place ``theirs`` has notes that they were cleared."""
     our_parts, their_parts = (
         messages.stored_parts(cast(tuple[bytes, int, str], line.parts)[0]) for line in (ours, theirs)
     )
     if len(our_parts) != len(their_parts):
         return False
-    kept, any_cleared = list[messages.Part](), False
+    with_notes, any_cleared = list[messages.Part](), False
     for old, new in zip(our_parts, their_parts, strict=True):
-        is_one = old["type"] == new["type"] == forms.TOOL_RESULT and old["id"] == new["id"] and old.get("extra") is None
+        is_same_result = (
+            old["type"] == new["type"] == forms.TOOL_RESULT and old["id"] == new["id"] and old.get("extra") is None
+        )
         note = new.get("text") or theirs.content
-        if (is_one and old != new) or (is_one and ours.content != theirs.content):
+        if is_same_result and (old != new or ours.content != theirs.content):
             if not _CLEARED.fullmatch(note):
                 return False
             any_cleared, old = True, new
-        kept.append(old)
+        with_notes.append(old)
     _, content_of, speaker = cast(tuple[bytes, int, str], ours.parts)
     return any_cleared and transcript.same(
-        replace(ours, content=theirs.content, parts=comparable(kept, content_of, speaker)), theirs
+        replace(ours, content=theirs.content, parts=comparable(with_notes, content_of, speaker)), theirs
     )
 
 
 def without_ids(line: TranscriptMessage) -> TranscriptMessage:
-    """Return the message without ids and times of a client, which are new with each call."""
+    """Return the message without the ids and times of a client, which change from call to call."""
     if not line.extra or "message" not in line.extra:
         return line
     providers = line.extra["message"].items()
-    left = {by: {name: value for name, value in fields.items() if name not in _IDS} for by, fields in providers}
-    return replace(line, extra=line.extra | {"message": left})
+    without = {by: {name: value for name, value in fields.items() if name not in _IDS} for by, fields in providers}
+    return replace(line, extra=line.extra | {"message": without})
 
 
 def outside(listed: object) -> tuple[list[Outside], int]:
     """Return the messages of a transcript, and the number of blank messages that were left out.
 
     Raises:
-        RejectedError: The transcript is no list of messages; the error names the message that is wrong.
+        RejectedError: The transcript is not a list of messages, or a message is wrong; the error names the message.
     """
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
         raise RejectedError(f"a transcript is a list of messages, not {type(listed).__name__}")
@@ -185,7 +190,7 @@ def _message(message: object, what: str) -> Outside | None:
 
 
 def _answer(fields: Mapping[object, object], what: str) -> Message:
-    """Return the message of a session whose ``to_dict()`` has these fields."""
+    """Return the ``Message`` of which these fields are the ``to_dict()``."""
     try:
         return msgspec.convert({**fields}, Message)
     except msgspec.ValidationError as error:
@@ -195,7 +200,7 @@ def _answer(fields: Mapping[object, object], what: str) -> Message:
 
 
 def _time_of(fields: Fields) -> str | None:
-    """Return the time of a message that has it under another name than ``created_at``; None if no field is a time."""
+    """Return the time of a message from a field with another name than ``created_at``; None if no field is a time."""
     for name in _TIMES:
         value = fields.get(name)
         if isinstance(value, str):
@@ -208,7 +213,7 @@ def _time_of(fields: Fields) -> str | None:
 
 
 def _metadata(fields: Fields) -> Pairs:
-    """Return the metadata of a message, taken out of its fields; metadata that is nested or too large stays a field."""
+    """Remove the metadata from the fields of a message and return it; nested or too large metadata stays a field."""
     try:
         pairs = checked(fields.get("metadata", {}))
     except RejectedError:
@@ -222,26 +227,26 @@ def _provider(fields: Fields, parts: Iterable[object]) -> str:
 
 
 def _extra(fields: Fields, parts: list[Any], what: str) -> Fields | None:
-    """Return the extra of a message: the given ``extra``, and the fields without a counterpart."""
-    given_extra = fields.get("extra")
-    extra = forms.check_extra(what, given_extra) if given_extra is not None else {}
-    kept = ("name",) if fields.get("role") == "tool" else ()
-    more = {name: value for name, value in fields.items() if name not in (*_OWN, *_CALLS) or name in kept}
+    """Return the extra of a message: its ``extra``, and its fields without a counterpart here."""
+    own_extra = fields.get("extra")
+    extra = forms.check_extra(what, own_extra) if own_extra is not None else {}
+    also = ("name",) if fields.get("role") == "tool" else ()
+    more = {name: value for name, value in fields.items() if name not in (*_OWN, *_CALLS) or name in also}
     provider = _provider(fields, parts)
     for field, inner in _TEXTS.items() if provider == OPENAI else ():
         field_value = more.get(field)
         text = field_value if not inner else field_value.get(inner) if isinstance(field_value, Mapping) else None
         if isinstance(text, str) and text.strip():
             parts.append({"type": "text", "text": text, "extra": {OPENAI: {MESSAGE_FIELD: field}}})
-            rest = field_value.items() if isinstance(field_value, Mapping) else ()
-            more[field] = {name: value for name, value in rest if name != inner} or None
+            items = field_value.items() if isinstance(field_value, Mapping) else ()
+            more[field] = {name: value for name, value in items if name != inner} or None
     more = {name: value for name, value in more.items() if value is not None}
     check_json(f"what else {what} has", more)
     return extra | ({provider: more | extra.get(provider, {})} if more else {}) or None
 
 
 def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
-    """Return the text and the parts of a message in any form."""
+    """Return (text, parts) of a message in any form."""
     content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
         content, parts = "", [*_contents(content, _provider(fields, content)), *parts]
@@ -259,9 +264,9 @@ def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
 
 
 def _contents(content: Sequence[Any], provider: str) -> list[Any]:
-    """Return the parts of a content.
+    """Return the parts of a content that is a list.
 
-    Several texts of an openai message are marked as separate contents, because texts without a mark become one text.
+    The texts of an openai message are marked with an extra, because texts without a mark would become one text.
     """
     if provider != OPENAI or len(content) < 2:
         return list(content)

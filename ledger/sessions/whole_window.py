@@ -1,4 +1,4 @@
-"""The whole window of a session: its size, and the question if a budget holds all of it."""
+"""The size of the whole window of a session, and the check that a budget holds all of the window."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ledger.sessions.rules.assembly import FRESH_TAIL
 LACKS_ROOM = frozenset(
     ("budget", "tail_trimmed", "turn_over_budget", "results_shortened", "turn_trimmed", "summaries_evicted")
 )
-"""The reasons of a window that is smaller than the session because of its budget."""
+"""The reasons of a window that lacks a part of the session because of the budget."""
 
 
 class WindowNeed(Struct, frozen=True):
-    """The messages of a whole window, and its ``tokens`` with the frame of its summaries.
+    """The size of a whole window: its messages, and its ``tokens`` with the text around its summaries.
 
-    ``at_most`` is the number if each summary and the note are measured apart, as an assembly measures them before its choice.
+    ``at_most`` is the number of tokens if each summary and the note are measured separately, as an assembly measures them before
+    it chooses items.
     """
 
     messages: int = 0
@@ -26,7 +27,7 @@ class WindowNeed(Struct, frozen=True):
 
 
 def needed(conversation: Conversation) -> WindowNeed:
-    """Return the size of a whole window. No message is read for that."""
+    """Return the size of a whole window, without reading a message."""
     with conversation.reading() as (connection, state):
         if state is None:
             return WindowNeed()
@@ -34,12 +35,12 @@ def needed(conversation: Conversation) -> WindowNeed:
         window, summaries = measured.window, measured.summaries
         _, frame = measured.size_of([measured.entry(item, None) for item in summaries], None)
         messages = window.tokens - sum(row.tokens for row in window.summaries)
-        apart = sum(item.tokens for item in summaries) + note_size(conversation, summaries, "tokens")
-        return WindowNeed(window.messages, window.tokens + frame, messages + apart)
+        separately = sum(item.tokens for item in summaries) + note_size(conversation, summaries, "tokens")
+        return WindowNeed(window.messages, window.tokens + frame, messages + separately)
 
 
 def holds_all(conversation: Conversation, budget: int) -> bool:
-    """Return True if the window of a budget in tokens leaves nothing out and shortens nothing for want of room."""
+    """Return True if a window with this budget in tokens leaves nothing out and shortens nothing because of the budget."""
     need = needed(conversation)
     if need.tokens > budget or need.at_most < budget:
         return need.tokens <= budget

@@ -1,4 +1,4 @@
-"""A session's window on a snapshot: its items, read from either end, and its size."""
+"""The window of a session on a snapshot: its size, and its items, read from either end."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from projections.views.summaries import SummaryRow
 
 
 class OpenWindow:
-    """The window of a session, with the ranges of positions that it leaves out.
+    """The window of a session, with the ranges of hidden messages.
 
-    ``tokens`` and ``count`` are the totals of its items. ``messages`` and ``message_tokens`` count the messages that are not
-    hidden.
+    ``tokens`` and ``count`` are the size and the number of its items. ``messages`` and ``message_tokens`` are the number and the
+    size of the messages that are not hidden.
     """
 
     def __init__(self, connection: Connection, state: SessionState) -> None:
         self.connection, self.state = connection, state
         self.hidden = sessions.hidden(connection, state.row)
         self.summaries = summaries.in_window(connection, state.row)
-        gone = sum(hidden.messages for hidden in self.hidden), sum(hidden.tokens for hidden in self.hidden)
-        summed = sum(row.messages for row in self.summaries), sum(row.source_tokens for row in self.summaries)
-        self.messages, self.message_tokens = state.messages - gone[0], state.tokens - gone[1]
-        self.count = self.messages - summed[0] + len(self.summaries)
-        self.tokens = self.message_tokens - summed[1] + sum(row.tokens for row in self.summaries)
+        self.messages = state.messages - sum(span.messages for span in self.hidden)
+        self.message_tokens = state.tokens - sum(span.tokens for span in self.hidden)
+        self.count = self.messages - sum(row.messages for row in self.summaries) + len(self.summaries)
+        summarized = sum(row.source_tokens for row in self.summaries)
+        self.tokens = self.message_tokens - summarized + sum(row.tokens for row in self.summaries)
 
     @property
     def hidden_ranges(self) -> Ranges:
@@ -36,12 +36,12 @@ class OpenWindow:
 
     @property
     def covered(self) -> Ranges:
-        """Return the ranges of the messages that a summary stands for."""
+        """Return the ranges of the messages that summaries stand for."""
         return tuple(span for summary in self.summaries for span in summary.ranges)
 
     def backwards(self) -> Iterator[WindowItem]:
-        """Yield the items from the last to the first, read only as far as they are needed."""
-        waiting = list(self.summaries)  # the last by place is taken first
+        """Yield the items from the last to the first, and read only as many as the caller needs."""
+        waiting = list(self.summaries)  # the last summary is yielded first
         for row in sessions.backwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
             while waiting and waiting[-1].first > row.row:
                 yield of_summary(waiting.pop())
@@ -49,10 +49,7 @@ class OpenWindow:
         yield from map(of_summary, reversed(waiting))
 
     def request(self) -> WindowItem | None:
-        """Return the newest user message, whose turn is under way.
-
-        The answer is None without such a message, and if a summary stands for the message.
-        """
+        """Return the newest user message, which began the present turn; None if there is none, or a summary stands for it."""
         rows = sessions.backwards(self.connection, self.state.row, self.hidden_ranges, role=USER)
         newest = next((row for row in rows if not row.results), None)
         if newest is None or any(first <= newest.row <= last for first, last in self.covered):
@@ -60,7 +57,7 @@ class OpenWindow:
         return of_message(newest)
 
     def forwards(self) -> Iterator[WindowItem]:
-        """Yield the items from the first to the last, read only as far as they are needed."""
+        """Yield the items from the first to the last, and read only as many as the caller needs."""
         waiting = list(reversed(self.summaries))
         visible = sessions.besides((*self.hidden_ranges, *self.covered))
         for row in sessions.forwards(self.connection, self.state.row, visible):

@@ -1,4 +1,4 @@
-"""The commands on a session's history: append, truncate and clear messages, add an alias, set the abstract."""
+"""The commands on a session: append, truncate and clear messages, add an alias, set the abstract and the metadata."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def append(
     model: str = "",
     metadata: Pairs = NO_PAIRS,
 ) -> answers.Message:
-    """Add a checked message to the session.
+    """Append a checked message to the session.
 
-    Nothing is stored if a pattern keeps the session out, or for an assistant's message of reasoning alone; then ``skipped`` of
-    the answer has the reason.
+    Nothing is stored if a pattern keeps the session out, or if an assistant's message has only reasoning; ``skipped`` of the
+    answer then has the reason.
 
     Args:
         conversation: The session.
-        asker: Who acts.
+        asker: The identity of the caller.
         draft: The message.
         token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
         model: The model that wrote the message.
-        metadata: Keys of the caller.
+        metadata: Keys and values of the caller.
     """
     check_text("model", model, blank_allowed=True)
     pairs = checked(metadata)
@@ -78,7 +78,7 @@ def append(
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
-    if outcome.warnings:  # the stored text differs from the given one, because secrets were taken out
+    if outcome.warnings:  # secrets were redacted, so the stored text is not the text of the draft
         return replace(_stored(conversation, outcome), warnings=outcome.warnings)
     envelope = outcome.events[-1].envelope
     at = envelope.occurred_at
@@ -112,24 +112,24 @@ def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
 def _again(conversation: Conversation, outcome: Outcome) -> answers.Message:
     message = reading.get_message(conversation, outcome.position)
     if message is None:
-        raise NotFoundError(f"the message at position {outcome.position} was undone meanwhile")
+        raise NotFoundError(f"the message at position {outcome.position} was undone while the command ran")
     return replace(message, replayed=True)
 
 
 def count_tokens(conversation: Conversation, draft: Draft, token_count: int | None) -> tuple[int, str]:
-    """Return the tokens of a message, and the name of their counter."""
+    """Return the number of tokens of a message, and the name of the counter."""
     if token_count is not None:
         return check_tokens("token_count", token_count), "given"
     return conversation.counter.of_message(draft), conversation.counter.name
 
 
-# --- how every command begins ----------------------------------------------------------------------------------
+# --- the beginning of every command ----------------------------------------------------------------------------
 
 
 def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
-    """Return the session's id and row, under the lock.
+    """Return (id, row) of the session, under the writer's lock.
 
-    A session that does not exist is opened in this append; its row is 0.
+    A session that does not exist is opened in this append; its row then is 0.
     """
     work.need("sessions", "summaries")
     id = conversation.writer.named(work.who.user, "s", conversation.name)
@@ -167,31 +167,32 @@ def change(
     *,
     optional: bool = False,
 ) -> answers.HistoryChange:
-    """Run a command on the history, and return its effect; ``optional`` means that it does nothing without a session."""
+    """Run a command on the history and return its effect; an ``optional`` command does nothing if there is no session."""
     if conversation.kept_out:
         return answers.HistoryChange(session=conversation.name, change="none", skipped=conversation.kept_out)
     if optional and conversation.id is None:
         return answers.HistoryChange(session=conversation.name, change="none")
 
-    def whole(work: Work) -> str:
+    def on_session(work: Work) -> str:
         body(work)
         assert work.session is not None
         return work.session
 
-    outcome = conversation.writer.run(verb, asker, whole, (conversation.name, arguments))
-    return texts_of(conversation.name, outcome, change)
+    outcome = conversation.writer.run(verb, asker, on_session, (conversation.name, arguments))
+    return history_change(conversation.name, outcome, change)
 
 
 # --- hiding ----------------------------------------------------------------------------------------------------
 
 
 def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.HistoryChange:
-    """Take all but the last messages out of the session.
+    """Hide all messages of the session but the last ``keep``.
 
-    The messages stay in the log, and can be read as they were with ``at()``. Summaries of hidden messages stand for nothing.
+    Hidden messages stay in the log, and ``at()`` still reads them at an earlier moment. Summaries of hidden messages go out of
+    use.
 
     Raises:
-        RejectedError: ``keep`` is no whole number from 0.
+        RejectedError: ``keep`` is not a whole number from 0.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
         raise RejectedError(f"keep is a whole number from 0, and {keep!r:.40} is not", rule="keep", limit=0)
@@ -228,7 +229,7 @@ def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
 
 
 def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
-    """Set the summary of the whole session ("" removes it), and return it as it was stored.
+    """Set the summary of the whole session ("" removes it), and return the stored text, without secrets.
 
     Earlier summaries stay in the log.
     """
@@ -239,18 +240,18 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
         state = work.find(stream, "s") if first else None
-        kept.append(work.cleaned(summary))
-        if _summary_now(work, state) != kept[-1]:
-            work.emit(stream, AbstractSet(work.body(kept[-1])), first=first)
+        stored.append(work.cleaned(summary))
+        if _summary_now(work, state) != stored[-1]:
+            work.emit(stream, AbstractSet(work.body(stored[-1])), first=first)
         return stream
 
-    kept = [summary]
+    stored = [summary]
     conversation.writer.run("session.set_abstract", asker, body, (conversation.name, summary))
-    return kept[-1]
+    return stored[-1]
 
 
 def set_metadata(conversation: Conversation, asker: Who, metadata: Pairs, unset: Iterable[str]) -> answers.SessionInfo:
-    """Set the values of some metadata keys of the session and remove other keys; the rest stay.
+    """Set the values of some metadata keys of the session and remove the keys ``unset``; other keys stay.
 
     Raises:
         RejectedError: The metadata is not flat JSON or too large, or a pattern keeps the session out.
@@ -274,12 +275,12 @@ def set_metadata(conversation: Conversation, asker: Who, metadata: Pairs, unset:
 def _info(conversation: Conversation) -> answers.SessionInfo:
     info = reading.get_info(conversation)
     if info is None:
-        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone while the command ran")
     return info
 
 
 def check_kept_in(conversation: Conversation) -> None:
-    """Raise if a pattern keeps the session out, for a command whose answer cannot say that nothing was done.
+    """Check that no pattern keeps the session out, for a command whose answer has no field ``skipped``.
 
     Raises:
         RejectedError: A pattern keeps the session out.
@@ -299,12 +300,12 @@ def _summary_now(work: Work, state: State | None) -> str:
 def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.SessionInfo:
     """Give the session another name.
 
-    If the name stands for a session with a history and this session has none, that history comes to this session. Hidden messages
-    are no history.
+    If another session with messages has the name and this session has no messages, the messages come to this session. Hidden
+    messages do not count.
 
     Raises:
-        ConflictError: Both sessions have a history.
-        RejectedError: The history is that of "main", which many clients share; or a pattern keeps the session out.
+        ConflictError: Both sessions have messages.
+        RejectedError: The messages are those of "main", which many clients share; or a pattern keeps the session out.
     """
     session_name(alias)
     check_kept_in(conversation)
@@ -318,26 +319,8 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         work.need("interactions")  # the answer counts its turns
         stream, first = opened(conversation, work)
         if not first:  # opened in this append
-            state = State(
-                0,
-                stream,
-                work.who.user,
-                conversation.name,
-                work.project,
-                (),
-                None,
-                None,
-                0,
-                0,
-                None,
-                0,
-                0,
-                0,
-                "",
-                "",
-                1,
-                0,
-            )
+            named = (work.who.user, conversation.name, work.project)
+            state = State(0, stream, *named, (), None, None, 0, 0, None, 0, 0, 0, "", "", 1, 0)
         else:
             state = work.load(stream, "s")
         id_of_alias = conversation.writer.named(work.who.user, "s", alias)
@@ -348,7 +331,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
             alias_state = state
         rows = {session.id: session.row for session in (state, alias_state) if session is not None}
         if alias_state is not None:
-            state, alias_state = (_as_shown(work, session) for session in (state, alias_state))
+            state, alias_state = (_with_visible_messages(work, session) for session in (state, alias_state))
         for owner, event in session_rules.add_alias(session_rules.AddSessionAlias(alias, alias_state), state):
             work.emit(owner, event, first=rows[owner])
         return stream
@@ -357,7 +340,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
     return _info(conversation)
 
 
-def _as_shown(work: Work, state: State) -> State:
+def _with_visible_messages(work: Work, state: State) -> State:
     """Return the state with only the visible messages counted."""
     work.rows.flush()
     return replace(state, messages=OpenWindow(work.connection(), state).messages if state.row else 0)
@@ -383,7 +366,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pa
 
 
 def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
-    """Return the message with its large texts moved to the blobs table."""
+    """Return the message with its long texts moved to the table of long texts."""
     texts = {"content": data.content, "reasoning": data.reasoning}
     large = {
         name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
@@ -392,24 +375,24 @@ def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
 
 
 def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], why: str) -> None:
-    """Hide the visible messages in a span of positions, and take every summary of them out of use."""
+    """Hide the visible messages in a span of positions, and take every summary of these messages out of use."""
     connection = work.connection()
-    ranges = sorted(besides(window.hidden_ranges, span))
-    tight = [span for span in (_up_to_last(connection, state.row, span) for span in ranges) if span is not None]
-    for start in range(0, len(tight), LISTED):
-        listed = tuple(tight[start : start + LISTED])
+    spans = sorted(besides(window.hidden_ranges, span))
+    ranges = [span for span in (_up_to_last(connection, state.row, span) for span in spans) if span is not None]
+    for start in range(0, len(ranges), LISTED):
+        listed = tuple(ranges[start : start + LISTED])
         work.emit(
             state.id, MessagesHidden(why, listed, *sessions.count(connection, state.row, listed)), first=state.row
         )
     rows = summaries.of_session(connection, state.row)
-    touched = {row.id for row in rows if summaries.touches(row.ranges, tight)}
+    touched = {row.id for row in rows if summaries.touches(row.ranges, ranges)}
     invalidate(work, state, rows, touched, "hidden")
 
 
 def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the span up to its last message, or None without messages.
+    """Return the span up to its last message, or None if it has no message.
 
-    The span begins where the range before it ends, so that the two become one gap.
+    The beginning of the span stays, so that hidden ranges next to each other leave no gap between them.
     """
     sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT 1"
     last = connection.execute(sql, (row, *span)).fetchone()
@@ -417,43 +400,43 @@ def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tupl
 
 
 def invalidate(
-    work: Work, state: State, rows: Sequence[SummaryRow], fallen: set[str], why: str, reason: str = ""
+    work: Work, state: State, rows: Sequence[SummaryRow], ids_to_end: set[str], why: str, reason: str = ""
 ) -> tuple[str, ...]:
-    """Take summaries out of use, and all summaries that were written from them; return their ids.
+    """Take summaries out of use, and all summaries that were written from them; return the ids of all of these.
 
     The sources of these summaries are in the window again.
     """
     in_use = {row.id: row for row in rows if row.status in (summaries.WINDOW, summaries.UNDER)}
-    gone = with_those_above(in_use, fallen)
-    returned = [source for id in gone for source in in_use[id].summaries if source in in_use and source not in gone]
-    order = [id for id in in_use if id in gone]
+    ended = with_dependents(in_use, ids_to_end)
+    returned = [source for id in ended for source in in_use[id].summaries if source in in_use and source not in ended]
+    order = [id for id in in_use if id in ended]
     for start in range(0, max(len(order), len(returned)), LISTED):
         lists = (tuple(order[start : start + LISTED]), tuple(sorted(returned)[start : start + LISTED]))
         work.emit(state.id, SummaryInvalidated(lists[0], why, lists[1], reason), first=state.row)
     return tuple(order)
 
 
-def with_those_above(in_use: Mapping[str, SummaryRow], fallen: set[str]) -> set[str]:
-    """Return these summaries together with all summaries that were written from them."""
-    gone = {id for id in fallen if id in in_use}
+def with_dependents(in_use: Mapping[str, SummaryRow], ids_to_end: set[str]) -> set[str]:
+    """Return some summaries together with all summaries that were written from them."""
+    ended = {id for id in ids_to_end if id in in_use}
     for summary in in_use.values():  # in the order of writing, so that a summary comes after its sources
-        if not gone.isdisjoint(summary.summaries):
-            gone.add(summary.id)
-    return gone
+        if not ended.isdisjoint(summary.summaries):
+            ended.add(summary.id)
+    return ended
 
 
-def texts_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
-    """Return the effect of a command, from its events."""
+def history_change(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
+    """Return the effect of a command on the history, from its events."""
     data = [event.data for event in outcome.events]
     hidden = sum(body.messages for body in data if isinstance(body, MessagesHidden))
-    gone = [id for body in data if isinstance(body, SummaryInvalidated) for id in body.summaries]
+    invalidated = [id for body in data if isinstance(body, SummaryInvalidated) for id in body.summaries]
     return answers.HistoryChange(
         session=session,
         change=change if data else "none",
         appended=sum(isinstance(body, MessageAppended) for body in data),
         repaired=sum(isinstance(body, MessageRepaired) for body in data),
         hidden=hidden,
-        invalidated=tuple(gone),
+        invalidated=tuple(invalidated),
         position=outcome.events[-1].position if outcome.events else outcome.position,
         replayed=outcome.replayed,
         warnings=outcome.warnings,

@@ -75,7 +75,7 @@ _RULE = late(
 )
 
 
-class RankingCandidate(Struct):
+class ScoredText(Struct):
     """A text that may answer a question, with its scores. ``key`` is unique within its corpus.
 
     Of equal candidates the newer comes first: by ``time`` (since when a memory holds, when a turn was said), then ``position``.
@@ -223,10 +223,10 @@ def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
 # --- neighbors and sessions ------------------------------------------------------------------------------------------
 
 
-def with_context(candidates: Sequence[RankingCandidate], around: Mapping[str, Sequence[int]]) -> None:
+def with_context(candidates: Sequence[ScoredText], around: Mapping[str, Sequence[int]]) -> None:
     """Add to each short turn a part of its neighbors' scores. ``around`` has the keys of every session's turns in order."""
     own = {(turn.group, turn.key): turn for turn in candidates if turn.group is not None}
-    gained: list[tuple[RankingCandidate, float]] = []
+    gained: list[tuple[ScoredText, float]] = []
     for group, keys in around.items():
         for at, key in enumerate(keys):
             receiver = own.get((group, key))
@@ -246,7 +246,7 @@ def with_context(candidates: Sequence[RankingCandidate], around: Mapping[str, Se
             receiver.signals["context"] = gain
 
 
-def with_sessions(candidates: Sequence[RankingCandidate]) -> None:
+def with_sessions(candidates: Sequence[ScoredText]) -> None:
     """Add to each turn a part of the best scores of its session."""
     groups: dict[str, list[float]] = defaultdict(list)
     for candidate in candidates:
@@ -262,7 +262,7 @@ def with_sessions(candidates: Sequence[RankingCandidate]) -> None:
 # --- the last steps --------------------------------------------------------------------------------------------------
 
 
-def fuse(candidates: Sequence[RankingCandidate]) -> None:
+def fuse(candidates: Sequence[ScoredText]) -> None:
     """Set one score from 0 to 1 of words and vectors."""
     best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
@@ -277,7 +277,7 @@ def fuse(candidates: Sequence[RankingCandidate]) -> None:
         candidate.signals = parts
 
 
-def boost(candidate: RankingCandidate, question: Question) -> None:
+def boost(candidate: ScoredText, question: Question) -> None:
     """Multiply the score by the factors besides a text's words. Every factor is a signal."""
     factors: dict[str, float] = {}
     if candidate.corpus == "turn":
@@ -294,7 +294,7 @@ def boost(candidate: RankingCandidate, question: Question) -> None:
             candidate.score *= factor
 
 
-def _turn_factors(turn: RankingCandidate, question: Question) -> dict[str, float]:
+def _turn_factors(turn: ScoredText, question: Question) -> dict[str, float]:
     name, person = who(turn)
     factors: dict[str, float] = {}
     if name and name not in (*PEOPLE, *ASSISTANTS) and not set(split(name)).isdisjoint(question.words):
@@ -310,7 +310,7 @@ def _turn_factors(turn: RankingCandidate, question: Question) -> dict[str, float
     return factors
 
 
-def who(turn: RankingCandidate) -> tuple[str, bool]:
+def who(turn: ScoredText) -> tuple[str, bool]:
     """Return the name of a turn's speaker, or "", and True if the speaker is the user."""
     name = turn.speaker or folded(speaker(turn.text)[0])
     return name, name in PEOPLE if name else turn.role == "prompt"
@@ -322,9 +322,7 @@ def is_rule(text: str) -> bool:
     return any(mark in plain for mark in _MARKS) and _RULE.search(speaker(plain)[1]) is not None
 
 
-def by_score(
-    candidates: list[RankingCandidate], question: Question, around: Mapping[str, Sequence[int]]
-) -> list[RankingCandidate]:
+def by_score(candidates: list[ScoredText], question: Question, around: Mapping[str, Sequence[int]]) -> list[ScoredText]:
     """Return the candidates by ``score/3``, best first. Their ``words`` are set before; their scores are set here."""
     for candidate in candidates:
         candidate.score, candidate.signals = candidate.words, {"text": candidate.words} if candidate.words else {}
@@ -344,7 +342,7 @@ def by_score(
     return best_first([candidate for candidate in candidates if candidate.score > 0], "score")
 
 
-def _levelled(turns: Sequence[RankingCandidate], most: float) -> float:
+def _levelled(turns: Sequence[ScoredText], most: float) -> float:
     """Scale all turns so that the best has the score ``most``, and return the factor; 1 if no turn is above.
 
     Context and factors rank turns among each other. Memories and chunks have neither, so beside them a turn counts by its own
@@ -358,7 +356,7 @@ def _levelled(turns: Sequence[RankingCandidate], most: float) -> float:
     return most / top
 
 
-def best_first(candidates: Iterable[RankingCandidate], value: str) -> list[RankingCandidate]:
+def best_first(candidates: Iterable[ScoredText], value: str) -> list[ScoredText]:
     """Return the candidates by a value, equal ones newest first. Candidates of one event stay in order."""
     in_order = sorted(candidates, key=attrgetter("key"))
     return sorted(in_order, key=attrgetter(value, "time", "position"), reverse=True)

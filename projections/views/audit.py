@@ -1,4 +1,4 @@
-"""The audit trail: every event with its user, actor, client, time, command and cause; the texts stay in the log."""
+"""The table of the audit trail: every event with its user, actor, client, time, command and cause, without its texts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Audit:
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
-_BOUNDS = {  # filters that are not equal to a column's value
+_BOUNDS = {  # filters that compare a column otherwise than for equality
     "first": "position >= ?",
     "last": "position < ?",
     "since": "recorded_at >= ?",
@@ -98,6 +98,7 @@ def trail(
 
 
 def at(connection: sqlite3.Connection, position: int) -> AuditRow | None:
+    """Return the entry at a position, or None."""
     row = connection.execute("SELECT * FROM audit WHERE position = ?", (position,)).fetchone()
     return _entry(row) if row else None
 
@@ -118,10 +119,10 @@ def last_upgrade(connection: sqlite3.Connection) -> int | None:
 
 
 def by_event(connection: sqlite3.Connection, event_id: str) -> AuditRow | None:
-    """Return the entry of an event by its id, or None; the first event of a command has the command's id.
+    """Return the entry of an event by its id, or None; the id of a command is the id of its first event.
 
-    Event ids begin with the time and are assigned under the writer's lock, so they grow with the position. A binary search
-    finds an id without an index. If a clock was set back, the search may fail, and then the whole trail is read.
+    Event ids begin with the time and are assigned under the writer's lock, so they grow with the position, and a binary search
+    finds an id without an index. If a clock was set back, the search may miss the id; then the whole trail is read.
     """
     low, high = 1, connection.execute("SELECT coalesce(max(position), 0) FROM audit").fetchone()[0]
     while low < high:
@@ -144,7 +145,7 @@ def of_command(connection: sqlite3.Connection, command_id: str) -> list[AuditRow
 def command_at(connection: sqlite3.Connection, position: int) -> list[AuditRow]:
     """Return all entries of the command that recorded the event at a position, in order.
 
-    The entries of a command stand side by side in the log.
+    The events of a command have successive positions.
 
     Raises:
         DamagedError: The entry at the position belongs to no command.

@@ -1,4 +1,4 @@
-"""The confidence timeline: every step of every memory with its cause; the steps in effect add up to the confidence."""
+"""The table of the confidence timeline: every step of every memory with its cause; the steps in effect add up exactly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from projections.core.codec import columns
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, check
 from projections.core.subjects import SubjectChange
 
-_GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinforcement, with an interaction as evidence
+_BY_PERSON = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinforcement with an interaction as evidence
 
 
 class ConfidenceRow(Struct, frozen=True):
@@ -37,14 +37,14 @@ STEPS = Table(
     "confidence_steps",
     columns(ConfidenceRow, rowid=False),
     ("memory", "position"),
-    (("interaction", _GIVEN),),
+    (("interaction", _BY_PERSON),),
     rowid=False,
     grouped=("memory",),
     ahead=True,
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
-_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps that an undo or redo made; never void
+_OF_ACTS = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of undos, redos, distrusts and trusts are never void
 
 
 class Confidence:
@@ -76,10 +76,10 @@ def _step(change: SubjectChange, rows: ProjectionRows) -> None:
 
 
 def _mark(change: SubjectChange, rows: ProjectionRows) -> None:
-    """Mark the memory's steps as void or in effect after an undo or redo."""
+    """Mark the steps of a memory as void or in effect after an undo or redo."""
     counting = {event.position for event in change.in_effect}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
-        if row[2] in _FOLDED_AGAIN:
+        if row[2] in _OF_ACTS:
             continue
         undone = None if row[1] in counting else row[_UNDONE] or change.event.position
         if undone != row[_UNDONE]:
@@ -113,6 +113,6 @@ def counted(rows: ProjectionRows, memory: int, interaction: str) -> bool:
 
 
 def given_for(connection: sqlite3.Connection, interaction: str) -> list[int]:
-    """Return the positions of the reinforcements by people with this interaction as evidence, void ones included."""
-    sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_GIVEN} ORDER BY position"
+    """Return the positions of people's reinforcements with this interaction as evidence, void reinforcements included."""
+    sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_BY_PERSON} ORDER BY position"
     return [position for (position,) in connection.execute(sql, (interaction,))]

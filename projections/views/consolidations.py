@@ -1,4 +1,4 @@
-"""The reads of consolidation: the memories, turns and messages of a scope, its observations, and scopes with news."""
+"""The reads of consolidation: the scopes with new sources, and the memories, turns, messages and observations of a scope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.core.rows import Values, rows_among
 from projections.views import interactions, memories, observations
 from projections.views.observations import SourceStanding
 
-UNSTUCK = ("curated", "contradiction")  # reasons that mean a wrong observation, which its sources must not form again
+FOUND_WRONG = ("curated", "contradiction")  # the reasons of a retraction after which the sources must not form it again
 
 
 class Scope(Struct, frozen=True):
@@ -32,21 +32,21 @@ class Sourced(Struct, frozen=True):
 
     state: ObservationState
     proofs: tuple[SourceStanding, ...]
-    alive: frozenset[str]  # the live ones of its sources and of the sources it was written from
+    alive: frozenset[str]  # the live sources among those of the evidence and of ``written_from``
 
     @property
     def live(self) -> tuple[SourceStanding, ...]:
         return tuple(proof for proof in self.proofs if proof.live)
 
     @property
-    def worded_of_the_dead(self) -> bool:
+    def lost_a_wording_source(self) -> bool:
         """Return True if a source that the observation was written from is withdrawn or no longer live."""
         withdrawn = {proof.source for proof in self.proofs if proof.withdrawn}
         return any(source not in self.alive or source in withdrawn for source in self.state.written_from)
 
     @property
     def stale(self) -> bool:
-        return bool(self.state.stale) or self.worded_of_the_dead
+        return bool(self.state.stale) or self.lost_a_wording_source
 
 
 _MEMORY = "id, row, from_position, valid_from, content, entities, tags"
@@ -54,7 +54,7 @@ _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
 class LiveMemory(Struct, frozen=True):
-    """A live memory; ``position`` is the position of its last change, and its statement holds from the time ``at``."""
+    """A live memory; ``position`` is the position of its last change, and ``at`` is the time from which its text holds."""
 
     id: str
     row: int
@@ -65,13 +65,13 @@ class LiveMemory(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
-def _material(row: Values) -> LiveMemory:
+def _live_memory(row: Values) -> LiveMemory:
     entities, tags = (_strings.decode(encoded) if encoded else () for encoded in row[5:])
     return LiveMemory(row[0], row[1], row[2], row[3], row[4], entities, tags)
 
 
 def encoded_tags(tags: Sequence[str]) -> str:
-    """Return tags as a row stores them; a row without tags stores NULL, so compare with ``coalesce(tags, '[]')``."""
+    """Return tags in the form of a column; a row without tags has NULL there, so compare with ``coalesce(tags, '[]')``."""
     return msgspec.json.encode(tuple(tags)).decode()
 
 
@@ -81,7 +81,7 @@ def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 
         f"SELECT {_MEMORY} FROM memories WHERE user = ? AND project IS ? AND from_position > ? AND status = 'active'"
         " AND quarantined = 0 AND content IS NOT NULL ORDER BY from_position, row"
     )
-    candidates = map(_material, connection.execute(sql, (scope.user, scope.project, after)))
+    candidates = map(_live_memory, connection.execute(sql, (scope.user, scope.project, after)))
     return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
@@ -91,14 +91,14 @@ def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int
         f"SELECT {_MEMORY} FROM memories NOT INDEXED WHERE row IN {{}} AND user = ?"
         " AND project IS ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL ORDER BY row"
     )
-    candidates = map(_material, rows_among(connection, sql, sorted(rows), scope.user, scope.project))
+    candidates = map(_live_memory, rows_among(connection, sql, sorted(rows), scope.user, scope.project))
     return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
 def was_the_same_before(connection: sqlite3.Connection, memory: LiveMemory, position: int) -> bool:
     """Return True if a memory was live at a position with the same text and tags.
 
-    Such a memory is no news for consolidation; only its confidence or the like has changed since.
+    Such a memory is not new for consolidation: only its confidence or another field has changed since.
     """
     before = memories.get_at(connection, memory.row, position) if memory.row <= position else None
     if before is None or before.status != "active" or before.quarantined:
@@ -107,10 +107,10 @@ def was_the_same_before(connection: sqlite3.Connection, memory: LiveMemory, posi
 
 
 def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit: int = -1) -> list[InteractionState]:
-    """Return the live interactions of a scope with news after a position, oldest first.
+    """Return the live interactions of a scope that are new after a position, oldest first.
 
-    An interaction has news if it was captured, redone or let out of quarantine after the position, or got its response then. With
-    a ``limit`` the newest interactions are returned.
+    An interaction is new if it was captured, redone or released from quarantine after the position, or got its response then.
+    With a ``limit`` the newest interactions are returned.
     """
     sql = (
         "SELECT * FROM interactions t WHERE user = :user AND project IS :project AND (row > :after OR response_at > :after"
@@ -138,11 +138,11 @@ class PersonMessage(Struct, frozen=True):
 def messages(
     connection: sqlite3.Connection, scope: Scope, *, after: int = 0, among: Sequence[int] | None = None, limit: int = -1
 ) -> list[PersonMessage]:
-    """Return the live messages of people in the sessions of a scope with news after a position, oldest first.
+    """Return the live messages of people in the sessions of a scope that are new after a position, oldest first.
 
-    A message has news if it was appended, redone, or let out of hiding or quarantine after the position. Messages that are the
-    text of a captured turn are left out; ``turns`` reads them. With ``among`` only messages in these rows are returned, with a
-    ``limit`` the newest.
+    A message is new if it was appended, redone, shown again after it was hidden, or released from quarantine after the position.
+    Messages that are the text of a captured turn are left out, because ``turns`` reads these. With ``among`` only messages in
+    these rows are returned, with a ``limit`` only the newest.
     """
     chosen = " AND t.row IN (SELECT value FROM json_each(:among))" if among is not None else ""
     sql = (
@@ -161,7 +161,7 @@ def messages(
 
 
 def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Sourced]:
-    """Return the active observations of a scope, oldest first; with ``rows`` only those in these rows."""
+    """Return the active observations of a scope with their sources, oldest first; with ``rows`` only those in these rows."""
     sql = "SELECT * FROM observations WHERE user = ? AND project IS ? AND status = 'active' ORDER BY row"
     values: tuple[object, ...] = (scope.user, scope.project)
     if rows is not None:
@@ -184,19 +184,19 @@ def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | 
 
 
 def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
-    """Return the sources that must not form an observation by themselves.
+    """Return the sources that rules and models must not use for an observation.
 
-    A person withdrew them from an observation, or the observation that they formed was found to be wrong.
+    Either a person withdrew the source from an observation, or an observation with this source was retracted as wrong.
     """
     sql = (
         "SELECT DISTINCT e.source FROM observations o CROSS JOIN evidence e ON e.observation = o.row"
         " WHERE o.user = ? AND o.project IS ? AND (e.withdrawn = 'asked' OR o.status = 'retracted' AND o.retracted IN (?, ?))"
     )
-    return {source for (source,) in connection.execute(sql, (scope.user, scope.project, *UNSTUCK))}
+    return {source for (source,) in connection.execute(sql, (scope.user, scope.project, *FOUND_WRONG))}
 
 
 def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], consolidator: str = "") -> set[str]:
-    """Return the sources, among these, that support an active observation of a scope.
+    """Return those of the sources that support an active observation of a scope.
 
     With a ``consolidator`` only observations that this consolidator worded count.
     """
@@ -230,7 +230,7 @@ def newly_marked(connection: sqlite3.Connection) -> dict[tuple[str, str | None],
     return {(user, project): position for user, project, position in connection.execute(sql)}
 
 
-def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]:
+def without_wording_source(connection: sqlite3.Connection, scope: Scope) -> set[int]:
     """Return the rows of the active observations of a scope that were written from a source that is no longer live."""
     sql = (
         "SELECT o.row, w.value FROM observations o CROSS JOIN json_each(coalesce(o.written_from, '[]')) w"
@@ -242,7 +242,7 @@ def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]
 
 
 def positions(connection: sqlite3.Connection, sources: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the positions of the events of these subjects and messages, as ranges."""
+    """Return the positions of the events of these subjects and messages, as ranges of one position each."""
     in_sessions = [place[1] for source in sources if (place := message_place(source)) is not None]
     streams = [source for source in sources if message_place(source) is None]
     rows = rows_among(connection, "SELECT position FROM events WHERE stream IN {}", streams)
@@ -258,8 +258,8 @@ def size(connection: sqlite3.Connection, scope: Scope) -> int:
 def scopes(connection: sqlite3.Connection, only: str | None = None) -> Iterator[tuple[str, str | None, int]]:
     """Yield (user, project, position of the last change) of every user and project with memories.
 
-    With ``only``, the scopes of this user alone. The function jumps through the index, so its time grows with the number of
-    scopes and not with the number of memories.
+    With ``only``, the scopes of this user alone. Each step jumps to the next key of an index, so the time grows with the number
+    of scopes and not with the number of memories.
     """
     user = _first(connection, "SELECT min(user) FROM memories WHERE user >= ?", only or "")
     while user is not None and only in (None, user):
@@ -303,7 +303,7 @@ def _first(connection: sqlite3.Connection, sql: str, *values: object) -> Any:
 
 
 def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidator: str) -> list[int]:
-    """Return the end positions of the failed runs of a scope since its last completed run, in order."""
+    """Return the positions that the failed runs of a scope had reached, since its last completed run, in order."""
     scoped = (
         "user = :user AND project IS :project AND over = :over AND consolidator = :consolidator"
         " AND coalesce(tags, '[]') = :tags AND undone_at IS NULL"

@@ -1,8 +1,8 @@
-"""The recalls and assemblies that showed a subject, as the way from the subject to their receipts.
+"""The table of deliveries, which leads from a subject to the recalls and assembled windows that showed its text to a model.
 
-A memory, an observation or a summary is shown whole. A session, a document or a turn has its words in several events, so its
-rows name the positions of the events whose words were shown. A recall that was woven into an assembly is shown by the
-assembly, under the id of the RecallDelivered event.
+A memory, an observation or a summary is shown whole. The text of a session, a document or a turn is in several events, so its
+rows have the positions of the events that were shown. If an assembled window contains a recall, the window's rows name the
+recall by the id of its RecallDelivered event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ledger.events import AnyEvent, RecallDelivered, WindowAssembled
 from projections.core.rows import AsOf, ProjectionRows, Table
 from projections.core.subjects import SubjectChange
 
-WHOLE = 0  # stands for a subject shown whole; no event has this position
+WHOLE = 0  # the position in the row of a subject that was shown whole; no event has this position
 
 DELIVERED = Table(
     "delivered",
@@ -42,7 +42,7 @@ class DeliveredProjection:
 
 
 def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
-    """Yield (subject, first, last) of the subjects shown by an event, with the range of the shown positions."""
+    """Yield (subject, first position, last position) for each range of a subject that an event shows."""
     data = event.data
     if isinstance(data, RecallDelivered):
         for item in data.items:
@@ -59,18 +59,18 @@ def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def showing(connection: sqlite3.Connection, wanted: Mapping[str, Sequence[int]], user: str) -> list[int]:
-    """Return the positions of a user's recalls and assemblies that showed one of these subjects, oldest first.
+def showing(connection: sqlite3.Connection, subjects: Mapping[str, Sequence[int]], user: str) -> list[int]:
+    """Return the positions of a user's recalls and assembled windows that showed one of these subjects, oldest first.
 
     Args:
         connection: The connection.
-        wanted: The positions of the events that are meant, in order, by the subject's id. If the subject was not shown whole,
-            one of these positions must have been shown.
+        subjects: For each subject's id the positions of its events, sorted. A subject that was not shown whole counts only if one
+            of these events was shown.
         user: The user.
     """
     sql = "SELECT first, last, position FROM delivered WHERE subject = ? AND user = ?"
     matches = set[int]()
-    for subject, positions in wanted.items():
+    for subject, positions in subjects.items():
         for first, last, position in connection.execute(sql, (subject, user)):
             if first == WHOLE or _any_within(positions, first, last):
                 matches.add(position)

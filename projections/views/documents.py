@@ -1,7 +1,7 @@
-"""Documents and their chunks: names, statuses, and the chunks that each document has or had. Texts stay in the log.
+"""The tables of documents and of the chunks that each document has or had. Texts stay in the log.
 
-The ``row`` of a chunk is the position of its ChunkAdded event, which has its words. The row stays when the chunk is part of a
-newer text of the document at another index. The chunks of a removed document stay with the document.
+The ``row`` of a chunk is the position of its ChunkAdded event, which has its text. A chunk keeps its row if a newer text of the
+document has the chunk at another index. The chunks of a removed document stay in the table.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from_row, get = FAMILY.from_row, FAMILY.get
 class ChunkRow(Struct, frozen=True):
     """A row of ``chunks``, or of ``chunks_were`` with the position that ended it.
 
-    ``heading_path``, ``size`` (in characters) and ``fingerprint`` (a number for the words and headings) are None after an
-    erasure. ``metadata`` has ``lines``, the number of lines that end in the chunk.
+    ``heading_path``, ``size`` (in characters) and ``fingerprint`` (of the text and the headings) are None after an erasure.
+    ``metadata`` has ``lines``, the number of lines that end in the chunk.
     """
 
     row: int
@@ -75,7 +75,7 @@ _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
 def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str]) -> int:
-    """Return a number that is equal for equal users, words and headings."""
+    """Return a keyed fingerprint of a chunk: equal for the same user, text and headings."""
     return fingerprint(secret, user, content, *heading_path)
 
 
@@ -90,14 +90,14 @@ class DocumentsProjection:
         for change in changes:
             keep(change, rows, FAMILY)
             if change.refold:
-                _place(rows, change, self._in_effect(change))
+                _put_chunks(rows, change, self._in_effect(change))
             elif change.new is not None and isinstance(event.data, ChunkAdded):
                 rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.position))
             elif change.new is not None and isinstance(event.data, DocumentReplaced):
-                goes_on = moved(event.data.kept)
+                new_index = moved(event.data.kept)
                 current = rows.find(CHUNKS, ("document",), (change.first,))
-                _place(rows, change, {row[0]: (*row[:_INDEX], goes_on[row[_INDEX]], *row[_INDEX + 1 :])
-                                      for row in current if row[_INDEX] in goes_on})  # fmt: skip
+                _put_chunks(rows, change, {row[0]: (*row[:_INDEX], new_index[row[_INDEX]], *row[_INDEX + 1 :])
+                                           for row in current if row[_INDEX] in new_index})  # fmt: skip
 
     def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
         user, words, headings = event.envelope.user, data.content, data.heading_path
@@ -117,8 +117,8 @@ class DocumentsProjection:
         return chunks
 
 
-def _place(rows: ProjectionRows, change: SubjectChange, chunks: dict[int, Values]) -> None:
-    """Make these the chunks of the document from this event on; an unchanged chunk keeps its row."""
+def _put_chunks(rows: ProjectionRows, change: SubjectChange, chunks: dict[int, Values]) -> None:
+    """Set the chunks that the document has from this event on; an unchanged chunk keeps its row."""
     at = change.event.position
     for row in rows.find(CHUNKS, ("document",), (change.first,)):
         same = chunks.get(row[0])
@@ -154,9 +154,9 @@ def listing(
 
 
 def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> DocumentState | None:
-    """Return the document of a user with this path, or without a path the document with this text and no path."""
-    named = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
-    sql = f"SELECT * FROM documents WHERE user = ? AND {named} AND status != 'erased' ORDER BY row DESC LIMIT 1"
+    """Return the document of a user with this path; if ``path`` is "", the document with this text and without a path."""
+    condition = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
+    sql = f"SELECT * FROM documents WHERE user = ? AND {condition} AND status != 'erased' ORDER BY row DESC LIMIT 1"
     row = connection.execute(sql, (user, path or digest)).fetchone()
     return from_row(row) if row else None
 
@@ -182,11 +182,11 @@ def lines_before(connection: sqlite3.Connection, chunk: ChunkRow) -> int:
     return int(connection.execute(sql, (chunk.document, chunk.index)).fetchone()[0])
 
 
-def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> ChunkRow | None:
-    """Return a chunk of a user by its id or an unambiguous prefix, as it is or last was, or None."""
-    if not isinstance(given, str) or not is_prefix(given, "c") or len(given) < 3:
+def find_chunk(connection: sqlite3.Connection, id: object, user: str) -> ChunkRow | None:
+    """Return the present or last row of a user's chunk by its id or an unambiguous prefix, or None."""
+    if not isinstance(id, str) or not is_prefix(id, "c") or len(id) < 3:
         return None
-    where, values = ("t.id = ?", [given]) if len(given) == LENGTH else ("t.id >= ? AND t.id < ?", [given, given + "~"])
+    where, values = ("t.id = ?", [id]) if len(id) == LENGTH else ("t.id >= ? AND t.id < ?", [id, id + "~"])
     matches: dict[str, ChunkRow] = {}
     for table in ("chunks_were", "chunks"):  # the current row comes last and replaces the ended ones
         order = "t.to_position" if table == "chunks_were" else "t.row"
@@ -197,7 +197,7 @@ def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chun
 
 
 def dependents(connection: sqlite3.Connection, subject: str) -> list[int]:
-    """Return the rows of the memories that cite or cited a subject, or a chunk that a document has or had."""
+    """Return the rows of the memories that cite or cited a subject or, of a document, a chunk that it has or had."""
     sources = [subject, *(chunk_ids(connection, subject) if subject.startswith("d_") else ())]
     return sorted({row for source in sources for row in control.dependents(connection, source)})
 
@@ -212,7 +212,7 @@ def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:
 
 
 def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | None:
-    """Return (position of the ChunkAdded, row of the document) of a chunk by its full id, of any user, or None."""
+    """Return (position of the ChunkAdded event, row of the document) of a chunk of any user by its full id, or None."""
     for table in ("chunks", "chunks_were"):
         place = connection.execute(f"SELECT row, document FROM {table} WHERE id = ? LIMIT 1", (chunk,)).fetchone()
         if place is not None:

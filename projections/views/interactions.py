@@ -1,7 +1,4 @@
-"""The interactions: user, session, times, and the policies that have not looked at them yet.
-
-Their texts stay in the log.
-"""
+"""The table of interactions: user, session, times, and the state of reinforcement and extraction; the texts stay in the log."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ FAMILY = family(
         ("row", "extraction = 'pending'"),
         ("user", "denials <> '[]'"),
     ),
-    among=(("reinforcement", interaction.LOOKED_AT), ("extraction", interaction.LOOKED_AT)),
+    among=(("reinforcement", interaction.WORK_STATUSES), ("extraction", interaction.WORK_STATUSES)),
     without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
@@ -87,22 +84,22 @@ def listing(
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[InteractionState]:
-    """Return the interactions that a policy ("reinforcement", "extraction") has not looked at, oldest first."""
-    sql = f"SELECT * FROM interactions WHERE {_WORK[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
+    """Return the interactions whose "reinforcement" or "extraction" is pending, oldest first."""
+    sql = f"SELECT * FROM interactions WHERE {_COLUMNS[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (after, limit))]
 
 
 def pending_in(connection: sqlite3.Connection, session: str) -> list[InteractionState]:
-    """Return the interactions of a session that have not been looked at for reinforcement, oldest first."""
+    """Return the interactions of a session whose reinforcement is pending, oldest first."""
     sql = "SELECT * FROM interactions WHERE reinforcement = 'pending' AND session = ? ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (session,))]
 
 
-_WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
+_COLUMNS = {"reinforcement": "reinforcement", "extraction": "extraction"}  # the only texts that may enter the SQL
 
 
 def denying(connection: sqlite3.Connection, user: str, memory: str = "") -> list[InteractionState]:
-    """Return the interactions of a user that deny this memory, or any memory for "", oldest first."""
+    """Return the interactions of a user that deny a memory, oldest first; ``memory`` is its id, or "" for any memory."""
     sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' AND instr(denials, ?) ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (user, memory))]
 

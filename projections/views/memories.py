@@ -1,4 +1,4 @@
-"""The current memories and their earlier versions, from which the review queue and supersession chains are read."""
+"""The tables of memories and of their earlier versions, with the reads of listings, the review queue and supersessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAMILY = family(
         ("user, kind, row", "status = 'active' AND quarantined = 0"),  # for the newest of a kind
         ("user", "status = 'candidate'"),
         ("user", "status = 'active' AND admission <> ''"),  # for memories that no person admitted
-        ("user, project, from_position", ""),  # for news to consolidate
+        ("user, project, from_position", ""),  # for the memories that changed since the last consolidation
         ("user", ""),  # for a page of a listing without sorting
         ("superseded_by", "superseded_by IS NOT NULL"),
     ),
@@ -55,7 +55,7 @@ def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
 
 
 def get_at(connection: sqlite3.Connection, row: int, position: int) -> MemoryState | None:
-    """Return the memory as it was at a position, or None."""
+    """Return the state of a memory at a position, or None."""
     current = get(connection, row)
     if current is not None and current.position <= position:
         return current
@@ -69,14 +69,14 @@ class MemoryFilter(Struct, frozen=True, kw_only=True):
 
     Attributes:
         user: The user.
-        statuses: The statuses; none for all.
-        kinds: The kinds; none for all.
-        projects: The projects, in which None means global memories; None for all.
+        statuses: The statuses; empty for all.
+        kinds: The kinds; empty for all.
+        projects: The projects, among which None means memories without a project; None for all.
         tags: Tags that the memories must have.
         metadata: Pairs of metadata that the memories must have.
         min_confidence: The least confidence, in millionths.
-        valid: A time at which the memories must hold; quarantined memories are then left out.
-        admitted: True for only the memories that no person admitted.
+        valid: A time at which the memories must be true in the world; quarantined memories are then left out.
+        admitted: True for only the memories that the admission table admitted and no person confirmed.
     """
 
     user: str
@@ -115,7 +115,7 @@ def listing(
 def newest(
     connection: sqlite3.Connection, condition: str, values: Sequence[object], kinds: Sequence[str], limit: int
 ) -> list[MemoryState]:
-    """Return the newest memories of these kinds that meet a condition on ``m``; each kind is read by its own index."""
+    """Return the newest memories of some kinds that meet a condition, which calls the table ``m``; each kind uses the index."""
     sql = f"SELECT m.* FROM memories m WHERE {condition} AND m.kind = ? ORDER BY m.row DESC LIMIT ?"
     rows = [row for kind in kinds for row in connection.execute(sql, (*values, kind, limit))]
     return sorted(map(from_row, rows), key=memory.since, reverse=True)[:limit]
@@ -150,18 +150,18 @@ BELIEVED = ("active", "superseded")  # a superseded memory holds up to the time 
 
 
 def believed(state: MemoryState, valid: str) -> bool:
-    """Return True if a memory says what was true in the world at a time."""
+    """Return True if a memory is believed to be true in the world at a time."""
     holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
     return holds and state.status in BELIEVED and not state.quarantined
 
 
-EVERYWHERE = ("identity", "preference")  # kinds whose global memories count in every project
+EVERYWHERE = ("identity", "preference")  # memories of these kinds without a project count in every project
 
 
 def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
     """Return the condition for the active memories that an interaction can reinforce.
 
-    These are the memories of its projects, and the global memories of identity and preference.
+    These are the memories of its projects, and the memories of the kinds identity and preference without a project.
     """
     everywhere = f"(m.project IS NULL AND m.kind IN {EVERYWHERE})"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
@@ -170,6 +170,7 @@ def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
 
 
 def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> Iterator[MemoryState]:
+    """Yield the active memories that an interaction of these projects can reinforce."""
     where, values = pool_condition(projects)
     for row in connection.execute(f"SELECT m.* FROM memories m WHERE {where} ORDER BY m.row", (user, *values)):
         yield from_row(row)
@@ -185,7 +186,7 @@ def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
 
 
 def statement_of(state: MemoryState) -> tuple[str, str | None, str]:
-    """Return the parts that make two memories of a user and a status equal: kind, project, normalised content."""
+    """Return (kind, project, normalised content); two memories of a user and a status with the same parts say the same."""
     return (state.kind, state.project, normalise(state.content or ""))
 
 
@@ -194,14 +195,14 @@ def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: boo
     group = f"user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
     sql = f"SELECT total(length(content)), total(instr(content, char(0)) > 0) FROM memories WHERE {group}"
     chars, cut = connection.execute(sql, (user,)).fetchone()
-    if cut:  # SQLite counts a text up to its first NUL
+    if cut:  # SQLite counts only the characters up to the first NUL
         sql = f"SELECT content, length(content) FROM memories WHERE {group} AND instr(content, char(0))"
         chars += sum(len(content) - counted for content, counted in connection.execute(sql, (user,)))
     return int(chars)
 
 
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[MemoryState]:
-    """Return active memories, never referenced and last active before a time, which decay may have touched."""
+    """Return the active memories that were never referenced and were last active before a time, so that they may decay."""
     sql = (
         "SELECT * FROM memories WHERE row > ? AND status = 'active' AND reference_count = 0 AND active_at < ?"
         " ORDER BY row LIMIT ?"

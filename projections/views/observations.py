@@ -1,6 +1,6 @@
-"""The observations and their versions, the evidence of each, their text index, and the progress of consolidation.
+"""The tables of observations, their versions, evidence and text index, and of the progress of consolidation.
 
-A read of an observation asks the projections of memories, interactions, documents and sessions which sources are live. So
+A read of an observation looks up in the tables of memories, interactions, documents and sessions which sources are live. So
 undoing, erasing or restoring a source needs no event of the observation.
 """
 
@@ -67,7 +67,7 @@ EVIDENCE = Table(
     then=AsOf("from_position", closed="evidence_was"),
 )
 EVIDENCE_WAS = ended(EVIDENCE, "evidence_was", ("source", ""))  # for undo and erasure
-# The active observations by the keyed fingerprint of scope and text, to find equal statements.
+# The active observations by a keyed fingerprint of scope and text, to find a second observation with the same text.
 STATEMENTS = Table(
     "observation_statements",
     ("fingerprint INTEGER NOT NULL", "observation INTEGER NOT NULL"),
@@ -83,9 +83,9 @@ WAITING = Table(
     derived=True,
     then=CURRENT,
 )
-SEARCH = TextIndex("observation_search", ("text",), WAITING, lambda kept: (indexed(kept[0]),))
+SEARCH = TextIndex("observation_search", ("text",), WAITING, lambda row: (indexed(row[0]),))
 SOURCE = source_of(SEARCH, "bm25(observation_search)", OBSERVATIONS)
-# The completed and failed runs of consolidation, with the position up to which each looked at the sources of a scope.
+# The completed and failed runs of consolidation, with the position up to which each run read the sources of a scope.
 CONSOLIDATIONS = Table(
     "consolidations",
     (
@@ -113,7 +113,7 @@ class ObservationsProjection:
                 rows.index(SEARCH, change.first, _indexed(change.old), _indexed(change.new))
             self._statements(change, rows)
             if change.refold:
-                self._again(change, rows)
+                self._refold_evidence(change, rows)
             elif change.new is not None:
                 self._evidence(change, rows)
 
@@ -132,7 +132,7 @@ class ObservationsProjection:
 
     @staticmethod
     def _evidence(change: SubjectChange, rows: ProjectionRows) -> None:
-        if not isinstance(change.event.data, observation.BEARING):
+        if not isinstance(change.event.data, observation.CHANGING_EVIDENCE):
             return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         supports = {source: _support(row) for source, row in known.items()}
@@ -140,7 +140,8 @@ class ObservationsProjection:
             _put(rows, change, known.get(support.source), support, change.event.position)
 
     @staticmethod
-    def _again(change: SubjectChange, rows: ProjectionRows) -> None:
+    def _refold_evidence(change: SubjectChange, rows: ProjectionRows) -> None:
+        """Replace the evidence of an observation of which earlier events became void or came back into effect."""
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         supports_now = observation.supports(change.in_effect) if change.new is not None else {}
         for source, row in known.items():
@@ -170,7 +171,7 @@ def _indexed(state: ObservationState | None) -> Values | None:
 def statement(
     secret: bytes, user: str | None, project: str | None, tags: Sequence[str], text: str | None
 ) -> int | None:
-    """Return a number for the user, project, tags and normalised text, or None for an erased text."""
+    """Return the fingerprint of the user, project, tags and normalised text; None for an erased text."""
     if user is None or text is None:
         return None
     return fingerprint(secret, user, project, *sorted(tags), normalise(text))
@@ -226,7 +227,7 @@ def listing(
 
 
 def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[SourceStanding]]:
-    """Return the sources of these observations, oldest first, by the observation's row."""
+    """Return the sources of these observations by the observation's row, oldest first."""
     sources: dict[int, list[tuple[str, str, str]]] = {row: [] for row in rows}
     columns = ("observation", "source", "at", "withdrawn")
     sql = f"SELECT {', '.join(columns)} FROM evidence WHERE observation IN {{}} ORDER BY observation, at, source"
@@ -234,18 +235,20 @@ def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, l
         sources[row].append((source, at, withdrawn))
     alive = live(connection, {source for cited in sources.values() for source, _, _ in cited})
     return {
-        row: [SourceStanding(source, at, gone, not gone and source in alive) for source, at, gone in cited]
+        row: [
+            SourceStanding(source, at, withdrawn, not withdrawn and source in alive) for source, at, withdrawn in cited
+        ]
         for row, cited in sources.items()
     }
 
 
-_ERASED = [  # the texts of an interaction, in the capturing event (e) and in that of the response (r); "null" if erased
+_ERASED = [  # the texts of an interaction, in its first event (e) and in the event of its response (r); "null" if erased
     f"coalesce(json_type({event}.state, '$.data.{field}'), '')"
     for event in ("e", "r")
     for field in ("prompt", "response", "summary")
 ]
 _MESSAGES = "messages t CROSS JOIN sessions s ON s.row = t.session CROSS JOIN events e ON e.position = t.row"
-_LIVE = {  # for each kind of source, the query for the live ones among these
+_LIVE = {  # for each kind of source, the query for the live sources among some ids
     "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN {} AND e.version = 1"
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
@@ -283,10 +286,10 @@ _TIMES = {
 
 
 def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """Return the live sources among these.
+    """Return the live sources among some ids.
 
-    Live are active memories, interactions without an erased text, current chunks of active documents, and messages that are not
-    hidden. Sources in quarantine are not live.
+    Active memories, interactions without an erased text, current chunks of active documents, and messages that are neither hidden
+    nor erased are live, unless they are in quarantine.
     """
     alive: set[str] = set()
     for kind, of_kind in _by_kind(sources).items():
@@ -314,7 +317,7 @@ def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[st
 
 
 def times_of(connection: sqlite3.Connection, sources: Iterable[str]) -> dict[str, str]:
-    """Return the time of each source: the start of a memory's truth, the time of an interaction, message or text."""
+    """Return the time of each source: the ``valid_from`` of a memory, else the time of the interaction, message or document."""
     source_times: dict[str, str] = {}
     for kind, of_kind in _by_kind(sources).items():
         for source, time in rows_among(connection, _TIMES[kind], _keys(kind, of_kind)):
@@ -336,7 +339,7 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
 
 
 def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
-    """Return the rows of the observations, without erased ones, that one of these sources supports."""
+    """Return the rows of the observations that one of these sources supports, without erased observations."""
     sql = (
         "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         " WHERE e.source IN {} AND e.withdrawn = '' AND o.status != 'erased'"
@@ -345,10 +348,10 @@ def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list
 
 
 def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: Iterable[str]) -> list[int]:
-    """Return the rows of the observations that a source could support again.
+    """Return the rows of the observations that change if some sources are put back.
 
-    From these, one of the ``sources`` was withdrawn because a person asked for it; or they were retracted for want of evidence
-    although they cite one of the ``alive`` sources.
+    Either a person withdrew one of the ``sources`` from the observation, or the observation was retracted for want of evidence
+    and cites one of the ``alive`` sources.
     """
     rows: set[int] = set()
     sql = "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN"
@@ -360,7 +363,7 @@ def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: I
 
 
 def retired_without(connection: sqlite3.Connection, source: str) -> list[str]:
-    """Return the observations retracted for want of evidence although they cite this source or a chunk of it."""
+    """Return the ids of the observations that cite this source or a part of it and were retracted for want of evidence."""
     sql = (
         "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         f" WHERE e.source = ? AND o.retracted = '{NO_EVIDENCE}'"
@@ -390,30 +393,30 @@ def merged_into(connection: sqlite3.Connection, observation: str) -> list[str]:
     return [id for (id,) in connection.execute("SELECT id FROM observations WHERE merged_into = ?", (observation,))]
 
 
-def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list[str]:
-    """Return the user's sources that an id, or an unambiguous beginning of an id, stands for.
+def sources_named(connection: sqlite3.Connection, id: str, user: str) -> list[str]:
+    """Return the ids of the user's sources that a full id, or the unambiguous beginning of an id, stands for.
 
-    A document stands for its chunks, every other subject for itself. An undone source is found by its full id, because it may be
-    cited all the same.
+    A document stands for its chunks, a message that is the text of a turn for the turn, and every other subject for itself. An
+    undone source is found too, because observations may cite it.
     """
-    if given[:2] == "c_":
-        chunk = documents.find_chunk(connection, given, user)
+    if id[:2] == "c_":
+        chunk = documents.find_chunk(connection, id, user)
         return [chunk.id] if chunk is not None else []
-    if (place := ids.message_place(given)) is not None:
+    if (place := ids.message_place(id)) is not None:
         sql = (
             "SELECT json_extract(e.state, '$.data.interaction') FROM events e CROSS JOIN audit a ON a.position = e.position"
             " WHERE e.stream = ? AND e.position = ? AND e.type = 'MessageAppended' AND a.user = ?"
         )
         message = connection.execute(sql, (*place, user)).fetchone()
-        return [message[0] or given] if message is not None else []
+        return [message[0] or id] if message is not None else []
     sql = (
         "SELECT DISTINCT e.stream FROM events e CROSS JOIN audit a ON a.position = e.position"
         " WHERE e.stream >= ? AND e.stream < ? AND e.version = 1 AND a.user = ? LIMIT 2"
     )
-    streams = [stream for (stream,) in connection.execute(sql, (given, given + "~", user))] if len(given) > 2 else []
-    if len(streams) != 1 or given[:2] not in ("m_", "i_", "d_"):
+    streams = [stream for (stream,) in connection.execute(sql, (id, id + "~", user))] if len(id) > 2 else []
+    if len(streams) != 1 or id[:2] not in ("m_", "i_", "d_"):
         return []
-    return sorted(documents.chunk_ids(connection, streams[0])) if given[0] == "d" else streams
+    return sorted(documents.chunk_ids(connection, streams[0])) if id[0] == "d" else streams
 
 
 def with_statement(rows: ProjectionRows, number: int) -> list[int]:
@@ -428,7 +431,7 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
 
 
 def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
-    """Return the rows of the observations that a source supports or ever supported, undone ones included."""
+    """Return the rows of the observations that a source supports or ever supported, undone observations included."""
     tables = ("evidence", "evidence_was")
     sql = " UNION ".join(f"SELECT observation FROM {table} WHERE source = ?" for table in tables)
     return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]
@@ -447,7 +450,7 @@ def looked_at(
     consolidator: str,
     tags: Sequence[str] = (),
 ) -> int:
-    """Return the log position up to which consolidation has looked at the sources of a scope, or 0."""
+    """Return the log position up to which completed consolidations have read the sources of a scope, or 0."""
     sql = (
         "SELECT max(upto) FROM consolidations WHERE user = ? AND project IS ? AND over = ? AND consolidator = ?"
         " AND coalesce(tags, '[]') = ? AND error = '' AND undone_at IS NULL"
@@ -457,7 +460,7 @@ def looked_at(
 
 
 def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
-    """Return the sources by kind, without the kinds that cannot be evidence."""
+    """Return the sources by the letter of their kind, without the kinds that cannot be evidence."""
     kinds: dict[str, list[str]] = {}
     for source in sorted(sources):
         if source[:1] in _LIVE:
@@ -466,5 +469,5 @@ def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _keys(kind: str, sources: Sequence[str]) -> Sequence[str | int]:
-    """Return the lookup keys of these sources: the position for a message, the id for all others."""
+    """Return the lookup keys of these sources: for a message its position, else the id."""
     return [int(source.partition(":")[2]) for source in sources] if kind == "s" else sources

@@ -1,4 +1,4 @@
-"""Projects with their aliases, joins and trusted state, and the names by which projects and sessions are found."""
+"""The tables of projects, of their joins and their trusted state, and of the names of projects and sessions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ProjectsProjection:
 
 
 def _names(state: ProjectState | SessionState | None) -> set[tuple[str, str]]:
-    """Return (user, form) of every name of a project or session; an erased user or name has none."""
+    """Return (user, form of the name) for every name of a project or session, without erased users and names."""
     if state is None or state.user is None:
         return set()
     if isinstance(state, SessionState):
@@ -102,11 +102,11 @@ def _names(state: ProjectState | SessionState | None) -> set[tuple[str, str]]:
 
 def _rename(change: SubjectChange, rows: ProjectionRows) -> None:
     if not change.refold and isinstance(change.event.data, MessageAppended):
-        return  # skips the most frequent event, which never changes a name
+        return  # saves time: the most frequent event never changes a name
     before, after = _names(change.old), _names(change.new)
     for user, name in sorted(before - after):
         row = rows.get(NAMES, (user, change.kind, name))
-        if row is not None and row[4] == change.first:  # in a refold, another subject may have taken the name already
+        if row is not None and row[4] == change.first:  # in a refold another subject may already have taken the name
             end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
     for user, name in sorted(after - before):
         key = (user, change.kind, name)
@@ -161,11 +161,11 @@ def find(connection: sqlite3.Connection, user: str, kind: str, name: str) -> tup
 
 
 def together(connection: sqlite3.Connection, project: str | None) -> tuple[str | None, ...]:
-    """Return a project with all projects joined to it: the main project, then the others in the order of joins.
+    """Return the ids of a project's group: the main project, then the projects joined to it in the order of the joins.
 
-    None, which means no project, is alone. Joins are applied in the order of their events, and a join of projects that are
-    together already changes nothing. So every project has exactly one main project, whatever is undone and redone. An erased
-    project has no name and joins nothing.
+    None, which means no project, is a group of its own. Joins are applied in the order of their events, and a join of projects
+    that are in one group already changes nothing. So every project has exactly one main project, whatever is undone and redone.
+    An erased project has no name, and joins into it have no effect.
     """
     joins, waiting, seen = set[tuple[int, str, str]](), [project], {project}
     sql = "SELECT target, project, joined_at FROM project_joins WHERE target = ? OR project = ?"
@@ -195,6 +195,7 @@ def main(connection: sqlite3.Connection, project: str | None) -> str | None:
 
 
 def by_id(connection: sqlite3.Connection, id: str | None) -> ProjectState | None:
+    """Return the project with this id, without the projects joined to it."""
     sql = "SELECT t.* FROM events e CROSS JOIN projects t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
     row = connection.execute(sql, (id,)).fetchone()
     return from_row(row) if row else None
@@ -206,18 +207,18 @@ def members(connection: sqlite3.Connection, project: str) -> list[ProjectState]:
 
 
 def whole(connection: sqlite3.Connection, state: ProjectState) -> ProjectState:
-    """Return a project together with the projects joined to it.
+    """Return a project united with the projects joined to it.
 
-    The names of the others become aliases. For each key of the state the value set last is taken. The description is the first
-    that one of the projects has. Erased parts of the others are left out.
+    The names of the other projects become aliases. For each key of the state the value set last counts. The description is the
+    first description in the order of the joins. Erased names and keys of the other projects are left out.
     """
     others = [project for project in members(connection, state.id) if project.id != state.id]
     if not others:
         return state
     names = (name for project in others for name in (project.name, *project.aliases))
     aliases = [*state.aliases, *(name for name in names if name is not None)]
-    theirs = [entry for project in others for entry in project.state if entry.key is not None]
-    entries = sorted((*state.state, *theirs), key=lambda entry: entry.position)
+    joined_entries = [entry for project in others for entry in project.state if entry.key is not None]
+    entries = sorted((*state.state, *joined_entries), key=lambda entry: entry.position)
     latest = {(entry.category, entry.key): entry for entry in entries}
     descriptions = (project.description for project in (state, *others) if project.description)
     description = next(descriptions, state.description)
@@ -233,7 +234,7 @@ def listing(
     start: Start = NEWEST,
     limit: int | None = None,
 ) -> list[ProjectState]:
-    """Return projects of one user with these statuses (none for all), from ``start`` on.
+    """Return projects of one user with these statuses (an empty list means all), from ``start`` on.
 
     Projects that were joined into another are left out.
     """
@@ -247,11 +248,14 @@ def listing(
 
 
 def archived(connection: sqlite3.Connection, user: str) -> AllBut | None:
-    """Return the scope of all projects but the archived ones and those joined into them; None without archived projects."""
+    """Return the scope of all projects except archived projects and projects joined into these.
+
+    Return None if the user has no archived project.
+    """
     sql = "SELECT id FROM projects WHERE user = ? AND status = 'archived'"
     groups = [together(connection, id) for (id,) in connection.execute(sql, (user,)).fetchall()]
-    without = {id for (main, *others) in groups if _is_archived(connection, main) for id in (main, *others)}
-    return AllBut(tuple(sorted(id for id in without if id is not None))) if without else None
+    left_out = {id for (main, *others) in groups if _is_archived(connection, main) for id in (main, *others)}
+    return AllBut(tuple(sorted(id for id in left_out if id is not None))) if left_out else None
 
 
 def _is_archived(connection: sqlite3.Connection, id: str | None) -> bool:
@@ -260,7 +264,7 @@ def _is_archived(connection: sqlite3.Connection, id: str | None) -> bool:
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:
-    """Return the names of these sessions, and of the main projects of these projects, by id."""
+    """Return a name for each id: of a session its name, of a project the name of its main project."""
     names: dict[str, str] = {}
     for id in {id for id in ids if id is not None}:
         table = "projects" if id[0] == "p" else "sessions"
@@ -274,9 +278,9 @@ def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str
 
 
 def state_history(connection: sqlite3.Connection, project: str, category: str | None, key: str | None) -> list[Values]:
-    """Return every row of trusted state of a project and of the projects joined to it, oldest first.
+    """Return every value of the trusted state of a project and of the projects joined to it, oldest first.
 
-    Of two values of one key, the later one ends the earlier one from the join on.
+    If two projects have a value under the same key, the earlier value ends at the join or at the later value.
     """
     states = members(connection, project)
     histories = ((state, row) for state in states for row in _history(connection, state.row, category, key))

@@ -1,7 +1,7 @@
-"""Sessions, their messages, and the hidden messages. Texts stay in the log, at the position that is a row's key.
+"""The tables of sessions, of their messages, and of hidden messages. Texts stay in the log, at the position in the row's key.
 
-A message has its row as long as its append is in effect. Ranges of positions record which messages are hidden or covered by a
-summary, so an act on many messages writes few rows.
+A message has a row as long as its append is in effect. Hidden messages are recorded as ranges of positions, so an act on many
+messages writes few rows.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ FAMILY = family(
 )
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
-# The position up to which extraction ever looked at a session, void runs included: an undone extraction must not come again by
-# itself.
+# The position up to which extraction ever read a session, undone runs included, so that no job repeats an undone extraction.
 LOOKED = Table(
     "sessions_checked",
     ("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
@@ -110,7 +109,7 @@ class SessionsProjection:
         for change in changes:
             keep(change, rows, FAMILY)
             if change.refold:
-                _again(change, rows)
+                _refold(change, rows)
             elif change.new is None:
                 continue
             elif isinstance(event.data, MessageAppended):
@@ -125,13 +124,13 @@ class SessionsProjection:
                 for hidden_row in _hidden(event, event.data, counted, event.position):
                     rows.put(HIDDEN, hidden_row[:2], hidden_row)
             elif isinstance(event.data, ExtractionCursorMoved):
-                _look(rows, change.first, event.data)
+                _move_mark(rows, change.first, event.data)
 
 
-def _look(rows: ProjectionRows, session: int, data: ExtractionCursorMoved) -> None:
+def _move_mark(rows: ProjectionRows, session: int, data: ExtractionCursorMoved) -> None:
     """Move the mark of a session to the end of an extraction.
 
-    A request to look again ("asked") moves the mark back. Skipped messages were not looked at, so "skipped" leaves the mark.
+    A request to read again ("asked") moves the mark back. Skipped messages were not read, so "skipped" does not move the mark.
     """
     if data.why == "skipped":
         return
@@ -153,7 +152,7 @@ def _appended(event: AnyEvent, data: MessageAppended) -> Values:
 
 
 def _repaired(row: Values, event: AnyEvent) -> Values:
-    """Return the row with one more repair, and with the repair's time and metadata if it has them."""
+    """Return the row with one more repair, and with the time and metadata that the repair has."""
     data: MessageRepaired = event.data
     repairs = (*(_numbers.decode(row[_REPAIRS]) if row[_REPAIRS] else ()), event.position)
     now = list(row)
@@ -171,7 +170,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
         yield (event.position, part, event.first, first, last, data.why, *numbers, since)
 
 
-def _again(change: SubjectChange, rows: ProjectionRows) -> None:
+def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
     at, appended, hidden, visible = (
         change.event.position,
@@ -190,23 +189,23 @@ def _again(change: SubjectChange, rows: ProjectionRows) -> None:
             newly_hidden = visible.hide(data.ranges)
             counted = (len(newly_hidden), sum(appended[row][_TOKENS] for row in newly_hidden))
             hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
-    _place(rows, MESSAGES, MESSAGES_WERE, appended, rows.find(MESSAGES, ("session",), (change.first,)), at)
-    _place(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
+    _replace_rows(rows, MESSAGES, MESSAGES_WERE, appended, rows.find(MESSAGES, ("session",), (change.first,)), at)
+    _replace_rows(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
 
 
-def _place(
+def _replace_rows(
     rows: ProjectionRows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
 ) -> None:
-    """Replace rows from this event on; an unchanged row stays."""
+    """Replace the current rows by new rows from this event on; an unchanged row stays."""
     width = len(live.key)
-    left = {key if isinstance(key, tuple) else (key,): row for key, row in new_rows.items()}
+    to_put = {key if isinstance(key, tuple) else (key,): row for key, row in new_rows.items()}
     for row in current:
-        same = left.get(row[:width])
+        same = to_put.get(row[:width])
         if same is not None and same[:-1] == row[:-1]:
-            del left[row[:width]]
+            del to_put[row[:width]]
         else:
             end(rows, live, closed, row, at)
-    for key, row in left.items():
+    for key, row in to_put.items():
         rows.put(live, key, row)
 
 
@@ -222,7 +221,7 @@ def listing(
     pairs: Pairs = NO_PAIRS,
     start: Start = NEWEST,
 ) -> Iterator[Iterator[SessionState]]:
-    """Yield the sessions of a user that were not merged into another, from ``start`` on, read as they are iterated."""
+    """Yield an iterator over the sessions of a user from ``start`` on, without sessions whose names moved to another."""
     where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
     where.of_projects(projects)
     where.has_pairs(pairs)
@@ -239,20 +238,20 @@ UNMINED = (
 
 
 def unmined(connection: sqlite3.Connection, *, after: int) -> list[SessionState]:
-    """Return the sessions of all users with messages that extraction has not looked at, oldest first."""
+    """Return the sessions of all users with messages that extraction has not read, oldest first, at most 100."""
     names = ", ".join(f"s.{name}" for name in SESSIONS.names)
     sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT 100"
     return [from_row(row) for row in connection.execute(sql, (after,))]
 
 
 def looked_upto(connection: sqlite3.Connection, row: int) -> int:
-    """Return the position up to which extraction ever looked at a session, void runs included, or 0."""
+    """Return the position up to which extraction ever read a session, undone runs included, or 0."""
     mark = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
     return int(mark[0]) if mark else 0
 
 
 def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
-    """Return the number of a user's sessions, of messages ever appended to them, and of summaries in a window."""
+    """Return the number of a user's sessions, of their messages (hidden included), and of the summaries in their windows."""
     sql = "SELECT count(*), coalesce(sum(messages), 0) FROM sessions WHERE user = ? AND moved_to IS NULL"
     count, number = connection.execute(sql, (user,)).fetchone()
     if not isinstance(number, int):
@@ -271,12 +270,12 @@ def at_position(connection: sqlite3.Connection, position: int) -> MessageRow | N
 
 
 def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, str]:
-    """Return the role of the speaker of each of these messages, by row."""
+    """Return the roles of some messages, by row."""
     return dict(rows_among(connection, "SELECT row, role FROM messages WHERE row IN {}", list(rows)))
 
 
 def places(connection: sqlite3.Connection, interactions: Collection[str]) -> dict[tuple[str, str], int]:
-    """Return the positions of the messages with texts of these interactions, by (interaction, field)."""
+    """Return the positions of the messages that are texts of some interactions, by (interaction, field)."""
     sql = "SELECT interaction, field, row FROM messages WHERE interaction IN {}"
     return {(id, field): row for id, field, row in rows_among(connection, sql, list(interactions))}
 
@@ -314,7 +313,7 @@ def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
 
 
 def besides(ranges: Sequence[tuple[int, int]], span: tuple[int, int] = (0, 2**62)) -> list[tuple[int, int]]:
-    """Return the ranges of a span outside of these ranges, the last first."""
+    """Return the parts of a span that are outside of some ranges, as ranges, the last first."""
     outside, (lowest, above) = list[tuple[int, int]](), span
     for first, last in sorted(ranges, key=lambda ends: -ends[1]):
         if last < above:
@@ -332,9 +331,9 @@ def backwards(
     role: str | None = None,
     pairs: Pairs = NO_PAIRS,
 ) -> Iterator[MessageRow]:
-    """Yield the messages of a session outside of these ranges, the last first, read as far as the caller iterates.
+    """Yield the messages of a session outside of some ranges, the last first, and read only as many as the caller iterates over.
 
-    With ``role`` only messages of this role, with ``pairs`` only messages with this metadata.
+    With ``role`` only messages of this role are yielded, with ``pairs`` only messages with this metadata.
     """
     where = Conditions("session = ?", row)
     where.given("role = ?", role)
@@ -357,7 +356,7 @@ def forwards(
     batch: int = 512,
     pairs: Pairs = NO_PAIRS,
 ) -> Iterator[MessageRow]:
-    """Yield the messages of a session in these ranges with this metadata, oldest first, read as far as the caller iterates."""
+    """Yield the messages of a session in some ranges with this metadata, oldest first, as many as the caller iterates over."""
     where = Conditions("session = ?", row)
     where.has_pairs(pairs)
     sql = f"SELECT * FROM messages WHERE {where} AND row BETWEEN ? AND ? ORDER BY row LIMIT ?"
@@ -368,12 +367,12 @@ def forwards(
 
 
 def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[MessageRow]:
-    """Return the messages of a session in these ranges, oldest first."""
+    """Return the messages of a session in some ranges, oldest first."""
     return [*forwards(connection, row, ranges)]
 
 
 def count(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of messages of a session in these ranges, and the number of their tokens."""
+    """Return the number of messages of a session in some ranges, and the number of their tokens."""
     sql = "SELECT count(*), coalesce(sum(tokens), 0) FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
     totals = [connection.execute(sql, (row, *span)).fetchone() for span in ranges]
     return sum(number for number, _ in totals), sum(tokens for _, tokens in totals)

@@ -1,4 +1,4 @@
-"""The summaries of sessions: the messages that each covers, the summaries under it, and its place in the window."""
+"""The table of summaries of sessions, with their messages, the summaries under them, and their statuses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 class SummaryRow(Struct, frozen=True):
     """A summary; ``row`` is the position of the event with its text.
 
-    ``summaries`` are the summaries that it was written from; without any it was written from the messages themselves.
-    ``status`` is "window" (the summary stands for its messages in the window), "under" (another was written from it),
-    "replaced" (another was written from the same messages), "invalid", or "erased".
+    ``summaries`` are the summaries from which it was written; empty if it was written from messages. ``status`` is "window" (the
+    summary stands for its messages in the window), "under" (another summary was written from it), "replaced" (another summary was
+    written from the same messages), "invalid", or "erased".
     """
 
     row: int
@@ -76,7 +76,7 @@ class SummariesProjection:
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             if change.refold:
-                _again(change, rows)
+                _refold(change, rows)
             elif isinstance(event.data, SummaryCreated):
                 rows.put(SUMMARIES, (event.position,), _created(event, event.data))
             elif isinstance(event.data, MOVING):
@@ -109,7 +109,7 @@ def _move(event: AnyEvent, rows: ProjectionRows) -> None:
             rows.put(SUMMARIES, row[:1], (*row[:_STATUS], status, *row[_STATUS + 1 : _FROM], event.position))
 
 
-def _again(change: SubjectChange, rows: ProjectionRows) -> None:
+def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
     at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_effect if change.new is not None else ():
@@ -118,19 +118,19 @@ def _again(change: SubjectChange, rows: ProjectionRows) -> None:
             rows_of[event.data.summary] = _created(event, event.data)
     for id, status in fold.consistent().items():
         rows_of[id] = (*rows_of[id][:_STATUS], status, *rows_of[id][_STATUS + 1 : _FROM], at)
-    left = {row[0]: row for row in rows_of.values()}
+    to_put = {row[0]: row for row in rows_of.values()}
     for row in rows.find(SUMMARIES, ("session",), (change.first,)):
-        same = left.get(row[0])
+        same = to_put.get(row[0])
         if same is not None and same[:_FROM] == row[:_FROM]:
-            del left[row[0]]
+            del to_put[row[0]]
         else:
             end(rows, SUMMARIES, SUMMARIES_WERE, row, at)
-    for key, row in left.items():
+    for key, row in to_put.items():
         rows.put(SUMMARIES, (key,), row)
 
 
 def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
-    """Return True if one of these inclusive ranges has a position in common with one of the others."""
+    """Return True if one of the inclusive ranges has a position in common with one of the others."""
     return any(first <= upper and lower <= last for first, last in ranges for lower, upper in others)
 
 
@@ -138,13 +138,13 @@ def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
 
 
 def in_window(connection: sqlite3.Connection, row: int) -> list[SummaryRow]:
-    """Return the summaries in a session's window, by their place."""
+    """Return the summaries in a session's window, ordered by their oldest message."""
     sql = "SELECT * FROM summaries WHERE session = ? AND status = 'window' ORDER BY first, row"
     return [summary(values) for values in connection.execute(sql, (row,))]
 
 
 def of_session(connection: sqlite3.Connection, row: int) -> list[SummaryRow]:
-    """Return every summary of a session, whatever its status, in the order of writing."""
+    """Return the summaries of a session of every status, in the order of writing."""
     sql = "SELECT * FROM summaries WHERE session = ? ORDER BY row"
     return [summary(values) for values in connection.execute(sql, (row,))]
 
@@ -163,15 +163,15 @@ def at_position(connection: sqlite3.Connection, position: int) -> SummaryRow | N
     return summary(row) if row else None
 
 
-def find(connection: sqlite3.Connection, row: int, given: str) -> SummaryRow | None:
+def find(connection: sqlite3.Connection, row: int, id: str) -> SummaryRow | None:
     """Return a summary of a session by its id or an unambiguous beginning of the id, or None."""
     sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"
-    matches = connection.execute(sql, (row, given, given + "~")).fetchall()
+    matches = connection.execute(sql, (row, id, id + "~")).fetchall()
     return summary(matches[0]) if len(matches) == 1 else None
 
 
 def session_of(connection: sqlite3.Connection, id: str) -> int | None:
-    """Return the row of the session that a summary belongs or belonged to, by the whole id, or None."""
+    """Return the row of the session to which a summary belongs or belonged, by the full id, or None."""
     for table in ("summaries", "summaries_were"):
         row = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
         if row is not None:

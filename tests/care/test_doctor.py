@@ -241,7 +241,7 @@ def test_a_lock_that_another_process_holds_is_told(path):
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
-        visit = doctor._Visit(str(path), None)
+        visit = doctor._Examination(str(path), None)
         visit.lock()
         assert "another process holds the lock" in visit.findings[0].found
     finally:

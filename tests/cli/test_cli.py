@@ -21,7 +21,7 @@ from reads import READERS, named, prepared, put
 
 from ledger import Ledger
 from ledger.cli import views
-from ledger.cli.derive import BY_HAND, offered, root
+from ledger.cli.derive import BY_HAND, command_parameters, root
 from ledger.cli.methods import AREAS, SHORT, Method, of_area, of_ledger
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.domain.harmless import one_line
@@ -118,7 +118,7 @@ def test_an_option_without_help_stops_the_command_line() -> None:
         """Do something."""
 
     with pytest.raises(NotImplementedError, match="oddity"):
-        list(offered(Method("memories", "undocumented", undocumented, of_the_past=False)))
+        list(command_parameters(Method("memories", "undocumented", undocumented, of_the_past=False)))
 
 
 def test_version_and_no_arguments() -> None:
@@ -191,7 +191,7 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
         assert run(*arguments, db=db).exit_code == code, arguments
 
 
-def test_hiding_and_bringing_back(db: str) -> None:
+def test_the_shell_hides_and_restores_a_memory(db: str) -> None:
     id = answer("remember", "The shop opens at seven.", db=db)["id"]
     for verb, status in (
         ("retract", "retracted"),
@@ -234,7 +234,7 @@ def test_projects_and_trusted_state(db: str) -> None:
     assert run("projects", "set-state", "shop", "decision", "db", "x", "--channel", "tool", db=db).exit_code == 4
 
 
-def test_attaching_extracting_and_running_policies(db: str) -> None:
+def test_the_shell_adds_a_response_extracts_and_runs_policies(db: str) -> None:
     turn = answer("capture", "When do we open?", db=db)["id"]
     assert answer("interactions", "add-response", turn, "Decision: the shop opens at seven every morning", db=db)[
         "response"
@@ -355,7 +355,7 @@ def test_the_place_comes_from_the_environment_or_is_here(tmp_path: Path, monkeyp
     assert result.exit_code == 0 and (tmp_path / "there.db").exists()
 
 
-def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     foreign = tmp_path / "notes.txt"
     foreign.write_text("these are notes, and no database " * 100, encoding="utf-8")
     for place in (tmp_path, foreign):
@@ -417,7 +417,7 @@ def test_only_one_text_comes_from_standard_input(db: str) -> None:
     assert run("capture", "-", "-", db=db, stdin="x").exit_code == 2
 
 
-def test_a_mistake_of_ours_is_one_line_too(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_printed_in_one_line(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise KeyError("odd\x1b[2J")
 
@@ -581,7 +581,7 @@ def test_every_view_that_is_named_exists() -> None:
 
 
 @pytest.mark.slow
-def test_as_a_process(db: str) -> None:
+def test_the_command_line_runs_as_a_process(db: str) -> None:
     made = process("remember", "Ein Käse für 3 €.", "--json", db=db)
     assert (made.returncode, made.stderr) == (0, b"")
     assert json.loads(made.stdout)["content"] == "Ein Käse für 3 €."

@@ -105,7 +105,7 @@ def test_what_is_learned_of_known_messages_may_be_undone_too(db: str) -> None:
     assert json.loads(run("memories", "list", "--json", db=db).stdout or '{"items": []}')["items"] == []
 
 
-def test_where_the_policy_says_review_what_is_found_is_proposed_and_may_be_promoted(db: str) -> None:
+def test_the_policy_review_proposes_found_memories(db: str) -> None:
     assert run("policy", "set", "--admit", "review", db=db).exit_code == 0
     assert "Proposed, for review" in run("add", "-", "--dry-run", db=db, stdin=CHAT.encode()).stdout
     added = json.loads(run("add", "-", "--json", db=db, stdin=CHAT.encode()).stdout)

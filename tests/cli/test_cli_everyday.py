@@ -144,14 +144,14 @@ def test_an_erasure_and_a_hold_name_one_thing(words: list[str], db: str) -> None
 
 
 @pytest.mark.parametrize("words", [("erase", "everything", "--yes"), ("holds", "add", "everything")], ids=" ".join)
-def test_no_word_stands_for_all_of_a_user(words: tuple[str, ...], db: str) -> None:
+def test_a_whole_user_is_erased_or_held_only_with_everything(words: tuple[str, ...], db: str) -> None:
     run("remember", "x", db=db)
     refused = run(*words, db=db)
     assert refused.exit_code == 3 and "--everything" in refused.stderr
     assert len(answer("memories", "list", db=db)) == 1 and answer("holds", "list", db=db) == []
 
 
-def test_one_event_loses_some_characters(db: str) -> None:
+def test_spans_of_the_text_of_an_event_can_be_erased(db: str) -> None:
     turn = answer("capture", "My number is 12345, and I like tea.", db=db)
     words = (str(turn["position"]), "--spans", "data.prompt:13:18", "--yes")
     assert run("erase", *words, db=db).exit_code == 0
@@ -392,7 +392,7 @@ def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
         ("log", "memory-ledger history audit"),
     ],
 )
-def test_a_word_that_is_no_command_names_the_one_that_is_meant(db: str, word: str, command: str) -> None:
+def test_an_unknown_command_is_answered_with_the_similar_command(db: str, word: str, command: str) -> None:
     result = run(word, "tea", db=db)
     assert (result.exit_code, result.stdout) == (2, "") and command in result.stderr
 

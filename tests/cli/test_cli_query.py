@@ -102,12 +102,12 @@ def test_a_question_is_about_the_user_who_is_named_and_every_user_only_where_non
         ((), 2, "SQL"),
     ],
 )
-def test_what_is_wrong_is_one_line(db: str, words: tuple[str, ...], code: int, why: str) -> None:
+def test_an_error_is_printed_in_one_line(db: str, words: tuple[str, ...], code: int, why: str) -> None:
     shown = run("query", *words, db=db)
     assert (shown.exit_code, shown.stdout, shown.stderr.count("\n")) == (code, "", 1) and why in shown.stderr
 
 
-def test_nothing_found_prints_no_row(db: str) -> None:
+def test_a_query_without_a_result_prints_no_row(db: str) -> None:
     for form in ("--csv", "--jsonl"):
         shown = run("query", "SELECT 1 WHERE 0", form, db=db)
         assert (shown.exit_code, shown.stdout) == (0, "")
@@ -145,7 +145,7 @@ def test_the_audit_trail_is_written_whole(db: str) -> None:
     assert [json.loads(line)["position"] for line in lines] == [1, 2, 3, 4]
 
 
-def test_on_a_terminal_csv_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_on_a_terminal_escapes_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

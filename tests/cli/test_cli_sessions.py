@@ -93,7 +93,7 @@ def test_messages_page_back(db: str) -> None:
     assert len(session("messages", "chat", "--all", db=db)) == 50
 
 
-def test_what_is_kept_out_is_said_to_be(tmp_path: Path) -> None:
+def test_the_shell_reports_messages_that_are_not_stored(tmp_path: Path) -> None:
     db = str(tmp_path / "new.db")
     assert "not stored: a pattern keeps this session out" in shown("append", "heartbeat", "user", "tick", db=db)
     thought = '{"type": "reasoning", "text": "hm"}'
@@ -227,7 +227,7 @@ def test_truncate_and_clear_hide_and_undo_brings_back(db: str) -> None:
     assert session("info", "chat", db=db)["messages"] == 46, "clear still hides its four"
 
 
-def test_alias_and_abstract(db: str) -> None:
+def test_the_shell_sets_an_alias_and_the_session_summary(db: str) -> None:
     assert session("add-alias", "chat", "talk", db=db)["aliases"] == ["talk"]
     assert session("info", "talk", db=db)["name"] == "chat"
     assert session("abstract", "chat", db=db) == ""
@@ -335,7 +335,7 @@ def test_an_empty_transcript_is_one_only_where_it_says_so(db: str) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_a_session_reaches_the_terminal_raw(tmp_path: Path) -> None:
+def test_control_characters_of_a_session_are_escaped_on_the_terminal(tmp_path: Path) -> None:
     db = str(tmp_path / "evil.db")
     part = json.dumps({"type": "tool_use", "id": EVIL, "name": EVIL, "arguments": {EVIL: EVIL}})
     result = json.dumps({"type": "tool_result", "id": EVIL, "text": EVIL})

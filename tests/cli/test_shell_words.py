@@ -51,7 +51,7 @@ def test_a_refusal_names_no_python(tmp_path: Path) -> None:
     assert refused.exit_code == 3 and "--project NAME" in refused.stderr and "Project(" not in refused.stderr
 
 
-def test_at_is_as_of_on_the_command_line(tmp_path: Path) -> None:
+def test_the_option_at_is_answered_with_a_hint_to_as_of(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
     run("remember", "The sea is salty.", db=db)
     for words in (["--at", "2"], ["--at=2"]):
@@ -157,7 +157,7 @@ def test_a_word_that_is_no_command_is_named_before_the_place_of_an_option(words:
     assert refused.exit_code == 2 and told in refused.stderr
 
 
-def test_nobody_is_sent_to_a_setting_that_is_none(tmp_path: Path) -> None:
+def test_an_error_names_no_setting_that_the_shell_does_not_have(tmp_path: Path) -> None:
     db = str(tmp_path / "memory.db")
     with Ledger.open(db, projections=[Counts]):
         pass

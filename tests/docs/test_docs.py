@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-from ledger.cli.derive import understood
+from ledger.cli.derive import parsed_call
 from ledger.cli.output import Usage
 from ledger.core.settings import FIELDS, PREFIX
 from tools.pages.page_examples import as_run, blocks
@@ -101,7 +101,7 @@ def test_every_command_that_a_page_names_parses(page: Path) -> None:
     for span in spans(page):
         if span.startswith("memory-ledger ") and not re.search(r"COMMAND|…$", span):
             try:
-                understood(shlex.split(span)[1:])
+                parsed_call(shlex.split(span)[1:])
             except Usage as error:  # one that is only named has no arguments
                 assert "requires an argument" in str(error), span
 

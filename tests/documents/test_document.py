@@ -85,14 +85,16 @@ def test_removing_and_restoring_and_what_is_already_so() -> None:
 
 
 @pytest.mark.parametrize("command", [ingest("a"), Remove(), RestoreDocument()])
-def test_nothing_is_decided_about_what_was_erased(command: document_rules.Command) -> None:
+def test_commands_on_an_erased_document_are_refused(command: document_rules.Command) -> None:
     with pytest.raises(RejectedError, match="erased"):
         decide(command, document(status="erased", title=None, underlying="active"))
 
 
 @settings(max_examples=100)
 @given(known=st.lists(st.sampled_from((1, 2, 3, None)), max_size=12), wanted=st.lists(st.integers(1, 4), max_size=12))
-def test_what_goes_on_says_the_same_and_each_goes_on_once(known: list[int | None], wanted: list[int]) -> None:
+def test_a_chunk_that_continues_has_the_same_text_and_continues_once(
+    known: list[int | None], wanted: list[int]
+) -> None:
     kept, new = matched(known, wanted)
     goes_on = moved(kept)
     assert len(set(goes_on.values())) == len(goes_on) == sum(last - first + 1 for first, last, _ in kept)
@@ -154,5 +156,5 @@ def test_what_still_makes_sense_without_what_came_before() -> None:
 
 
 @pytest.mark.parametrize("state", [document(), document(user=None, path=None, title=None, tags=(), digest=None)])
-def test_a_state_survives_its_row(state: DocumentState) -> None:
+def test_a_state_equals_the_state_read_from_its_row(state: DocumentState) -> None:
     assert documents.FAMILY.from_row(documents.FAMILY.to_row(state)) == state

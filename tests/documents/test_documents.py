@@ -87,7 +87,7 @@ def test_removed_and_restored(ledger: Ledger) -> None:
         ledger.documents.get(max(beginnings, key=beginnings.count))
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     note = ledger.documents.add(NOTES, path="coffee.md")
     then = ledger.at(ledger.position)
     ledger.documents.add("# Tea\n\nGreen.\n", path="coffee.md")

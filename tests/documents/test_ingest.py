@@ -102,7 +102,7 @@ def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(led
     assert ledger.at(first.position).documents.get_chunk(gone.id).status == "active"  # type: ignore[union-attr]
 
 
-def test_what_is_not_given_stays(ledger: Ledger) -> None:
+def test_arguments_that_are_not_given_keep_the_recorded_values(ledger: Ledger) -> None:
     first = ledger.documents.add("One.", path="a.md", title="A", tags=["x"], project="home")
     position = ledger.position
     changed = ledger.documents.add("One.", path="a.md", title="B")
@@ -156,7 +156,7 @@ def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
         ledger.documents.add("x", type="pdf")
 
 
-def test_in_a_batch_and_in_another_users_name(ledger: Ledger) -> None:
+def test_documents_work_in_a_batch_and_stay_hidden_from_other_users(ledger: Ledger) -> None:
     with ledger.batch():
         first = ledger.bind(user="ann").documents.add(NOTES)
         assert ledger.bind(user="ann").documents.add(NOTES).absorbed
@@ -203,7 +203,7 @@ def test_a_text_that_is_none_is_refused(ledger: Ledger, text: str) -> None:
     assert ledger.position == 1
 
 
-def test_what_is_no_regular_file_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_regular_files_are_accepted(ledger: Ledger, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     outside = tmp_path / "outside.md"
     outside.write_text(NOTES)
@@ -434,7 +434,7 @@ steps = st.lists(
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=steps)
-def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(
+def test_the_tables_of_documents_equal_the_log_after_any_commands(
     steps: list[tuple[str, list[str], int]],
 ) -> None:
     where = "/dev/shm" if os.path.isdir("/dev/shm") else None

@@ -59,7 +59,7 @@ def test_the_audit_shows_what_each_filter_lets_through(
     assert types(ledger.bind(user=asked.get("user")).history.audit(**filters)) == found
 
 
-def test_by_subject_command_and_event(ledger: Ledger, told: dict[str, Any]) -> None:
+def test_history_is_read_by_subject_command_and_event(ledger: Ledger, told: dict[str, Any]) -> None:
     fact = told["fact"]
     assert types(ledger.history.audit(subject=fact.id)) == ["MemoryReinforced", "MemoryCaptured"]
     assert types(ledger.history.audit(subject=fact.id[:10])) == ["MemoryReinforced", "MemoryCaptured"]
@@ -72,7 +72,7 @@ def test_by_subject_command_and_event(ledger: Ledger, told: dict[str, Any]) -> N
     }
 
 
-def test_an_entry_says_everything(ledger: Ledger, told: dict[str, Any]) -> None:
+def test_an_audit_entry_has_every_field(ledger: Ledger, told: dict[str, Any]) -> None:
     entry = ledger.history.audit(type="MemoryReinforced")[0]
     fields = {name: getattr(entry, name) for name in entry.__struct_fields__ if name not in ("event_id", "command_id")}
     assert fields == {
@@ -83,7 +83,7 @@ def test_an_entry_says_everything(ledger: Ledger, told: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
-def test_what_was_undone_says_so(ledger: Ledger, told: dict[str, Any]) -> None:
+def test_an_undone_command_is_marked_as_undone(ledger: Ledger, told: dict[str, Any]) -> None:
     ledger.undo(5, reason="no")
     undone, *_, reinforced = ledger.history.audit(limit=3)
     assert (undone.type, undone.in_effect, undone.data["reason"]) == ("CommandUndone", True, "no")

@@ -43,7 +43,9 @@ def positions(ledger: Ledger, **filters: Any) -> list[int]:
         ({"causation_id": "nothing"}, []),
     ],
 )
-def test_each_filter_holds(ledger: Ledger, filters: dict[str, Any], found: list[int]) -> None:
+def test_each_audit_filter_selects_only_matching_entries(
+    ledger: Ledger, filters: dict[str, Any], found: list[int]
+) -> None:
     assert positions(ledger, **filters) == found
 
 
@@ -70,7 +72,7 @@ def test_an_erased_word_is_found_no_more(ledger: Ledger) -> None:
     assert positions(ledger, text="varnish") == []
 
 
-def test_the_past_is_asked_the_same_way(ledger: Ledger) -> None:
+def test_reads_of_the_past_take_the_same_arguments(ledger: Ledger) -> None:
     assert [each.position for each in ledger.at(3).history.audit(text="ruth", since=2)] == [3]
 
 
@@ -85,6 +87,6 @@ def test_the_past_is_asked_the_same_way(ledger: Ledger) -> None:
         ({"client": 3}, "client"),
     ],
 )
-def test_what_cannot_be_is_refused(ledger: Ledger, filters: dict[str, Any], message: str) -> None:
+def test_audit_filters_with_a_wrong_value_are_refused(ledger: Ledger, filters: dict[str, Any], message: str) -> None:
     with pytest.raises(RejectedError, match=message):
         ledger.history.audit(**filters)

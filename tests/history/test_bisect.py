@@ -46,7 +46,7 @@ def test_the_command_since_which_it_is_believed_is_named_and_explained(ledger: L
             ledger.history.bisect(lambda past: "The user lives in Rome." in contents(past), good=good, bad=bad)
 
 
-def test_it_finds_what_ended_something_too_and_never_looks_inside_of_a_command(ledger: Ledger) -> None:
+def test_bisect_finds_an_ending_too_and_never_splits_a_command(ledger: Ledger) -> None:
     rome = ledger.remember("The user lives in Rome.")
     start = ledger.position
     ledger.remember("The user likes tea.")
@@ -109,7 +109,7 @@ def test_only_the_commands_of_ones_own_user_are_looked_at(ledger: Ledger) -> Non
 
 @given(st.lists(st.sampled_from(("remember", "supersede", "batch")), min_size=1, max_size=12), st.data())
 @settings(deadline=None, max_examples=15)
-def test_it_agrees_with_looking_at_every_command(acts: list[str], data: st.DataObject) -> None:
+def test_bisect_finds_the_same_command_as_a_check_of_every_command(acts: list[str], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db") as ledger:
         ends = [1]
         for number, act in enumerate(acts):

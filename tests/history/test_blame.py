@@ -51,7 +51,7 @@ def test_a_word_is_from_the_event_that_brought_it_and_stays_with_that(ledger: Le
     assert shown(then) == [("The office is in ", a), ("Lisbon ", b), ("since May.", a)] and len(then.confidence) == 1
 
 
-def test_what_was_undone_brought_no_word(ledger: Ledger) -> None:
+def test_blame_ascribes_no_word_to_an_undone_event(ledger: Ledger) -> None:
     first = ledger.remember("The office is in Porto.")
     second = ledger.revise(first.id, "The office is in Lisbon.")
     ledger.undo(second.position)
@@ -76,7 +76,7 @@ def test_a_successor_and_a_merged_memory_have_the_words_of_what_they_replaced(le
     assert {each.event.subject for each in made.words} >= {one.id, other.id}
 
 
-def test_of_an_erased_belief_there_is_no_word_and_of_an_erased_wording_neither(ledger: Ledger, tmp_path: Path) -> None:
+def test_blame_shows_no_word_of_an_erased_memory_or_wording(ledger: Ledger, tmp_path: Path) -> None:
     first = ledger.remember("The safe opens with 4711 at night.")
     second = ledger.revise(first.id, "The safe opens with a key at night.")
     ledger.erase(Event(first.position), **KEEP)
@@ -104,7 +104,7 @@ def test_an_observation_has_its_wordings_and_no_steps(ledger: Ledger) -> None:
         ledger.bind(user="ben").history.blame(seen.id)
 
 
-def test_it_reads_like_git_in_the_shell(ledger: Ledger, tmp_path: Path) -> None:
+def test_the_shell_prints_blame_in_the_form_of_git(ledger: Ledger, tmp_path: Path) -> None:
     first = ledger.remember("The office is in Porto.")
     ledger.revise(first.id, "The office is in Lisbon.", reason="they moved")
     done = run("history", "blame", first.id[:8], "--db", str(tmp_path / "memory.db"))
@@ -154,7 +154,7 @@ def test_the_words_are_the_text_whatever_it_is(versions: list[str]) -> None:
 @given(st.lists(st.tuples(st.sampled_from(("remember", "revise", "supersede", "undo", "erase", "reinforce", "absorb")),
                           st.sampled_from(TEXTS), st.integers(0, 99)), min_size=3, max_size=14))  # fmt: skip
 @settings(deadline=None)
-def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, str, int]]) -> None:
+def test_blame_accounts_for_every_word_and_every_step_of_confidence(acts: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=Clock()) as ledger:
         for act, text, number in acts:
             found = ledger.memories.list(statuses=())

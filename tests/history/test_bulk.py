@@ -218,7 +218,7 @@ def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
     assert {each.type for each in ledger.history.audit(limit=2)} != {"WriteRefused"}
 
 
-def test_at_the_limit_nothing_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_exactly_at_the_limit_is_accepted(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(ledger, 5)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 5)
     assert ledger.history.undo_all(command="remember").events == 5

@@ -76,7 +76,7 @@ def test_the_reads_of_history_name_the_position_of_an_event_that_cannot_be_read(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [*WAYS, *MORE])
-def test_whatever_is_wrong_with_an_event_no_other_error_reaches_the_caller(path, way):
+def test_a_damaged_event_raises_only_errors_of_the_ledger(path, way):
     some = rows(path)
     for type_, position, _ in some if EVERY else Random(way).sample(some, 2):
         damaged(path, (WAYS | MORE)[way], position)

@@ -53,7 +53,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_each_change_is_in_its_part(ledger, tea, idea, name):
+def test_each_change_is_listed_in_its_field_of_the_diff(ledger, tea, idea, name):
     change, expected = CHANGES[name]
     start, ids = ledger.position, {"tea": tea.id, "idea": idea.id}
     change(ledger, tea.id, idea.id)
@@ -67,7 +67,7 @@ def test_each_change_is_in_its_part(ledger, tea, idea, name):
 
 
 @pytest.mark.parametrize("verb", ["retract", "invalidate", "quarantine"])
-def test_what_comes_back_is_restored(ledger, tea, verb):
+def test_a_memory_that_comes_back_is_listed_as_restored(ledger, tea, verb):
     getattr(ledger.guards if verb == "quarantine" else ledger, verb)(tea.id)
     hidden = ledger.position
     (ledger.guards.release if verb == "quarantine" else ledger.restore)(tea.id)
@@ -87,7 +87,7 @@ def test_a_superseded_fact_comes_back_and_goes_again_with_undo(ledger, tea):
     assert isinstance(gone.before, Memory) and gone.after is None
 
 
-def test_what_came_and_went_in_between_is_not_told(ledger, tea):
+def test_a_memory_that_was_added_and_undone_between_both_moments_is_not_in_the_diff(ledger, tea):
     start = ledger.position
     ledger.remember("A passing thought.")
     ledger.undo(ledger.position)
@@ -103,7 +103,7 @@ def test_a_promotion_that_is_undone_is_hidden(ledger, idea):
     assert (pair.before.status, pair.after.status) == ("active", "candidate")
 
 
-def test_one_memory_may_have_moved_and_been_revised_and_promoted(ledger, idea):
+def test_one_memory_can_be_in_several_fields_of_a_diff(ledger, idea):
     start = ledger.position
     ledger.revise(idea.id, "The user runs daily.")
     ledger.memories.set_confidence(idea.id, 0.75)
@@ -111,7 +111,7 @@ def test_one_memory_may_have_moved_and_been_revised_and_promoted(ledger, idea):
     assert parts(ledger.history.diff(start)) == {name: [idea.id] for name in ("promoted", "moved", "revised")}
 
 
-def test_the_two_ends_are_any_moments(ledger, tea, clock):
+def test_a_diff_takes_times_as_well_as_positions(ledger, tea, clock):
     clock.advance(days=1)
     ledger.memories.set_confidence(tea.id, 0.75)
     clock.advance(days=1)
@@ -139,7 +139,7 @@ def test_a_diff_is_of_one_user_and_may_be_of_one_project(ledger, tea):
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (0, 2), (1, 99), (99, None), ("2026-01-01T12:00", None), (None, 2)])
-def test_what_is_no_span_is_refused(ledger, tea, start, end):
+def test_a_diff_of_a_wrong_range_is_refused(ledger, tea, start, end):
     ledger.memories.set_confidence(tea.id, 0.75)
     with pytest.raises(RejectedError):
         ledger.history.diff(start, end)

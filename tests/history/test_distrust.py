@@ -249,7 +249,7 @@ def test_an_equal_capture_that_cites_the_source_goes_too(ledger: Ledger) -> None
     assert ledger.memories.list() == []
 
 
-def test_what_others_put_in_its_place_stays(ledger: Ledger) -> None:
+def test_a_successor_by_another_actor_survives_a_distrust(ledger: Ledger) -> None:
     wrong = ledger.bind(actor="eve").remember("The capital is Sydney.")
     right = ledger.bind(actor="ann").supersede(wrong.id, "The capital is Canberra.")
     ledger.history.distrust("eve", kind="actor")
@@ -271,7 +271,7 @@ def test_an_edge_that_only_the_source_said_goes_from_what_was_merged_of_it(ledge
 
 
 @pytest.mark.parametrize("how", ["distrust", "undo"])
-def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how: str) -> None:
+def test_events_that_fit_again_after_an_undone_merge_stay_in_effect(ledger: Ledger, how: str) -> None:
     """Eve's restoring and the merge that it answered fall together: what Ann said of the memory fits without both."""
     turn = ledger.bind(actor="eve").capture("Which?", "The cabin.", reinforce=False, correlation_id="run")
     a = ledger.bind(actor="ann").remember("The user has a cabin.", kind="fact")
@@ -292,7 +292,7 @@ def test_what_fits_again_once_a_merge_is_out_of_force_stays(ledger: Ledger, how:
     assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
-def test_of_events_that_each_stand_only_without_the_other_the_later_one_falls(ledger: Ledger) -> None:
+def test_the_later_of_two_events_that_exclude_each_other_falls(ledger: Ledger) -> None:
     """What Ann added fits only without the supersession, which stands by what was made because of what Ann added."""
     turn = ledger.bind(actor="eve").capture("Which?", "The cabin.", reinforce=False)
     cabin = ledger.bind(actor="ann").remember("The user has a cabin.")
@@ -412,7 +412,7 @@ def test_what_others_did_before_somebody_said_the_same_is_not_built_on_that(ledg
     assert ledger.memories.get(lie.id).confidence == 0.5
 
 
-def test_since_leaves_what_was_before(ledger: Ledger, clock: Clock) -> None:
+def test_a_distrust_with_since_leaves_earlier_events(ledger: Ledger, clock: Clock) -> None:
     ledger.bind(actor="eve").remember("The lamp is green.")
     clock.advance(days=1)
     second = ledger.bind(actor="eve").remember("The lamp is red.")
@@ -467,7 +467,7 @@ def test_the_same_key_answers_the_same(ledger: Ledger) -> None:
     assert again.replayed and (again.events, again.memories, again.origin) == (first.events, first.memories, "eve")
 
 
-def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
+def test_a_distrust_reaches_no_memory_of_another_user(ledger: Ledger) -> None:
     turn = ledger.bind(user="ben", actor="eve").capture("Hello?", "Hi.")
     ledger.bind(user="ben", actor="eve").remember("The canary sings.")
     assert ledger.history.distrust("eve", kind="actor").events == 0
@@ -501,7 +501,9 @@ def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
         (lambda ledger: ledger.history.what_if(without=999), NotFoundError),
     ],
 )
-def test_what_cannot_be_meant_is_refused(ledger: Ledger, call: Callable[[Ledger], Any], error: type[Exception]) -> None:
+def test_a_distrust_or_trust_of_nothing_or_of_the_wrong_kind_is_refused(
+    ledger: Ledger, call: Callable[[Ledger], Any], error: type[Exception]
+) -> None:
     ledger.bind(actor="eve").remember("The lamp is green.")
     digest = ledger.proof.digest()
     with pytest.raises(error):
@@ -726,7 +728,7 @@ def _compare(full: Ledger, never: Ledger, determined: bool) -> None:
     assert full.proof.digest() == folded_from_zero(full)
 
 
-def test_most_of_those_logs_said_something() -> None:
+def test_the_generated_logs_change_the_belief_often_enough() -> None:
     if sum(SEEN.values()) >= 50:
         assert SEEN["moved"] > sum(SEEN.values()) / 10
 

@@ -44,7 +44,7 @@ def test_a_reason_a_text_and_an_undo_are_told(ledger: Ledger) -> None:
     assert found.voided_by[0].actor == "ben"
 
 
-def test_of_many_events_a_few_are_named(ledger: Ledger) -> None:
+def test_explain_names_only_a_few_of_many_events(ledger: Ledger) -> None:
     with ledger.batch():
         turns = [ledger.capture(f"Question {number}?", "Yes.") for number in range(3)]
     ledger.undo(ledger.history.events(turns[0].id)[0].position, cascade=True)
@@ -58,7 +58,7 @@ def test_an_event_of_nobody_or_of_another_user_is_not_there(ledger: Ledger) -> N
             ledger.history.explain(position)
 
 
-def test_the_shell_prints_the_sentences_and_the_entries(tmp_path: Path) -> None:
+def test_the_shell_prints_explain_as_sentences_or_entries(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
     run("remember", "The sea is salty.", "--actor", "ann", db=db)
     shown = run("history", "explain", "2", db=db).stdout

@@ -23,7 +23,7 @@ def public(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_the_names_are_those_that_were_decided() -> None:
+def test_history_has_exactly_the_decided_methods() -> None:
     assert public(HistoryRead) == {"audit", "events", "explain", "blame", "distrusted", "model_calls"}
     assert public(History) - public(HistoryRead) == {
         "bisect",

@@ -92,7 +92,7 @@ def test_a_long_text_is_in_its_event(ledger: Ledger) -> None:
         ({"limit": 5_000}, RejectedError, "limit"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_arguments_of_log_that_contradict_each_other_or_name_nothing_are_refused(
     ledger: Ledger, given: dict[str, object], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -119,7 +119,7 @@ def test_a_follower_from_now_misses_nothing_that_came_after_the_call(ledger: Led
     assert [each.data.content for each in islice(followed, 3)] == [f"Fact {number} of the sea." for number in range(3)]
 
 
-def test_it_ends_when_it_is_called_off_and_when_the_time_is_over(ledger: Ledger) -> None:
+def test_follow_ends_when_cancelled_and_at_the_timeout(ledger: Ledger) -> None:
     stop = threading.Event()
     followed = ledger.history.follow(0, cancel=stop)
     assert next(followed).position == 1
@@ -128,7 +128,7 @@ def test_it_ends_when_it_is_called_off_and_when_the_time_is_over(ledger: Ledger)
     assert list(ledger.history.follow(timeout=0.01)) == []
 
 
-def test_it_ends_when_the_ledger_is_closed(tmp_path: Path) -> None:
+def test_follow_ends_when_the_ledger_is_closed(tmp_path: Path) -> None:
     opened = Ledger.open(tmp_path / "memory.db")
     followed = opened.history.follow()
     waiting = threading.Thread(target=lambda: ended.append(list(followed)))
@@ -139,7 +139,7 @@ def test_it_ends_when_the_ledger_is_closed(tmp_path: Path) -> None:
     assert ended == [[]]
 
 
-def test_it_ends_when_the_ledger_is_closed_between_a_look_and_the_read(
+def test_follow_ends_when_the_ledger_is_closed_between_a_poll_and_the_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Ledger.open(tmp_path / "memory.db") as opened:
@@ -148,7 +148,7 @@ def test_it_ends_when_the_ledger_is_closed_between_a_look_and_the_read(
         assert list(opened.history.follow(0)) == []
 
 
-def test_it_ends_when_the_ledger_is_closed_by_who_iterates(tmp_path: Path) -> None:
+def test_follow_ends_when_its_own_consumer_closes_the_ledger(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as opened:
         assert [opened.close() for _ in opened.history.follow(0)] == [None]
 
@@ -162,7 +162,7 @@ def test_waiting_for_a_position_tells_whether_it_came(ledger: Ledger) -> None:
     writing.join()
 
 
-def test_nobody_waits_inside_a_batch(ledger: Ledger) -> None:
+def test_follow_and_wait_are_refused_inside_a_batch(ledger: Ledger) -> None:
     with ledger.batch():
         for wait in (ledger.history.follow, lambda: ledger.history.wait(9)):
             with pytest.raises(RejectedError, match="batch"):

@@ -372,7 +372,7 @@ def without_support(ledger: Ledger) -> list[str]:
     [("remember", "ann", 0, 0), ("undo", "bob", 0, 0), ("distrust", "bob", 0, 0), ("cite", "ann", 0, 1)]
 )
 @settings(deadline=None)
-def test_in_any_order_every_memory_stands_on_something(steps: list[tuple[str, str, int, int]]) -> None:
+def test_every_memory_has_a_live_source_after_acts_in_any_order(steps: list[tuple[str, str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:
         hand = Hand(ledger)
         for step in steps:

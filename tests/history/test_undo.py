@@ -51,7 +51,7 @@ def test_a_command_is_named_by_a_position_its_id_or_an_event(ledger: Ledger, nam
     assert absent(ledger.memories.get, fact.id)
 
 
-def test_the_names_it_used_stay(ledger: Ledger) -> None:
+def test_an_undo_keeps_the_projects_that_the_command_registered(ledger: Ledger) -> None:
     fact = ledger.remember("Tea is in the tin.", project="kitchen", session="s1")
     ledger.undo(fact.position)
     assert [each.name for each in ledger.projects.list()] == ["kitchen"]
@@ -252,7 +252,7 @@ def test_a_trust_of_one_who_had_undone_a_relation_leaves_the_merge(ledger: Ledge
     agrees(ledger)
 
 
-def test_only_what_needs_it_goes_along(ledger: Ledger) -> None:
+def test_an_undo_takes_along_only_events_that_need_the_undone_event(ledger: Ledger) -> None:
     idea = ledger.propose("Tea is in the tin.")
     promoted = ledger.promote(idea.id)
     ledger.memories.tag(idea.id, add=["kitchen"])
@@ -485,7 +485,7 @@ def test_a_redo_that_no_longer_fits_is_a_conflict(ledger: Ledger) -> None:
     assert ledger.position == position
 
 
-def test_of_several_that_no_longer_fit_always_the_same_is_named(ledger: Ledger) -> None:
+def test_a_redo_with_several_conflicts_always_names_the_same_memory(ledger: Ledger) -> None:
     ideas = sorted(ledger.propose(f"Tea is in tin {number}.").id for number in range(7))
     for each in ideas:
         ledger.promote(each)
@@ -496,7 +496,7 @@ def test_of_several_that_no_longer_fit_always_the_same_is_named(ledger: Ledger) 
         ledger.redo(undone.position)
 
 
-def test_some_things_cannot_be_undone(ledger: Ledger) -> None:
+def test_events_that_no_undo_can_take_back_are_refused(ledger: Ledger) -> None:
     with pytest.raises(RejectedError, match="LedgerCreated cannot be undone"):
         ledger.undo(1)
 
@@ -516,7 +516,7 @@ def test_a_target_of_the_wrong_kind_is_refused(ledger: Ledger, target: object) -
             verb(target)  # type: ignore[operator]
 
 
-def test_nobody_undoes_what_is_another_users(ledger: Ledger) -> None:
+def test_an_undo_of_another_users_command_is_refused(ledger: Ledger) -> None:
     mine = ledger.bind(user="ada").remember("Tea is in the tin.", correlation_id="run")
     with pytest.raises(NotFoundError):
         ledger.bind(user="bob").undo(mine.position)
@@ -572,7 +572,7 @@ def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) ->
 
 
 @pytest.mark.parametrize("group", [{"session": "nowhere"}, {"command": "dance"}, {"session": "s1", "command": "dance"}])
-def test_a_group_that_is_none_is_not_found(ledger: Ledger, group: dict[str, str]) -> None:
+def test_undo_all_with_an_unknown_group_is_not_found(ledger: Ledger, group: dict[str, str]) -> None:
     ledger.propose("The user runs.", session="s1")
     with pytest.raises(NotFoundError):
         ledger.history.undo_all(**group)  # type: ignore[arg-type]

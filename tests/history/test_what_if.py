@@ -115,7 +115,7 @@ def test_an_observation_that_the_source_had_put_into_quarantine_is_free_again(le
     assert (found.now.proof_count, found.would_be.proof_count) == (0, 1)
 
 
-def test_another_gain_moves_no_observation(ledger: Ledger) -> None:
+def test_a_different_gain_changes_no_observation(ledger: Ledger) -> None:
     fact = ledger.remember("The cabin has a red wooden door.", kind="identity", confidence=0.5)
     ledger.observations.add("There is a door.", [fact.id])
     ledger.capture("Which?", "The cabin has a red wooden door.")
@@ -198,7 +198,7 @@ class Hands:
 @pytest.mark.slow
 @given(acts)
 @settings(deadline=None)
-def test_what_if_tells_of_every_observation_as_it_is_after_the_distrust(steps: list[tuple[str, str, int, int]]) -> None:
+def test_what_if_shows_every_observation_as_after_a_real_distrust(steps: list[tuple[str, str, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:
         hands = Hands(ledger)
         for step in steps:

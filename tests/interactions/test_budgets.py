@@ -36,7 +36,7 @@ def test_the_two_groups_and_two_users_have_budgets_of_their_own(ledger: Ledger) 
     assert ledger.bind(user="ben").remember("d" * 100, kind="preference").status == "active"
 
 
-def test_what_is_not_active_takes_nothing(ledger: Ledger) -> None:
+def test_memories_that_are_not_active_take_no_budget(ledger: Ledger) -> None:
     ledger.policy.set(memory_chars=10)
     first = ledger.remember("a" * 10)
     idea = ledger.propose("b" * 10)
@@ -66,7 +66,7 @@ def test_the_same_text_again_is_absorbed_not_counted(ledger: Ledger) -> None:
     assert ledger.bind(actor="ann").remember("a" * 10).absorbed
 
 
-def test_what_stands_behind_a_nul_counts_too(ledger: Ledger) -> None:
+def test_text_after_a_nul_character_counts(ledger: Ledger) -> None:
     ledger.policy.set(memory_chars=50)
     ledger.remember("a\0" + "é" * 40)
     with pytest.raises(RejectedError, match="take 42"):
@@ -82,7 +82,7 @@ def test_inside_a_batch_what_was_just_remembered_and_adopted_counts(ledger: Ledg
             ledger.remember("c")
 
 
-def test_another_process_s_policy_counts_at_once(ledger: Ledger) -> None:
+def test_a_policy_of_another_process_takes_effect_at_once(ledger: Ledger) -> None:
     ledger.remember("one")
     with Ledger.open(ledger.path) as other:
         other.policy.set(memory_chars=5)

@@ -45,7 +45,9 @@ def test_a_line_that_is_too_long_is_a_bad_one_and_is_never_held(ledger: Ledger, 
     file.write_bytes(gzip.compress(text[:-1000]) if packed else text[:-500_000])
     report = ledger.interactions.import_file(file)
     assert report.captured == 2
-    assert [(number, why) for number, why in report.errors if number == 2] == [(2, "it has more than 2,000 bytes")]
+    assert [(number, why) for number, why in report.errors if number == 2] == [
+        (2, "the line has more than 2,000 bytes")
+    ]
 
 
 @pytest.mark.usefixtures("small")
@@ -221,7 +223,9 @@ def test_a_line_of_a_log_takes_no_more_memory_than_its_bytes(tmp_path: Path, nam
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_rows_of_a_log_are_held_up_to_some_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_of_a_log_holds_a_limited_number_of_characters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(transfer, "CHUNK_CHARS", 100_000)
     monkeypatch.setattr(copying, "CHUNK_CHARS", 100_000)
 

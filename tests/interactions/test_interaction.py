@@ -150,7 +150,7 @@ def test_an_interaction_without_a_time_of_its_own_happened_when_it_was_recorded(
         interaction(reinforcement="failed", extraction="off", reinforcement_attempts=3, extraction_attempts=1),
     ],
 )
-def test_a_state_survives_its_row(state: InteractionState) -> None:
+def test_a_state_equals_the_state_read_from_its_row(state: InteractionState) -> None:
     assert interactions.from_row(interactions.FAMILY.to_row(state)) == state
 
 
@@ -303,7 +303,7 @@ def test_newest_first_whatever_the_clock_says(ledger: Ledger, clock: Clock) -> N
     assert prompts(ledger.interactions.list(limit=2)) == ["turn 4", "turn 3"]
 
 
-def test_fifty_unless_told_otherwise(many: Ledger) -> None:
+def test_a_page_has_fifty_entries_by_default(many: Ledger) -> None:
     assert len(many.interactions.list()) == 50
     assert many.interactions.list()[0].prompt == "turn 504"
 

@@ -48,7 +48,7 @@ def test_a_time_without_an_offset_is_refused_with_the_form_to_use(ledger: Ledger
     assert ledger.interactions.list(since="2026-03-01 10:00:00Z") == []
 
 
-def test_a_page_may_have_a_thousand(ledger: Ledger) -> None:
+def test_a_page_of_a_thousand_entries_is_allowed(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(1_003):
             ledger.capture(f"Question {number}?", reinforce=False)
@@ -140,7 +140,7 @@ def test_a_pack_goes_through_json_into_a_capture(ledger: Ledger) -> None:
     assert [ledger.interactions.get(each.id).context for each in given] == [plain, plain]
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     turn = ledger.capture("Tea?")
     then = ledger.at(ledger.position)
     ledger.interactions.add_response(turn.id, "Yes.")
@@ -171,7 +171,7 @@ def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tm
     ("line", "why"),
     [
         ({"prompt": 5}, "prompt is a text, and 5 is not"),
-        ({"response": "Yes."}, "it has no prompt"),
+        ({"response": "Yes."}, "the line has no prompt"),
         ({"prompt": "Tea?", "project": ["x"]}, "project is a text, and ['x'] is not"),
         ({"prompt": "Tea?", "memories_used": ["m_", 1]}, "memories_used is a list of texts, and ['m_', 1] is not"),
         ({"prompt": "Tea?", "metadata": "ticket"}, "metadata is a JSON object, and 'ticket' is not"),
@@ -218,8 +218,8 @@ def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger,
     file = tmp_path / "turns.jsonl"
     file.write_text('{"prompt": "Tea?", "respons": "Yes."}\n{"prompt": "Tea?", "": 1}\n')
     (_, unknown), (_, blank) = ledger.interactions.import_file(file).errors
-    assert unknown.startswith("it has an unknown field 'respons'; the known fields are: prompt, response, ")
-    assert blank.startswith("it has an unknown field ''")
+    assert unknown.startswith("the line has an unknown field 'respons'; the known fields are: prompt, response, ")
+    assert blank.startswith("the line has an unknown field ''")
     conversations = tmp_path / "talk.json"
     conversations.write_text('[{"sample_id": "a"}, "a", {"turns": ["Hello."]}, {"turns": [{"text": "Hello."}]}]')
     report = ledger.interactions.import_file(conversations)

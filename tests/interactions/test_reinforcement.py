@@ -93,7 +93,7 @@ def test_without_a_project_only_the_global_ones_are_in_the_pool(ledger: Ledger) 
     assert counts(ledger, mine, of_project) == [1, 0]
 
 
-def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -> None:
+def test_a_turn_reinforces_the_best_twenty_memories_and_counts_the_rest(ledger: Ledger) -> None:
     weak = [
         ledger.remember(f"The user likes dark roast coffee with word{letter}.", kind="preference")
         for letter in ascii_lowercase[:22]
@@ -109,7 +109,7 @@ def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -
     assert counts(ledger, strong, *weak) == [1] * 23
 
 
-def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
+def test_the_policy_limits_how_many_memories_a_response_reinforces(ledger: Ledger) -> None:
     facts = [ledger.remember(f"{ROAST[:-1]} with word{letter}.", kind="preference") for letter in "abc"]
     ledger.policy.set(max_matches=1, gain=0.1)
     ledger.capture("What do I drink?", ROAST)
@@ -153,7 +153,7 @@ def test_a_memory_is_counted_once_even_when_response_and_summary_restate_it(ledg
     assert counts(ledger, fact) == [2]
 
 
-def test_nothing_said_reinforces_nothing(ledger: Ledger) -> None:
+def test_an_empty_response_reinforces_nothing(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, kind="preference")
     turn = ledger.capture(SAID)  # only the response counts, not the prompt
     ledger.policy.set(consolidate=False)
@@ -221,7 +221,7 @@ def test_an_echo_is_recorded_as_one_and_gains_what_the_policy_says(
     assert by_hand.reference_count == 1  # type: ignore[union-attr]
 
 
-def test_an_echo_is_one_by_the_beginning_of_its_id_too(ledger: Ledger) -> None:
+def test_an_echo_is_recognized_by_the_beginning_of_the_memory_id(ledger: Ledger) -> None:
     injected = ledger.remember(ROAST, kind="preference", confidence=0.5)
     turn = ledger.capture("What do I drink?", SAID, memories_used=[injected.id[:8], injected.id])
     assert (turn.memories_used, turn.warnings) == ((injected.id,), ())
@@ -393,7 +393,7 @@ def test_a_contradiction_stands_in_its_place_among_the_candidates(ledger: Ledger
     assert ledger.review(project="elsewhere") == [] and ledger.bind(user="bob").review() == []
 
 
-def test_substring_knows_no_denial(ledger: Ledger) -> None:
+def test_the_substring_matcher_does_not_recognize_a_denial(ledger: Ledger) -> None:
     ledger.policy.set(matcher="substring/1")
     fact = ledger.remember(ROAST, kind="preference")
     ledger.capture("What do I drink?", f"It is not so that {ROAST}")
@@ -434,7 +434,7 @@ def test_only_an_active_memory_is_reinforced(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("delta", [-0.01, -1, 1.01, float("nan"), float("inf"), 2**70, "0.1", True])
-def test_a_delta_is_a_number_from_zero_to_one(ledger: Ledger, delta: Any) -> None:
+def test_the_amount_of_a_reinforcement_is_a_number_from_zero_to_one(ledger: Ledger, delta: Any) -> None:
     fact = ledger.remember(ROAST)
     with pytest.raises(RejectedError, match=r"^amount "):
         ledger.reinforce(fact.id, amount=delta)

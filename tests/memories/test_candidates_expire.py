@@ -69,7 +69,7 @@ def test_a_restored_one_waits_as_long_again_and_the_expiry_is_undone_like_a_comm
     assert ledger.promote(ledger.restore(idea.id).id).status == "active"
 
 
-def test_one_in_quarantine_waits_no_longer_also_where_there_is_no_other(ledger: Ledger, now: Days) -> None:
+def test_a_candidate_in_quarantine_expires_as_soon_as_any_other(ledger: Ledger, now: Days) -> None:
     idea = ledger.propose("The user owns a boat.")
     ledger.guards.quarantine(idea.id)
     now.days = 90
@@ -116,7 +116,7 @@ def test_what_expired_was_not_turned_down_so_it_may_be_proposed_again(ledger: Le
         ledger.restore(first.id)
 
 
-def test_somebody_who_decides_between_search_and_lock_is_first(ledger: Ledger, now: Days, monkeypatch: Any) -> None:
+def test_a_decision_between_search_and_lock_prevents_the_expiry(ledger: Ledger, now: Days, monkeypatch: Any) -> None:
     from ledger.memories import expiry
 
     idea, search = ledger.propose("The user owns a boat."), expiry.undecided

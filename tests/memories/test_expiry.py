@@ -50,7 +50,7 @@ def test_what_was_referenced_or_is_not_active_does_not_fade(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize("verb", ["revise", "adjust", "promote", "restore"])
-def test_attention_starts_the_count_again(ledger: Ledger, clock: Clock, verb: str) -> None:
+def test_a_command_on_a_memory_restarts_its_idle_days(ledger: Ledger, clock: Clock, verb: str) -> None:
     fact = (
         ledger.propose("Tea is in the tin.", confidence=0.9)
         if verb == "promote"
@@ -140,7 +140,7 @@ def test_a_moment_before_all_time_fades_nothing(ledger: Ledger) -> None:
     assert ledger.jobs.run(now="0001-01-01").expired == 0
 
 
-def test_many_pages_are_swept(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expiry_goes_through_many_pages(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "PAGE", 2)
     for number in range(5):
         ledger.remember(f"memory number {number}", confidence=0.2)

@@ -23,7 +23,7 @@ def ledger(tmp_path: Path):
         ("fact", "fact"), ("knowledge", "knowledge"),
     ],
 )  # fmt: skip
-def test_the_kinds_of_rubino_are_ours(ledger: Ledger, given: str, kept: str) -> None:
+def test_kinds_of_rubino_are_translated_to_kinds_of_the_ledger(ledger: Ledger, given: str, kept: str) -> None:
     made = ledger.remember("The build takes nine minutes.", kind=given)
     assert (made.kind, made.warnings) == (kept, ())
     assert ledger.remember("The build takes nine minutes.", kind=kept).id == made.id
@@ -33,7 +33,7 @@ def test_the_kinds_of_rubino_are_ours(ledger: Ledger, given: str, kept: str) -> 
     assert {item.memory.kind for item in ledger.recall("build minutes", kinds=[given]).items if item.memory} == {kept}
 
 
-def test_another_word_is_kept_and_named(ledger: Ledger) -> None:
+def test_an_unknown_kind_is_kept_and_reported(ledger: Ledger) -> None:
     made = ledger.remember("The build takes nine minutes.", kind="prefrence", idempotency_key="once")
     assert made.kind == "prefrence" and len(made.warnings) == 1
     assert "'prefrence'" in made.warnings[0] and "preference" in made.warnings[0]

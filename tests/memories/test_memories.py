@@ -97,7 +97,7 @@ def test_a_wrong_beginning_is_told_the_right_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_asks_is_said_once_and_no_user_sees_another(ledger: Ledger) -> None:
+def test_a_bound_user_sees_only_own_memories(ledger: Ledger) -> None:
     mine = ledger.remember("Ada likes tea.")
     bob = ledger.bind(user="bob")
     theirs = bob.remember("Bob likes coffee.")
@@ -125,7 +125,7 @@ def test_a_bare_string_for_several_is_refused(ledger: Ledger) -> None:
         ledger.remember("x y z", tags="drink")
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     fact = ledger.remember("The lamp is on.")
     then = ledger.at(ledger.position)
     ledger.revise(fact.id, "The lamp is off.")

@@ -119,7 +119,7 @@ def test_what_a_refusal_says_is_allowed_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("status", ["candidate", "active"])
-def test_asking_for_what_is_already_so_comes_to_nothing(status: str) -> None:
+def test_a_command_without_a_change_makes_no_event(status: str) -> None:
     given = memory(status=status, quarantined=True)
     for command in (
         Adjust(given.confidence),
@@ -295,7 +295,7 @@ def test_only_a_capture_makes_sense_on_nothing() -> None:
     assert fits == {"MemoryCaptured", "DuplicateAbsorbed"}
 
 
-def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
+def test_each_status_rejects_the_events_that_cannot_follow_after_an_undo() -> None:
     wrong = {
         "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated", "MemoryRestored"},
         "active": {"MemoryPromoted", "MemoryRejected", "MemoryRestored"},
@@ -321,7 +321,7 @@ def test_what_makes_no_sense_on_a_status_once_others_are_out_of_force() -> None:
         *(memory(status=status) for status in STATUSES),
     ],
 )
-def test_a_state_survives_its_row(state: MemoryState) -> None:
+def test_a_state_equals_the_state_read_from_its_row(state: MemoryState) -> None:
     row = memories.FAMILY.to_row(state)
     assert memories.from_row(row) == state
     assert memories.from_row((*row, "what stands beside it")) == state

@@ -45,7 +45,7 @@ def has(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 @given(pairs=dictionaries)
-def test_a_row_is_json_that_gives_back_the_very_pairs(pairs: dict[str, Any]) -> None:
+def test_metadata_in_a_row_is_json_with_the_same_pairs(pairs: dict[str, Any]) -> None:
     row = rules.row_form(rules.checked(pairs))
     found = rules.of_row(row)
     assert found == pairs and has(found, pairs)
@@ -84,7 +84,7 @@ def test_a_listing_has_what_a_filter_in_python_would_keep(ledger: Ledger) -> Non
         ledger.memories.list(metadata={"a": 2}, after=page.next)
 
 
-def test_keys_are_set_and_unset_and_the_others_stay(ledger: Ledger) -> None:
+def test_metadata_keys_are_set_and_removed_and_other_keys_stay(ledger: Ledger) -> None:
     fact = ledger.remember("The user likes tea.", metadata={"source": "slack", "ticket": 4711})
     before = ledger.position
     changed = ledger.memories.set_metadata(fact.id, {"ticket": 4712, "vip": True}, unset=["source", "unknown"])
@@ -215,7 +215,7 @@ def test_an_erasure_leaves_no_byte_of_it(tmp_path: Path, pairs: dict[str, Any]) 
         assert b"zanzibarquux" not in file.read_bytes().lower() and b"20260417" not in file.read_bytes(), file
 
 
-def test_it_comes_through_an_export(tmp_path: Path) -> None:
+def test_metadata_survives_export_and_import(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.policy.set(threats="off")
         fact = ledger.remember("The user likes tea.", metadata=dict.fromkeys(HOSTILE, 1.0))

@@ -103,7 +103,7 @@ def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
     }  # fmt: skip
 
 
-def test_it_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) -> None:
+def test_an_absorbed_duplicate_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) -> None:
     turn = ledger.capture("Where is tea?")
     first = ledger.remember(TEA)
     ways: list[tuple[str, dict[str, Any]]] = [

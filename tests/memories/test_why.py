@@ -54,7 +54,7 @@ def test_each_step_with_who_what_and_what_it_changed(ledger: Ledger) -> None:
     assert ledger.history.events(idea.id) == list(why.steps)
 
 
-def test_the_chain_both_ways_the_nearest_first(ledger: Ledger) -> None:
+def test_why_lists_predecessors_and_successors_nearest_first(ledger: Ledger) -> None:
     first = ledger.remember("The user drinks coffee.")
     second = ledger.supersede(first.id, "The user drinks tea.")
     third = ledger.supersede(second.id, "The user drinks water.")

@@ -46,7 +46,7 @@ def completed(ledger: Ledger) -> list[ConsolidationCompleted]:
 # --- what is formed --------------------------------------------------------------------------------------------------
 
 
-def test_what_says_nearly_the_same_becomes_one_observation(ledger: Ledger) -> None:
+def test_sources_that_share_most_words_become_one_observation(ledger: Ledger) -> None:
     made = [ledger.remember(text, valid_from=f"2025-0{number}-01") for number, text in enumerate(COFFEE, 1)]
     ledger.remember("The harbour opens at dawn.")
     report = ledger.consolidate()
@@ -102,7 +102,7 @@ def test_the_same_source_counts_once_however_often_it_is_looked_at(ledger: Ledge
     assert told(ledger) == [(COFFEE[0], 3)]
 
 
-def test_nothing_is_appended_where_nothing_is_new(ledger: Ledger) -> None:
+def test_a_consolidation_without_new_sources_appends_nothing(ledger: Ledger) -> None:
     ledger.consolidate()
     ledger.consolidate("interactions")
     assert ledger.position == 1
@@ -174,7 +174,7 @@ def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
         ("interactions", {"tags": ["x"]}), ("memories", {"tags": [5]}), ("memories", {"project": "nowhere"}), (["m_zzz"], {}),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(ledger: Ledger, over: Any, more: dict[str, Any]) -> None:
+def test_arguments_that_make_no_sense_are_refused(ledger: Ledger, over: Any, more: dict[str, Any]) -> None:
     with pytest.raises(LedgerError):
         ledger.consolidate(over, **more)
     assert ledger.position == 1
@@ -229,7 +229,7 @@ def test_a_limit_leaves_the_rest_for_the_next_time(ledger: Ledger) -> None:
     assert [each.sources for each in completed(ledger)] == [2, 3]
 
 
-def test_one_append_is_about_two_hundred_sources(ledger: Ledger) -> None:
+def test_one_append_of_a_consolidation_has_at_most_two_hundred_sources(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(450):
             ledger.remember(f"The part number {number} is kept in hall {number % 7}.")
@@ -272,7 +272,9 @@ def test_a_dry_run_tells_and_appends_nothing(ledger: Ledger) -> None:
     assert ledger.consolidate().formed == 1
 
 
-def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_sources_in_a_large_scope_are_found_by_their_words(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ledger.observations import rounds
 
     monkeypatch.setattr(rounds, "WHOLE", 0)
@@ -438,7 +440,7 @@ def test_a_response_that_comes_later_is_new(ledger: Ledger) -> None:
 
 
 @pytest.mark.slow
-def test_two_at_once_form_everything_once(tmp_path: Path) -> None:
+def test_two_consolidations_at_once_form_each_observation_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
         with ledger.batch():
@@ -520,7 +522,7 @@ def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_aga
     assert told(ledger) == [("The user likes dark roast coffee.", 3)]
 
 
-def test_replaying_decides_nothing(tmp_path: Path, clock: Clock) -> None:
+def test_replaying_a_consolidation_needs_no_id_time_or_model(tmp_path: Path, clock: Clock) -> None:
     with Ledger.open(tmp_path / "memory.db", clock=clock) as ledger:
         for text in (*COFFEE, *ROME):
             ledger.remember(text)

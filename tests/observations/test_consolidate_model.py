@@ -140,7 +140,7 @@ def test_an_order_that_the_model_obeys_is_bounded_like_any_action(door: Door) ->
     }  # fmt: skip
 
 
-def test_many_sources_are_several_calls_and_each_is_an_append(door: Door) -> None:
+def test_many_sources_take_several_model_calls_with_an_append_each(door: Door) -> None:
     ledger, asked, _ = door
     for number in range(45):
         ledger.remember(f"Note {number}.")
@@ -245,7 +245,7 @@ def test_the_same_source_again_raises_no_proof(door: Door) -> None:
         assert found.id == before.id and found.proof_count == len(found.sources) == 2
 
 
-def test_one_change_of_an_observation_in_an_answer(door: Door) -> None:
+def test_an_answer_can_change_an_observation_only_once(door: Door) -> None:
     """Defect 6."""
     ledger, _, answers = door
     before = formed(door)
@@ -286,7 +286,7 @@ def test_five_actions_and_thirty_words_are_the_most(door: Door) -> None:
         (None, "unknown_action"),
     ],
 )
-def test_what_is_no_action_is_left_out_and_takes_nothing_with_it(door: Door, action: Any, why: str) -> None:
+def test_an_invalid_action_of_a_model_is_left_out_and_others_are_kept(door: Door, action: Any, why: str) -> None:
     ledger, _, answers = door
     ledger.remember(TEA)
     answers.append([action, create("Kept.")])
@@ -449,7 +449,7 @@ def test_sources_that_go_while_it_answers_count_for_nothing(door: Door) -> None:
     assert (report.calls, report.revised, found.content, found.freshness) == (2, 1, "Green tea it is.", "fresh")
 
 
-def test_of_a_text_erased_while_it_answers_nothing_is_kept(door: Door) -> None:
+def test_a_text_erased_during_the_model_call_leaves_no_trace(door: Door) -> None:
     ledger, _, answers = door
     secret, other = ledger.remember("The user's code is zq4711."), ledger.remember(TEA)
     answers.append(
@@ -475,7 +475,7 @@ def test_an_observation_that_changes_while_it_answers_stays_as_it_is(door: Door)
     }
 
 
-def test_two_at_once_record_everything_once(tmp_path: Path) -> None:
+def test_two_consolidations_by_a_model_at_once_record_everything_once(tmp_path: Path) -> None:
     wait = threading.Barrier(2, timeout=30)
 
     def model(request: ModelRequest) -> Any:
@@ -564,7 +564,9 @@ ANSWERS = st.text(max_size=60) | st.lists(STRICT | LOOSE | SCALARS, max_size=9).
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 @given(st.lists(st.tuples(ANSWERS, st.integers(0, 5)), min_size=1, max_size=5))
-def test_whatever_it_answers_nothing_is_lost(tmp_path_factory: Any, given: list[tuple[str, int]]) -> None:
+def test_no_answer_of_a_model_loses_a_source_of_an_observation(
+    tmp_path_factory: Any, given: list[tuple[str, int]]
+) -> None:
     answers = [answer for answer, _ in given]
     with Ledger.open(
         tmp_path_factory.mktemp("any") / "memory.db", model=lambda request: answers.pop(0) if answers else "[]"

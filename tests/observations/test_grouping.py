@@ -48,13 +48,13 @@ APART = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_what_says_nearly_the_same_is_alike(one: str, other: str) -> None:
+def test_texts_that_share_most_words_are_alike(one: str, other: str) -> None:
     assert likeness(read(one), read(other)) >= 400_000
     assert likeness(read(one), read(other)) == likeness(read(other), read(one))
 
 
 @pytest.mark.parametrize(("one", "other"), APART)
-def test_another_value_is_no_support(one: str, other: str) -> None:
+def test_a_text_with_another_value_is_not_alike(one: str, other: str) -> None:
     assert likeness(read(one), read(other)) == likeness(read(other), read(one)) == 0
 
 
@@ -85,7 +85,7 @@ def test_likeness_does_not_depend_on_the_order(one: str, other: str) -> None:
 
 
 @given(TEXTS)
-def test_a_text_is_alike_to_itself_if_it_says_anything(text: str) -> None:
+def test_a_text_with_words_is_alike_to_itself(text: str) -> None:
     assert bool(likeness(read(text), read(text))) == bool(read(text).words)
 
 
@@ -162,7 +162,7 @@ def test_a_wording_invents_nothing(text: str) -> None:
     assert " ".join(text.split()).startswith(said.removesuffix("…").rstrip())
 
 
-def test_of_a_turn_only_sentences_that_say_something_count() -> None:
+def test_only_sentences_of_a_turn_that_state_something_count() -> None:
     turn = "Hi! How are you today, my dear old friend?\nI love hiking in the green mountains. [shows a dog on a beach at dawn]"
     assert sentences(turn) == ["I love hiking in the green mountains."]
     assert len(sentences("The harbour opens early in spring. " * 500)) == 64

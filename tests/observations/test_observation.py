@@ -84,7 +84,7 @@ def test_an_observation_keeps_its_id_and_its_beginning_through_every_wording() -
     assert (revised.id, revised.recorded_at, revised.text) == (OBSERVATION, STATES["active"].recorded_at, REVISE.text)
 
 
-def test_asking_for_what_is_so_appends_nothing() -> None:
+def test_a_command_without_a_change_appends_nothing() -> None:
     revised = folded(FORMED, *observation_rules.decide(REVISE, STATES["active"], BORNE))
     assert observation_rules.decide(REVISE, revised, BORNE) == []
     stale = folded(FORMED, ObservationMarkedStale("withdrawn"))
@@ -122,7 +122,7 @@ def test_only_what_bears_it_out_can_be_withdrawn() -> None:
     assert observation_rules.decide(observation_rules.Withdraw((OTHER_MEMORY,)), STATES["active"], BORNE) == []
 
 
-def test_its_evidence_is_bounded() -> None:
+def test_an_observation_has_a_limited_number_of_sources() -> None:
     many = tuple(EvidenceSource(f"m_{number:016d}", NOW) for number in range(observation_rules.EVIDENCE))
     (added,) = observation_rules.decide(observation_rules.Add(many, "x/1"), STATES["active"], BORNE)
     assert isinstance(added, EvidenceAdded)
@@ -154,7 +154,7 @@ def test_an_erased_wording_ends_it_unless_a_later_one_is_whole() -> None:
     assert folded(first, ObservationRetracted("curated"), ObservationRestored()).status == "erased"
 
 
-def test_without_its_forming_nothing_else_is_admitted() -> None:
+def test_events_of_an_observation_need_its_forming() -> None:
     assert observation_rules.admits(None, FORMED) and not observation_rules.admits(
         None, ObservationRetracted("curated")
     )
@@ -164,7 +164,7 @@ def test_without_its_forming_nothing_else_is_admitted() -> None:
     assert observation_rules.evolve(None, recorded(ObservationRetracted("curated"), stream=OBSERVATION)) is None
 
 
-def test_its_scope_is_its_tags_sorted() -> None:
+def test_the_scope_of_an_observation_is_its_sorted_tags() -> None:
     tagged = ObservationFormed("Text.", 1, "proof/1", "x/1", (), tags=("b", "a"))
     assert (folded(tagged).scope, STATES["active"].scope) == ("a|b", "")
 

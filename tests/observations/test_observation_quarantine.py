@@ -141,7 +141,7 @@ def test_a_new_wording_that_is_flagged_leaves_the_observation_stale(ledger: Ledg
         ("The search tool cannot access the internet.", {}, "tool_limitation"),
     ],
 )
-def test_of_a_models_answer_only_the_flagged_action_is_dropped_and_not_repeated(
+def test_only_the_flagged_action_of_an_answer_is_dropped_and_not_repeated(
     tmp_path: Any, text: str, policy: dict[str, str], why: str
 ) -> None:
     told = {"action": "create", "sources": [1], "reason": "they say so"}

@@ -163,7 +163,7 @@ def test_forgetting_a_memory_lowers_the_proof_at_once(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("how", ["quarantine", "retract", "invalidate", "undo", "distrust", "erase", "supersede"])
-def test_whatever_hides_a_source_takes_its_proof_and_makes_the_wording_stale(ledger: Ledger, how: str) -> None:
+def test_hiding_a_source_lowers_the_proof_and_makes_the_wording_stale(ledger: Ledger, how: str) -> None:
     first = ledger.bind(actor="crawler").remember("The user drinks coffee.")
     second = ledger.remember("The user bought a grinder.").id
     seen = ledger.observations.add(COFFEE, [first.id, second])
@@ -367,7 +367,7 @@ def test_a_question_that_makes_no_sense_is_refused(ledger: Ledger, asked: Any) -
         ledger.observations.list(**asked)
 
 
-def test_nothing_is_found_by_what_is_no_id(ledger: Ledger) -> None:
+def test_an_id_of_a_wrong_form_finds_no_observation(ledger: Ledger) -> None:
     ledger.observations.add(COFFEE, two(ledger))
     for given_ in ("", "o_", "%", "o_%", "m_1", "x", 7, None):
         assert absent(ledger.observations.get, given_)  # type: ignore[arg-type]
@@ -589,7 +589,7 @@ def test_observations_are_read_where_nothing_can_be_written(ledger: Ledger) -> N
 
 
 @pytest.mark.slow
-def test_doctor_and_verify_know_the_tables(ledger: Ledger) -> None:
+def test_doctor_and_verify_check_the_tables_of_observations(ledger: Ledger) -> None:
     seen = ledger.observations.add(COFFEE, two(ledger))
     ledger.revise(seen.id, "The user takes coffee seriously.")
     assert ledger.proof.verify().ok and ledger.maintenance.doctor().ok

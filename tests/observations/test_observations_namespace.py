@@ -94,7 +94,7 @@ def test_sources_are_withdrawn_and_a_dry_run_says_what_of(ledger: Ledger) -> Non
         ledger.observations.withdraw(one)
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     seen = ledger.observations.add("Ada likes tea.", facts(ledger))
     then = ledger.at(ledger.position)
     ledger.revise(seen.id, "Ada loves tea.")

@@ -130,7 +130,7 @@ def test_an_undone_message_supports_nothing_until_it_is_redone(opened: Ledger) -
     assert is_sound(opened)
 
 
-def test_of_an_earlier_moment_it_reads_as_it_was(opened: Ledger) -> None:
+def test_an_observation_of_messages_is_readable_at_an_earlier_moment(opened: Ledger) -> None:
     one, two = said(opened, *COFFEE)
     seen = opened.observations.add("Ana likes dark roast.", [one.id, two.id])
     then = opened.position
@@ -256,7 +256,7 @@ def test_single_messages_are_consolidated_by_their_ids(opened: Ledger) -> None:
     assert report.revised == 1 and turn.id in {each.id for each in opened.observations.list()[0].sources}
 
 
-def test_each_project_by_itself(opened: Ledger) -> None:
+def test_messages_of_different_projects_are_consolidated_apart(opened: Ledger) -> None:
     said(opened, COFFEE[0], project="a")
     said(opened, COFFEE[1], session="s2", project="b")
     assert opened.consolidate("messages", project="a").sources == 1
@@ -286,7 +286,7 @@ def test_a_model_reads_messages_and_cites_them(tmp_path: Path) -> None:
         assert opened.consolidate("messages").calls == 0
 
 
-def test_of_a_text_that_was_erased_while_the_model_answered_nothing_is_kept(tmp_path: Path) -> None:
+def test_a_message_erased_during_the_model_call_leaves_no_trace(tmp_path: Path) -> None:
     def model(request: ModelRequest) -> str:
         with Ledger.open(tmp_path / "m.db", user="ana") as other:
             if other.session("s1").message(position).content is not None:

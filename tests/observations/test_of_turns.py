@@ -44,7 +44,7 @@ def test_turns_form_observations_by_themselves_where_the_policy_says_turns(opene
     assert opened.observations.list()[0].proof_count == 3
 
 
-def test_by_default_no_turn_forms_one(opened: Ledger) -> None:
+def test_turns_form_no_observation_by_default(opened: Ledger) -> None:
     opened.policy.set(admit="review")
     assert opened.policy.get().consolidate is True
     captured(opened, *COFFEE)
@@ -66,7 +66,7 @@ def test_memories_are_consolidated_as_well(opened: Ledger) -> None:
     assert opened.jobs.run().observations_formed == 1
 
 
-def test_each_user_and_project_by_itself(opened: Ledger) -> None:
+def test_turns_of_other_users_or_projects_are_not_mixed(opened: Ledger) -> None:
     bob = opened.bind(user="bob")
     opened.policy.set(consolidate="turns", admit="review")
     bob.policy.set(admit="review")
@@ -101,7 +101,7 @@ def test_what_went_stale_is_worded_again_where_there_are_only_turns(opened: Ledg
     assert opened.observations.get(seen.id).freshness == "fresh"
 
 
-def test_it_is_turned_off_with_the_rest(opened: Ledger) -> None:
+def test_consolidate_false_forms_nothing_of_turns(opened: Ledger) -> None:
     opened.policy.set(consolidate="turns")
     opened.policy.set(consolidate=False)
     captured(opened, *COFFEE)
@@ -109,7 +109,7 @@ def test_it_is_turned_off_with_the_rest(opened: Ledger) -> None:
 
 
 @pytest.mark.parametrize("bad", ["memories", "", 1, None, "yes"])
-def test_nothing_else_can_be_said(opened: Ledger, bad: object) -> None:
+def test_consolidate_takes_only_true_false_or_turns(opened: Ledger, bad: object) -> None:
     with pytest.raises(RejectedError, match="turns"):
         opened.policy.set(consolidate=bad)  # type: ignore[arg-type]
 

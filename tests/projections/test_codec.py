@@ -24,7 +24,7 @@ from projections.core.rows import Table
 from tools.pages.format_pages import DOCS
 
 
-class Part(Struct, frozen=True):
+class CodecPart(Struct, frozen=True):
     name: str
 
 
@@ -38,14 +38,14 @@ class Thing(Struct, frozen=True):
     tags: tuple[str, ...]
     members: tuple[str, ...]
     path: tuple[str, ...] | None
-    part: Part | None
+    part: CodecPart | None
     position: int
     to_position: int | None = None
 
 
 THINGS = Table("things", columns(Thing, always=("members",))[:-1], ("row",))
 ENCODE, DECODE = codec(Thing, THINGS)
-FULL = Thing(1, "ä", "note", 2, 3, True, ("a",), ("b",), ("c",), Part("d"), 4)
+FULL = Thing(1, "ä", "note", 2, 3, True, ("a",), ("b",), ("c",), CodecPart("d"), 4)
 EMPTY = Thing(1, "", None, 0, None, False, (), (), None, None, 4)
 
 

@@ -33,7 +33,7 @@ from projections.search.ranking import (
     SHORT_CHARS,
     TIME_NAMED,
     VECTOR,
-    RankingCandidate,
+    ScoredText,
     boost,
     by_score,
     fuse,
@@ -58,14 +58,14 @@ def scored(text: str, question: str, mean: float = 5.0) -> float:
     return word_score(text, terms(read(question), stem, one, mean))[0]
 
 
-def turn(key: int, words: float = 0.0, text: str = "said", **more: object) -> RankingCandidate:
+def turn(key: int, words: float = 0.0, text: str = "said", **more: object) -> ScoredText:
     fields: dict[str, object] = {"group": "s", "role": "response", "whole": len(text), "position": key, "row": key}
-    return RankingCandidate(key=key, corpus="turn", text=text, words=words, score=words, **(fields | more))  # type: ignore[arg-type]
+    return ScoredText(key=key, corpus="turn", text=text, words=words, score=words, **(fields | more))  # type: ignore[arg-type]
 
 
-def memory(key: int, words: float = 0.0, **more: object) -> RankingCandidate:
+def memory(key: int, words: float = 0.0, **more: object) -> ScoredText:
     fields: dict[str, object] = {"position": key, "row": key}
-    return RankingCandidate(key=key, corpus="memory", text="said", words=words, score=words, **(fields | more))  # type: ignore[arg-type]
+    return ScoredText(key=key, corpus="memory", text="said", words=words, score=words, **(fields | more))  # type: ignore[arg-type]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_turn_that_says_nothing_is_ranked_by_its_company_alone() -> None:
 # --- boosts ----------------------------------------------------------------------------------------------------------
 
 
-def factors(each: RankingCandidate, question: str) -> dict[str, float]:
+def factors(each: ScoredText, question: str) -> dict[str, float]:
     each.score = 1.0
     boost(each, read(question))
     assert each.score == pytest.approx(math.prod(each.signals.values()))
@@ -249,7 +249,7 @@ def test_less_believed_memories_count_less_and_kinds_a_little_more() -> None:
 
 CANDIDATES = st.lists(
     st.builds(
-        RankingCandidate,
+        ScoredText,
         key=st.integers(0, 12),
         corpus=st.sampled_from(("memory", "turn", "chunk")),
         text=st.sampled_from(("", "Ann: yes?", "User: I ran yesterday", "x" * 30, "\ud800", "?")) | st.text(max_size=9),
@@ -272,7 +272,7 @@ QUESTIONS = st.sampled_from(("Ann?", "When did I run on 8 May?", "", "in June 20
 
 @given(CANDIDATES, QUESTIONS, st.lists(st.integers(0, 12), unique=True))
 def test_every_score_is_finite_shown_in_its_signals_and_bounded(
-    candidates: list[RankingCandidate], question: str, keys: list[int]
+    candidates: list[ScoredText], question: str, keys: list[int]
 ) -> None:
     found = by_score(candidates, read(question), {"s": sorted(keys), "t": keys})
     assert all(each.words == 0 for each in candidates if each not in found and each.cosine is None)
@@ -287,7 +287,7 @@ def test_every_score_is_finite_shown_in_its_signals_and_bounded(
 
 @given(CANDIDATES, QUESTIONS, st.randoms())
 def test_the_order_is_that_of_the_scores_then_the_newer_whatever_came_first(
-    candidates: list[RankingCandidate], question: str, random: object
+    candidates: list[ScoredText], question: str, random: object
 ) -> None:
     for rank in (
         lambda some: by_score(some, read(question), {}),
@@ -372,7 +372,7 @@ def test_what_is_so_once_is_none(text: str) -> None:
     assert not is_rule(text)
 
 
-def signals(each: RankingCandidate, question: str) -> dict[str, float]:
+def signals(each: ScoredText, question: str) -> dict[str, float]:
     each.score = 1.0
     boost(each, read(question))
     assert each.score == pytest.approx(math.prod(each.signals.values()))
@@ -380,7 +380,7 @@ def signals(each: RankingCandidate, question: str) -> dict[str, float]:
 
 
 def test_a_rule_of_the_user_counts_more_for_what_is_asked_now() -> None:
-    def rule(role: str) -> RankingCandidate:
+    def rule(role: str) -> ScoredText:
         return turn(0, text="Always use bullet points when I ask about lists.", role=role)
 
     assert signals(rule("prompt"), "How is a list formatted?") == {"rule": 1 + RULE}

@@ -281,7 +281,7 @@ def test_a_project_first_named_by_a_write_gets_its_description_later(ledger: Led
     assert ledger.projects.get("harbour").description == "boats and ropes"
 
 
-def test_nobody_else_gets_a_name_that_a_join_took_so_that_an_undo_can_give_it_back(
+def test_a_name_taken_by_a_join_is_kept_for_its_undo(
     ledger: Ledger,
 ) -> None:
     ledger.remember(OARS, project="harbour")

@@ -31,7 +31,7 @@ from ledger.sessions.rules.session import evolve as evolve_session
 from projections.views import projects, sessions
 
 
-def test_each_command_and_what_is_already_so() -> None:
+def test_each_project_command_makes_an_event_unless_nothing_changes() -> None:
     given = project()
     assert decide(AddProjectAlias("abroad"), given) == [e.ProjectAliasAdded("abroad")]
     assert decide(AddProjectAlias(" OVERSEAS"), given) == decide(AddProjectAlias("übersee"), given) == []
@@ -94,7 +94,7 @@ def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
         ),
     ],
 )
-def test_a_state_survives_its_row(state: ProjectState) -> None:
+def test_a_state_equals_the_state_read_from_its_row(state: ProjectState) -> None:
     assert projects.FAMILY.from_row(projects.FAMILY.to_row(state)) == state
     for each in (
         session(),

@@ -75,7 +75,7 @@ def test_the_context_of_a_project_fits_its_budget(ledger: Ledger) -> None:
         ledger.projects.context("atlas", unit="lines")  # type: ignore[arg-type]
 
 
-def test_the_past_has_reads_only(ledger: Ledger) -> None:
+def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
     ledger.projects.set_state("atlas", "status", "phase", "one")
     then = ledger.at(ledger.position)
     ledger.projects.set_state("atlas", "status", "phase", "two")

@@ -20,7 +20,7 @@ from ledger import Ledger
 from ledger.recall.finding import RecallHit
 from ledger.recall.ordering import PART, newer_first
 from ledger.recall.packs import Pack
-from projections.search.ranking import RankingCandidate
+from projections.search.ranking import ScoredText
 
 LINES = (ROOT / "tests/corpus/update_pairs.jsonl").read_text(encoding="utf-8").splitlines()
 PAIRS = [pair for pair in map(json.loads, LINES) if pair["half"] == "seen"]
@@ -221,9 +221,7 @@ def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[RecallHit]:
     order = sorted(enumerate(rows), key=lambda row: -row[1][1])
     return [
         RecallHit(
-            RankingCandidate(
-                key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}
-            ),
+            ScoredText(key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}),
             memory=SimpleNamespace(
                 row=at,
                 content=text,

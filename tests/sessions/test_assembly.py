@@ -117,7 +117,7 @@ def test_a_share_is_kept_for_summaries_and_messages_take_what_they_do_not_need()
     assert (none.summaries_evicted, len(none.items)) == (2, 20) and "summaries_evicted" in none.reasons
 
 
-def test_of_summaries_that_do_not_all_fit_those_are_given_that_stand_for_most() -> None:
+def test_the_summaries_of_most_messages_are_chosen_if_not_all_fit() -> None:
     few, most, some = (summary(0, 300, messages=count) for count in (2, 90, 30))
     found = fitted(few, most, some, *[user() for _ in range(60)], budget=2_000, kept=650)
     assert [item.messages for item in found.items[:2]] == [90, 30]
@@ -135,7 +135,7 @@ def test_a_message_of_results_begins_no_turn() -> None:
     assert places(found) == [2, 3, 4]
 
 
-def test_of_a_turn_longer_than_the_tail_the_last_step_is_kept() -> None:
+def test_the_last_step_of_a_turn_longer_than_the_tail_is_kept() -> None:
     steps = [each for number in range(30) for each in (call(f"c{number}"), result(f"c{number}", tokens=900))]
     found = fitted(user(), *steps, budget=500)
     assert (places(found), found.over_budget, found.shortened) == ([1, 60, 61], False, {61: 300})
@@ -200,7 +200,7 @@ def test_a_call_without_its_result_is_left_out_of_its_message() -> None:
     assert found.dropped == ()
 
 
-def test_at_the_end_a_call_waits_for_its_result() -> None:
+def test_a_call_at_the_end_may_lack_its_result() -> None:
     for items in (
         (user(), call("a")),
         (user(), call("a", "b"), result("b")),
@@ -283,7 +283,7 @@ def test_settling_twice_changes_nothing(items: list[WindowItem]) -> None:
 
 
 @given(ANY_WINDOWS)
-def test_once_settled_every_call_is_answered_and_every_result_answers(items: list[WindowItem]) -> None:
+def test_after_settle_every_call_has_a_result_and_every_result_a_call(items: list[WindowItem]) -> None:
     kept, _ = paired(items)
     pairs = list(answers(kept))
     assert sum(len(item.results) for item in kept) == len(pairs)

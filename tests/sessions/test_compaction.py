@@ -57,7 +57,7 @@ def test_eight_old_messages_make_a_leaf_and_seven_do_not() -> None:
     assert short == Skip("too_few", LEAF, 7, 700)
 
 
-def test_what_lies_in_the_tail_is_not_summarised() -> None:
+def test_messages_in_the_tail_are_not_summarized() -> None:
     assert why(leaf_run([])) == "nothing_old"
     assert why(leaf_run(window(*TAIL))) == "nothing_old"
     assert why(leaf_run(window(summary(), *TAIL))) == "nothing_old"
@@ -202,7 +202,7 @@ def test_the_summaries_that_begin_the_window_are_condensed_once_they_have_two_th
     assert why(condensed_run(window(user(), summary(), summary(), *TAIL))) == "too_few"
 
 
-def test_else_the_oldest_four_of_the_shallowest_depth_are() -> None:
+def test_four_oldest_summaries_of_the_least_depth_are_condensed_if_none_begin_the_window() -> None:
     deep, leaves = [summary(1, 400) for _ in range(4)], [summary(0, 100) for _ in range(5)]
     assert places(condensed_run(window(user(), *deep, *leaves, *TAIL))) == [42, 52, 62, 72]
     assert places(condensed_run(window(user(), *deep, *leaves[:3], *TAIL))) == [2, 12, 22, 32]
@@ -226,7 +226,7 @@ def test_a_fallback_is_never_condensed() -> None:
     assert places(condensed_run(items)) == [11, 21, 31, 41]
 
 
-def test_where_the_window_has_to_shrink_two_are_enough() -> None:
+def test_two_messages_are_enough_if_the_window_must_shrink() -> None:
     items = window(user(), summary(), summary(), *TAIL)
     assert why(condensed_run(items)) == "too_few"
     assert places(condensed_run(items, hard=True)) == [2, 12]
@@ -274,7 +274,7 @@ def test_fallbacks_side_by_side_whose_messages_can_be_read_at_once_become_one_le
     assert all(each.target_tokens < 1_000 for each in found.attempts()), "shorter than what it replaces"
 
 
-def test_else_those_that_stand_for_least_become_another_fallback_that_no_model_is_asked_for() -> None:
+def test_fallbacks_too_large_to_read_are_joined_without_a_model() -> None:
     items = window(cut(500), *[cut() for _ in range(9)], *TAIL)
     found = next(widened_runs(items))
     assert isinstance(found, CompactionRun)
@@ -287,7 +287,7 @@ def test_a_fallback_alone_or_apart_from_others_is_not_widened() -> None:
     assert not list(widened_runs(window(cut(), user(), cut(), summary(), cut(), *TAIL)))
 
 
-def test_asked_for_again_a_fallback_alone_is_read_anew() -> None:
+def test_a_single_fallback_is_summarized_again_on_request() -> None:
     found = next(widened_runs(window(cut(), *TAIL), again=True))
     assert isinstance(found, CompactionRun)
     assert (len(found.items), found.readable, found.attempts()[0].target_tokens) == (
@@ -353,7 +353,7 @@ def test_without_a_model_a_window_shrinks_to_its_last_turn_and_loses_no_message(
 # --- escalation ------------------------------------------------------------------------------------------------------
 
 
-def test_a_leaf_is_asked_for_four_times_at_most() -> None:
+def test_a_model_is_asked_at_most_four_times_for_a_leaf() -> None:
     assert attempts(LEAF, 20_000) == (
         Attempt("normal", 1_200, 0.3),
         Attempt("normal", 1_200, 0.0),
@@ -396,7 +396,7 @@ def test_what_is_accepted_for_a_target_is_below_what_it_replaces(kind: str, toke
         assert below is None or not accepts(each, "What was said.", below)
 
 
-def test_nothing_is_replaced_by_what_is_not_smaller() -> None:
+def test_a_summary_that_is_not_smaller_replaces_nothing() -> None:
     found = leaf_run(window(*[user(10) for _ in range(8)], *TAIL))
     assert isinstance(found, CompactionRun)
     assert improves(found, 79)
@@ -420,7 +420,7 @@ def test_a_fallback_is_the_beginning_and_says_of_how_much() -> None:
     assert fallback([], 0) == "\n[Truncated from 0 messages]"
 
 
-def test_no_more_is_read_than_a_fallback_holds() -> None:
+def test_a_fallback_reads_no_more_text_than_it_holds() -> None:
     endless = iter(lambda: "word", "")
     assert fallback(endless, 10**6).startswith("word\nword\n")
 

@@ -292,12 +292,16 @@ MEMORIES = st.lists(TEXTS, max_size=2)
 
 
 @given(ANYTHING, MEMORIES, TEXTS)
-def test_whatever_goes_in_is_valid_for_openai(entries: list[Content], memories: list[str], system: str) -> None:
+def test_every_rendered_conversation_is_valid_for_openai(
+    entries: list[Content], memories: list[str], system: str
+) -> None:
     check_openai(openai(entries, memories=memories, system=system).messages)
 
 
 @given(ANYTHING, MEMORIES, TEXTS)
-def test_whatever_goes_in_is_valid_for_anthropic(entries: list[Content], memories: list[str], system: str) -> None:
+def test_every_rendered_conversation_is_valid_for_anthropic(
+    entries: list[Content], memories: list[str], system: str
+) -> None:
     check_anthropic(anthropic(entries, memories=memories, system=system).messages)
 
 

@@ -143,7 +143,7 @@ def test_the_long_names_of_fields_are_read_too(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("role", "content", "parts", "match"),
     [
-        ("robot", "Hi", (), "the role 'robot', which there is not; there are: system"),
+        ("robot", "Hi", (), "the unknown role 'robot'; there are: system"),
         ("User", "Hi", (), "role"),
         (None, "Hi", (), "role"),
         (["user"], "Hi", (), "role"),
@@ -200,7 +200,7 @@ def test_an_answer_of_reasoning_alone_is_not_stored_and_says_so(ledger: Ledger) 
     assert len(session.messages()) == 1
 
 
-def test_signs_of_all_kinds_come_back_as_they_were(ledger: Ledger) -> None:
+def test_characters_of_all_kinds_come_back_unchanged(ledger: Ledger) -> None:
     session = ledger.session("chat")
     texts = ["a\0b", "\u202eright to left", "👩‍👩‍👧 e\u0301", "日本語", "\ufeff", "\r\n tail \t", "<summary>&amp;"]
     for text in texts:
@@ -336,7 +336,7 @@ USERS = ("ann", "ben", "cid")
 
 
 @pytest.mark.slow
-def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
+def test_sessions_of_different_users_share_nothing(ledger: Ledger) -> None:
     ids = {}
     for user in USERS:
         session = ledger.bind(user=user).session("chat")
@@ -528,7 +528,7 @@ def filtered(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("name", "why"), [("heartbeat", "ignored"), ("cron:1", "ignored"), ("probe:1", "stateless")])
-def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Ledger, name: str, why: str) -> None:
+def test_a_session_that_matches_an_ignore_pattern_stores_nothing(filtered: Ledger, name: str, why: str) -> None:
     session, before = filtered.session(name), filtered.position
     found = session.append("user", "Hello")
     assert (found.skipped, found.position, found.content) == (why, 0, "Hello")
@@ -763,7 +763,7 @@ def test_nothing_is_recorded_of_a_stateless_session(tmp_path: Path) -> None:
             ledger.session("sub:1").window(100, receipt=True)
 
 
-def test_other_sessions_do_not_tell_of_one_that_is_ignored(tmp_path: Path) -> None:
+def test_an_ignored_session_is_not_visible_through_other_sessions(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.session("secret/1").append("user", "zanzibar")
         ledger.session("pub").append("user", "hello")
@@ -816,7 +816,7 @@ def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger
         lambda session: session.expand(3.5),
     ],
 )
-def test_whatever_is_asked_is_refused_by_a_typed_error(ledger: Ledger, ask) -> None:
+def test_every_wrong_question_to_a_session_raises_a_ledger_error(ledger: Ledger, ask) -> None:
     session = ledger.session("chat")
     session.append("user", "Hello")
     with pytest.raises(LedgerError):

@@ -85,7 +85,7 @@ def test_a_budget_a_tail_and_a_share_are_numbers(chat, bad) -> None:
             chat.window(10, share=share)
 
 
-def test_nothing_said_is_nothing_to_assemble(ledger: Ledger, chat) -> None:
+def test_a_session_without_messages_assembles_an_empty_window(ledger: Ledger, chat) -> None:
     found = chat.window(1_000)
     assert (found.entries, found.used, found.evicted.items, found.summary) == ((), 0, 0, "")
     assert found.render().messages == [] and absent(chat.reopen, "x")
@@ -93,7 +93,7 @@ def test_nothing_said_is_nothing_to_assemble(ledger: Ledger, chat) -> None:
     assert chat.window(1_000).entries == ()
 
 
-def test_of_one_token_the_last_turn_is_kept_whole_and_it_is_said(chat) -> None:
+def test_a_budget_of_one_token_keeps_the_last_turn_whole_and_reports_it(chat) -> None:
     talk(chat, 10)
     found = chat.window(1)
     assert len(found.entries) == 2 and found.entries[0].item.role == "user", "question and answer"
@@ -113,7 +113,7 @@ def test_a_huge_budget_takes_all(ledger: Ledger, chat) -> None:
 
 
 @pytest.mark.parametrize("count", [31, 32, 33, 60])
-def test_exactly_what_fits_is_taken_from_the_end(chat, count: int) -> None:
+def test_an_assembled_window_takes_as_many_newest_messages_as_fit(chat, count: int) -> None:
     talk(chat, 100)
     for budget, expected in ((count * 100, count), (count * 100 + 99, count), (count * 100 - 1, count - 1)):
         found = chat.window(budget)
@@ -133,7 +133,7 @@ def test_the_last_user_turn_is_there_over_budget_and_no_more_than_it(chat) -> No
     whole(found, chat)
 
 
-def test_it_never_begins_with_a_result_without_its_call(chat) -> None:
+def test_an_assembled_window_never_begins_with_a_result_without_its_call(chat) -> None:
     tell(chat, ("user", "Go."), call("a"), result("a", words(50)), ("assistant", "And."))
     tell(chat, ("user", "More?"), ("assistant", "No."))
     for budget in range(1, 120):
@@ -291,7 +291,7 @@ def test_what_is_not_recalled_is_left_to_the_talk(ledger: Ledger, chat) -> None:
     assert nothing.memories == () and len(nothing.entries) == len(without.entries)
 
 
-def test_another_users_memories_are_not_woven_in(ledger: Ledger, chat) -> None:
+def test_memories_of_another_user_are_not_in_the_window(ledger: Ledger, chat) -> None:
     ledger.bind(user="ben").remember("CANARY weather in Bern")
     tell(chat, ("user", "Hi"))
     assert "CANARY" not in full(chat.window(1_000, query="weather in Bern"))
@@ -370,7 +370,7 @@ def test_the_window_of_an_earlier_moment(ledger: Ledger, chat) -> None:
 
 
 @pytest.mark.slow
-def test_more_than_an_event_holds_is_recorded_all_the_same(ledger: Ledger, chat) -> None:
+def test_a_receipt_that_exceeds_one_event_is_recorded_in_several(ledger: Ledger, chat) -> None:
     """Two sessions in turn: each message is a range of its own."""
     other = ledger.session("other")
     with ledger.batch():

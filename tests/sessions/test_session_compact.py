@@ -78,13 +78,13 @@ def test_seven_messages_outside_the_tail_are_too_few_and_eight_are_a_leaf(chat) 
     assert len(said(chat)) == TAIL + 8, "what was said stays"
 
 
-def test_in_the_tail_there_is_nothing_old(chat) -> None:
+def test_messages_in_the_tail_are_never_old(chat) -> None:
     talk(chat, TAIL)
     assert [each.why for each in chat.compact(summarizer=Writer()).skipped] == ["nothing_old"]
     assert chat.compact(TAIL * 100 * 4 // 3 + 1, summarizer=Writer()).created == ()
 
 
-def test_a_few_long_messages_are_a_leaf_too_and_a_chunk_has_its_bounds(chat) -> None:
+def test_few_long_messages_are_summarized_up_to_the_token_limit(chat) -> None:
     talk(chat, 5, LEAF_CHUNK_TOKENS // 4)
     talk(chat, TAIL, start=100)
     found = chat.compact(summarizer=Writer())
@@ -122,7 +122,7 @@ def test_leaves_give_way_to_condensed_summaries_while_the_window_is_due(chat) ->
 
 
 @pytest.mark.slow
-def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> None:
+def test_summaries_are_condensed_although_no_message_is_old(chat) -> None:
     talk(chat, TAIL + 80, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(1_000))).created:
         pass
@@ -155,7 +155,7 @@ def test_a_call_and_its_result_are_not_torn_apart(chat) -> None:
 # --- how short -------------------------------------------------------------------------------------------------------
 
 
-def test_a_fifth_over_the_target_is_accepted_and_one_more_is_not(chat) -> None:
+def test_a_summary_may_exceed_its_target_by_a_fifth(chat) -> None:
     talk(chat, TAIL + 10)
     writer = Writer(lambda asked: words(420))
     (summary,) = chat.compact(summarizer=writer).created
@@ -298,7 +298,7 @@ def test_too_much_is_refused_however_it_is_counted(chat, much: str) -> None:
     assert all(len(each.content) < 10_000 for each in chat.summaries.list())
 
 
-def test_another_language_is_a_summary_too(chat) -> None:
+def test_a_summary_in_another_language_is_accepted(chat) -> None:
     talk(chat, TAIL + 20)
     (summary,) = chat.compact(summarizer=lambda _: "彼らは天気について話した。").created
     assert summary.level == "normal" and summary.content == "彼らは天気について話した。"
@@ -346,7 +346,7 @@ def test_a_summariser_may_use_the_ledger_itself(ledger: Ledger, chat) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["truncate", "clear", "replace", "invalidate"])
-def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledger: Ledger, chat, how: str) -> None:
+def test_a_summary_is_dropped_and_logged_if_the_window_changed_meanwhile(ledger: Ledger, chat, how: str) -> None:
     talk(chat, TAIL + 100, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(600))).created:
         pass
@@ -445,7 +445,7 @@ def elsewhere(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_of_two_processes_one_works_and_the_other_says_so(elsewhere) -> None:
+def test_the_second_of_two_compacting_processes_reports_the_first(elsewhere) -> None:
     session, other = elsewhere
     found = session.compact(summarizer=Writer())
     assert [each.why for each in found.skipped] == ["under_way"] and found.created == ()
@@ -478,7 +478,7 @@ def test_one_append_holds_all_events_of_a_summary(ledger: Ledger, chat) -> None:
 
 
 @pytest.mark.slow
-def test_at_an_earlier_moment_the_window_is_what_it_was(ledger: Ledger, chat) -> None:
+def test_the_window_at_an_earlier_moment_is_unchanged(ledger: Ledger, chat) -> None:
     talk(chat, TAIL + 100, 1_000)
     seen = {ledger.position: window(chat)}
     for _ in range(4):
@@ -508,7 +508,7 @@ def test_twenty_steps_at_most_and_the_report_says_whether_it_fits(chat) -> None:
     assert again.under and again.created == again.skipped == () and again.calls == 0
 
 
-def test_it_goes_into_the_tail_but_not_into_the_last_turn(chat) -> None:
+def test_until_under_summarizes_the_tail_but_not_the_last_turn(chat) -> None:
     talk(chat, 30, 1_000)
     chat.append("user", "The last question " + words(2_000))
     chat.append("assistant", "An answer")
@@ -570,7 +570,7 @@ def test_an_invalidated_summary_gives_its_sources_back(deep) -> None:
 
 
 @pytest.mark.slow
-def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
+def test_invalidating_a_summary_with_subtree_shows_its_messages_again(deep) -> None:
     chat, top = deep
     found = chat.summaries.invalidate(top.id, subtree=True)
     assert set(found.invalidated) == {top.id, *top.summaries}
@@ -582,7 +582,7 @@ def test_with_its_subtree_the_messages_themselves_are_back(deep) -> None:
 
 
 @pytest.mark.slow
-def test_one_beneath_another_takes_that_with_it(deep) -> None:
+def test_invalidating_a_summary_invalidates_the_summary_above_it(deep) -> None:
     chat, top = deep
     underlying, *others = top.summaries
     found = chat.summaries.invalidate(underlying)
@@ -657,7 +657,7 @@ def test_a_summary_is_written_anew_by_another_model(chat) -> None:
 
 
 @pytest.mark.slow
-def test_of_a_summary_under_another_the_other_falls(deep) -> None:
+def test_rewriting_a_summary_invalidates_the_summary_above_it(deep) -> None:
     chat, top = deep
     made = chat.summaries.rewrite(top.summaries[0], summarizer=Writer("Anew."))
     status = {each.id: each.status for each in chat.summaries.list()}
@@ -678,7 +678,7 @@ def test_a_condensed_summary_is_written_anew_from_its_summaries(deep) -> None:
 
 
 @pytest.mark.parametrize("how", ["truncate", "invalidate"])
-def test_what_moved_while_it_was_written_anew_changes_nothing(chat, how: str) -> None:
+def test_a_summary_that_changed_during_its_rewriting_is_kept(chat, how: str) -> None:
     talk(chat, TAIL + 20)
     (first,) = chat.compact(summarizer=Writer()).created
 

@@ -278,7 +278,7 @@ def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledge
     agrees(ledger)
 
 
-def test_what_is_common_in_parts_is_no_quote(ledger: Ledger) -> None:
+def test_a_text_that_other_parts_share_is_no_quote(ledger: Ledger) -> None:
     session = ledger.session("talk")
     call = session.append("assistant", "Let me look.", parts=[CALL])
     session.append("tool", parts=[{"type": "tool_result", "id": "call-zanzibarquux", "text": "Found nothing at all."}])
@@ -369,7 +369,7 @@ def test_the_messages_that_a_memory_came_from_are_its_sources(tmp_path: Path) ->
     assert remains(tmp_path) == []
 
 
-def test_of_a_message_that_a_rule_found_a_memory_in_the_span_can_be_cut(ledger: Ledger) -> None:
+def test_a_span_of_a_message_that_is_the_source_of_a_memory_can_be_erased(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.append("user", "Good morning. I prefer green tea. What is new?")
     (kept,) = session.extract(method="rules").kept

@@ -49,7 +49,7 @@ def test_what_does_not_fit_is_listed_with_its_tokens(ledger: Ledger) -> None:
     assert given(again) == at[3:]
 
 
-def test_one_message_larger_than_the_budget_is_given_whole_and_said_to_be_over(ledger: Ledger) -> None:
+def test_a_single_message_over_the_budget_is_returned_whole_and_marked(ledger: Ledger) -> None:
     session, at = filled(ledger, 2, tokens=9_000)
     found = session.expand(at)
     assert given(found) == at[:1] and found.over_budget and found.used == 9_000
@@ -96,7 +96,7 @@ def test_an_earlier_moment_expands_what_it_had(ledger: Ledger) -> None:
     assert past.expand(top).unknown == (top,)
 
 
-def test_nobody_expands_what_another_user_said(ledger: Ledger) -> None:
+def test_a_summary_of_another_user_cannot_be_expanded(ledger: Ledger) -> None:
     _, at, leaves, top = graph(ledger)
     other = ledger.bind(user="eve").session("monday")
     other.append("user", "mine")

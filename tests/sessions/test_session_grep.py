@@ -28,7 +28,7 @@ def said(ledger: Ledger, *texts: str, name: str = "monday", user: str | None = N
 # --- which session ---------------------------------------------------------------------------------------------------
 
 
-def test_it_stays_inside_its_session_unless_asked_for_all(ledger: Ledger) -> None:
+def test_grep_searches_only_its_session_unless_all_are_requested(ledger: Ledger) -> None:
     said(ledger, "The gearbox rattles.")
     said(ledger, "The gearbox hums.", name="tuesday")
     session = ledger.session("monday")
@@ -41,7 +41,7 @@ def test_it_stays_inside_its_session_unless_asked_for_all(ledger: Ledger) -> Non
 
 
 @pytest.mark.parametrize("pattern", ["canary", "%-%", "canary NOT dog", '"金丝雀"', "(canary OR 金丝雀) NOT dog"])
-def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> None:
+def test_grep_finds_no_text_of_another_user(ledger: Ledger, pattern: str) -> None:
     for user in ("ana", "ben", "eve"):
         positions = said(ledger, f"canary-{user} canary-{user} 金丝雀", f"x {user}", user=user)
         span = [(positions[0], positions[1])]
@@ -75,7 +75,7 @@ def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> 
         ("nothing", []),
     ],
 )
-def test_and_or_not_and_quotes_mean_what_they_say(ledger: Ledger, pattern: str, numbers: list[int]) -> None:
+def test_grep_understands_and_or_not_and_quotes(ledger: Ledger, pattern: str, numbers: list[int]) -> None:
     texts = ("A coffee machine.", "Coffee, black.", "The machine that makes coffee.", "Tea, green and hot.")
     said(ledger, *texts)
     found = ledger.session("monday").grep(pattern)
@@ -252,7 +252,7 @@ def test_an_erased_text_is_not_found_inside_of_words(ledger: Ledger) -> None:
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_role_and_time_bound_it(ledger: Ledger, clock: Clock) -> None:
+def test_grep_is_limited_by_role_and_time(ledger: Ledger, clock: Clock) -> None:
     session = ledger.session("monday")
     for role, days in (("user", 100), ("assistant", 20), ("user", 5), ("user", 0.4)):
         session.append(role, f"tea {days:g}", occurred_at=clock() - timedelta(days=days))
@@ -362,7 +362,7 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     assert shown(session.grep("tea")) == ["tea: three", "tea: one"]
 
 
-def test_at_an_earlier_moment_it_finds_what_stood_then(ledger: Ledger) -> None:
+def test_grep_at_an_earlier_moment_finds_the_texts_of_that_moment(ledger: Ledger) -> None:
     positions = said(ledger, "tea: one", "tea: two", *("more: tea" for _ in range(80)))
     session = ledger.session("monday")
     session.clear()

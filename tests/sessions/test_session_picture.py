@@ -38,7 +38,7 @@ def graph(ledger: Ledger) -> tuple[Session, list[int], str, tuple[str, str]]:
     return session, at, summarise(ledger, session, "both", of=leaves), (leaves[0], leaves[1])
 
 
-def test_nothing_was_said_so_there_is_no_picture(ledger: Ledger) -> None:
+def test_a_session_without_messages_has_no_picture(ledger: Ledger) -> None:
     assert absent(ledger.session("chat").summaries.graph)
 
 

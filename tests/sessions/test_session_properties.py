@@ -154,7 +154,7 @@ def erase(ledger, number):
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60 if LONG else 4, suppress_health_check=list(HealthCheck))
 @given(actions, st.randoms(use_true_random=False))
-def test_whatever_is_erased_on_the_way(done, chance) -> None:
+def test_sessions_stay_consistent_after_erasures_in_any_order(done, chance) -> None:
     clock = Clock()
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for number in range(9):

@@ -44,7 +44,7 @@ CHAT = [
 # --- bootstrap -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_against_nothing_is_nothing(ledger: Ledger) -> None:
+def test_an_empty_transcript_of_an_empty_session_appends_nothing(ledger: Ledger) -> None:
     found = ledger.session("chat").reconcile([])
     assert (found.change, found.position, found.skipped) == ("none", 0, "empty")
     assert ledger.position == 1 and ledger.session("chat").id is None
@@ -74,7 +74,7 @@ def test_what_is_missing_at_the_end_is_appended_in_order(ledger: Ledger) -> None
     assert session.messages()[:10] == before and said(session) == [each["content"] for each in lines(25)]
 
 
-def test_where_the_first_message_differs_all_of_it_is_replaced(ledger: Ledger) -> None:
+def test_a_different_first_message_replaces_the_whole_session(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.reconcile(lines(10))
     before = ledger.position
@@ -335,7 +335,7 @@ def test_what_is_no_message_is_named_and_nothing_is_written(ledger: Ledger, bad:
 
 
 @pytest.mark.parametrize("bad", [None, 5, "text", b"bytes", {"role": "user"}])
-def test_what_is_no_list_is_no_transcript(ledger: Ledger, bad: Any) -> None:
+def test_a_transcript_that_is_no_list_is_refused(ledger: Ledger, bad: Any) -> None:
     with pytest.raises(RejectedError, match="a transcript is a list"):
         ledger.session("chat").reconcile(bad)
 
@@ -376,7 +376,9 @@ def test_above_five_thousand_messages_none_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
-def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
+def test_an_interrupted_reconciliation_is_finished_by_the_next_call(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
     session = ledger.session("chat")
     session.reconcile([user("differs"), *lines(3)])
@@ -399,7 +401,7 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
     totals_agree(session)
 
 
-def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_nothing(
+def test_a_key_finishes_an_interrupted_reconciliation_and_repeats_no_finished_one(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
@@ -425,7 +427,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
         session.reconcile(lines(34), idempotency_key="k")
 
 
-def test_many_repairs_go_in_several_appends_too(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_repairs_take_several_appends(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     session = ledger.session("chat")
     session.reconcile(lines(35))
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
@@ -459,7 +461,7 @@ def meddled(session, monkeypatch: pytest.MonkeyPatch, times: int, act) -> None:
 
 @pytest.mark.parametrize("key", [None, "k"])
 @pytest.mark.parametrize("many", [4, 35])
-def test_what_somebody_appends_meanwhile_is_seen(
+def test_a_reconciliation_sees_messages_that_are_appended_meanwhile(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, key: str | None, many: int
 ) -> None:
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
@@ -482,7 +484,7 @@ def test_a_session_that_begins_meanwhile_is_not_begun_twice(ledger: Ledger, monk
     assert said(session) == [each["content"] for each in lines(3)] and len(ledger.sessions.list()) == 1
 
 
-def test_one_that_is_written_to_all_the_time_is_given_up_and_nothing_is_half_done(
+def test_a_session_that_changes_during_every_attempt_is_given_up_without_a_partial_change(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = ledger.session("chat")

@@ -74,7 +74,7 @@ def test_undoing_a_compaction_takes_along_what_was_built_on_it(ledger: Ledger) -
     assert standing(session) == {one: "under", two: "replaced", wide: "under", top: "invalid", again: "window"}
 
 
-def test_what_took_a_summary_out_of_use_falls_with_it_but_never_what_hid_its_messages(ledger: Ledger) -> None:
+def test_an_undone_summary_takes_its_invalidation_along_but_no_hiding_of_messages(ledger: Ledger) -> None:
     session, said = talk(ledger)
     one = summed(session, 0, 1)
     asked = session.summaries.invalidate(one)

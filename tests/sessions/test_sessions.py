@@ -121,7 +121,7 @@ def test_a_window_fits_its_budget_in_tokens_or_characters_and_is_reopened(ledger
             session.window(**wrong)  # type: ignore[arg-type]
 
 
-def test_who_acts_is_whom_the_session_was_bound_to(ledger: Ledger) -> None:
+def test_commands_of_a_session_have_the_actor_of_its_bind(ledger: Ledger) -> None:
     session = ledger.session("chat").bind(actor="scribe", channel="tool")
     session.append("user", CHAT[0])
     session.window(100, receipt=True)

@@ -57,7 +57,7 @@ LINES = st.builds(
         ([A, B, A, C], [A, C, A, C], TranscriptPlan("replace", 1, 3, (13, 16, 19))),
     ],
 )
-def test_what_is_equal_by_place_stays_and_the_rest_becomes_the_transcript(
+def test_messages_equal_by_position_stay_and_the_others_become_the_transcript(
     ours: list[TranscriptMessage], theirs: list[TranscriptMessage], plan: TranscriptPlan
 ) -> None:
     assert reconcile(known(*ours), theirs) == plan
@@ -93,12 +93,12 @@ def test_a_time_that_is_none_or_says_no_offset_is_refused(wrong: str) -> None:
         reconcile(known(line(created_at=NOON)), [line(created_at=wrong)])
 
 
-def test_other_reasoning_is_another_message_and_a_missing_one_fits_any() -> None:
+def test_different_reasoning_makes_another_message_and_missing_reasoning_fits_any() -> None:
     assert not same(line(reasoning="r"), line(reasoning="s"))
     assert same(line(reasoning="r"), line()) and same(line(reasoning=""), line(reasoning="s"))
 
 
-def test_another_model_is_the_same_message_and_its_name_is_corrected() -> None:
+def test_a_different_model_name_is_corrected_in_the_same_message() -> None:
     assert reconcile(known(line(model="m")), [line(model="m-2026")]) == TranscriptPlan(
         "unchanged", 1, repairs=(Repair(10, model="m-2026"),)
     )
@@ -107,14 +107,14 @@ def test_another_model_is_the_same_message_and_its_name_is_corrected() -> None:
 # --- repairs ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_ours_had_not_been_told_is_mended_in_place() -> None:
+def test_fields_that_were_unknown_are_repaired_in_place() -> None:
     theirs = line(reasoning="r", model="m", created_at=NOON)
     assert reconcile(known(line()), [theirs]) == TranscriptPlan("unchanged", 1, repairs=(Repair(10, "r", "m", NOON),))
     some = reconcile(known(line(model="m", reasoning="")), [theirs, C])
     assert some == TranscriptPlan("append", 1, 1, repairs=(Repair(10, "r", None, NOON),))
 
 
-def test_nothing_told_is_overwritten_or_forgotten() -> None:
+def test_a_transcript_without_a_field_keeps_the_recorded_value() -> None:
     ours = line(reasoning="r", model="m", created_at=NOON)
     assert reconcile(known(ours), [line(model="m")]) == TranscriptPlan("unchanged", 1)
 
@@ -145,7 +145,7 @@ def carried_out(plan: TranscriptPlan, ours: list[KnownMessage], theirs: list[Tra
 
 
 @given(st.lists(LINES, max_size=6), st.lists(LINES, max_size=6), st.integers(0, 6))
-def test_carried_out_the_session_says_what_the_transcript_says(
+def test_a_session_equals_the_transcript_after_its_reconciliation(
     first: list[TranscriptMessage], theirs: list[TranscriptMessage], common: int
 ) -> None:
     ours = known(*theirs[:common], *first)

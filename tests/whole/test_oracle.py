@@ -8,7 +8,7 @@ import pytest
 from absence import absent
 from conftest import Clock
 from msgspec.structs import replace
-from oracle import Act, Oracle, Part, Refused
+from oracle import Act, CommandPart, Oracle, Refused
 from places import TESTS
 
 from ledger import ConflictError, Ledger
@@ -28,7 +28,7 @@ def test_the_oracle_shares_no_code_with_the_product() -> None:
 def promoted_and_brought_back() -> Oracle:
     """Proposed, promoted by Ann, retracted, and restored by Bob."""
     oracle = Oracle()
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], None)
     oracle.done(3, "", "ann", "m_1", oracle.ask("promote", "", "m_1", {}), None)
     oracle.done(4, "", "bob", "m_1", oracle.ask("retract", "", "m_1", {}), None)
     oracle.done(5, "", "bob", "m_1", oracle.ask("restore", "", "m_1", {}), None)
@@ -55,9 +55,9 @@ def test_what_was_restored_is_a_candidate_again_without_its_promotion(ledger: Le
 
 def test_what_another_act_holds_back_falls_too_when_its_memory_begins_only_later_now(ledger: Ledger) -> None:
     oracle = Oracle()
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], None)
     oracle.done(3, "", "eve", "m_1", oracle.ask("promote", "", "m_1", {}), None)
-    oracle.done(4, "", "", "m_1", [Part("say", None, SAID | {"status": "active", "again": ("said",)})], None)
+    oracle.done(4, "", "", "m_1", [CommandPart("say", None, SAID | {"status": "active", "again": ("said",)})], None)
     oracle.acts["distrust"] = Act("", "eve", oracle.distrust("", "eve"))
     oracle.acts["undo"] = Act("", None, oracle.undo(2))
     assert oracle.fits_again("distrust"), "the promotion comes back with the proposal, not with Eve"
@@ -77,28 +77,28 @@ def test_what_another_act_holds_back_falls_too_when_its_memory_begins_only_later
 
 def test_an_undo_takes_whole_commands_along_and_a_distrust_parts_of_them() -> None:
     oracle = Oracle()
-    oracle.done(2, "", "eve", "m_1", [Part("say", None, SAID | {"status": "active"})], None)
+    oracle.done(2, "", "eve", "m_1", [CommandPart("say", None, SAID | {"status": "active"})], None)
     gone = oracle.ask("supersede", "", "m_1", {"by": None, "at": ""})
-    oracle.done(3, "", "ann", "m_2", [Part("say", None, SAID | {"content": "Coffee."}), *gone], None)
+    oracle.done(3, "", "ann", "m_2", [CommandPart("say", None, SAID | {"content": "Coffee."}), *gone], None)
     assert {part.number for part in oracle.undo(2)} == {2, 3} and len(oracle.undo(2)) == 3
     assert [part.subject for part in oracle.distrust("", "eve") if part.number == 3] == ["m_1"]
 
 
 def test_what_stands_on_nothing_falls_also_in_a_circle() -> None:
     oracle = Oracle()
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
-    oracle.done(3, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee.", "sources": ("m_1",)})], None)
-    oracle.done(4, "", "", "m_1", [Part("say", "m_1", SAID | {"sources": ("m_2",)})], None)
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], None)
+    oracle.done(3, "", "", "m_2", [CommandPart("say", None, SAID | {"content": "Coffee.", "sources": ("m_1",)})], None)
+    oracle.done(4, "", "", "m_1", [CommandPart("say", "m_1", SAID | {"sources": ("m_2",)})], None)
     assert {part.number for part in oracle.undo(2)} == {2, 3, 4}
 
 
 def test_a_key_is_free_while_its_command_is_undone() -> None:
     oracle = Oracle()
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], ("k", ("propose",)))
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], ("k", ("propose",)))
     assert oracle.known("", "k", ("propose",)) == "m_1"
     oracle.acts["undo"] = Act("", None, oracle.undo(2))
     assert oracle.known("", "k", ("propose",)) is None and oracle.fits_again("undo")
-    oracle.done(4, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
+    oracle.done(4, "", "", "m_2", [CommandPart("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
     assert not oracle.fits_again("undo")
 
 
@@ -111,7 +111,7 @@ def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(l
     ledger.erase(fact.id)
     again = ledger.memories.set_validity(fact.id, valid_from=None, valid_to="2040-01-01", idempotency_key="k")
     oracle = Oracle()
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], None)
     asked = oracle.ask("set_validity", "", "m_1", {"start": None, "end": end})
     oracle.done(3, "", "", "m_1", asked, ("k", ("set_validity", end)))
     oracle.erase("m_1")
@@ -128,13 +128,13 @@ def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(l
 def test_joins_are_taken_in_the_order_of_the_log_and_nothing_is_found_under_what_was_erased() -> None:
     oracle = Oracle()
     for number, id in enumerate(("p_1", "p_2", "p_3"), 2):
-        oracle.done(number, "", "", id, [Part("project", None, {"name": id})], None)
-    oracle.done(5, "", "eve", "p_1", [Part("join", "p_1", {"project": "p_2"})], None)
-    oracle.done(6, "", "", "p_3", [Part("join", "p_3", {"project": "p_1"})], None)
+        oracle.done(number, "", "", id, [CommandPart("project", None, {"name": id})], None)
+    oracle.done(5, "", "eve", "p_1", [CommandPart("join", "p_1", {"project": "p_2"})], None)
+    oracle.done(6, "", "", "p_3", [CommandPart("join", "p_3", {"project": "p_1"})], None)
     assert oracle.places("").groups["p_2"] == ["p_3", "p_1", "p_2"]
     oracle.take("distrust", Act("", "eve", oracle.distrust("", "eve")))
     assert oracle.places("").named("p_2") == "p_2" and oracle.fits_again("distrust")
-    oracle.done(8, "", "", "p_2", [Part("join", "p_2", {"project": "p_3"})], None)
+    oracle.done(8, "", "", "p_2", [CommandPart("join", "p_2", {"project": "p_3"})], None)
     assert not oracle.fits_again("distrust"), "it would be under both"
     oracle.erase("p_2")
     assert oracle.places("").shown().keys() == {"p_3"} and oracle.places("").named("p_1") == "p_3"
@@ -142,14 +142,14 @@ def test_joins_are_taken_in_the_order_of_the_log_and_nothing_is_found_under_what
 
 def test_a_candidate_waits_ninety_days_since_anything_happened_and_a_no_by_time_is_no_verdict() -> None:
     oracle = Oracle(now="2026-01-01T00:00:00Z")
-    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(2, "", "", "m_1", [CommandPart("say", None, SAID)], None)
     oracle.now = "2026-03-01T00:00:00Z"
-    oracle.done(3, "", "", "m_1", [Part("retag", "m_1", {"add": ["a"], "remove": []})], None)
+    oracle.done(3, "", "", "m_1", [CommandPart("retag", "m_1", {"add": ["a"], "remove": []})], None)
     oracle.now = "2026-05-29T00:00:00Z"
     assert oracle.expires("m_1", oracle.memories("")["m_1"]) == (False, False)
     oracle.now = "2026-05-30T00:00:00Z"
     assert oracle.expires("m_1", oracle.memories("")["m_1"]) == (True, True)
-    oracle.done(4, "", "policy:expiry", "m_1", [Part("reject", "m_1", {"idle": True})], None)
+    oracle.done(4, "", "policy:expiry", "m_1", [CommandPart("reject", "m_1", {"idle": True})], None)
     oracle.take("undo", Act("", None, oracle.undo(2)))
     assert not oracle.memories("") and not oracle.turned_down("", SAID)
 
@@ -200,8 +200,8 @@ def test_a_tag_that_was_taken_off_and_added_again_is_there_once(ledger: Ledger) 
 def test_a_no_outlives_its_memory_until_it_is_taken_back(ledger: Ledger, how: str, lifted: str) -> None:
     text, oracle = "Keep the kettle on the upper shelf", Oracle()
     wanted = SAID | {"kind": "adaptation", "content": text}
-    oracle.done(2, "", "ann", "i_1", [Part("turn", None, {"response": text})], None)
-    oracle.done(3, "", "policy:extraction", "m_1", [Part("say", None, wanted | {"sources": ["i_1"]})], None)
+    oracle.done(2, "", "ann", "i_1", [CommandPart("turn", None, {"response": text})], None)
+    oracle.done(3, "", "policy:extraction", "m_1", [CommandPart("say", None, wanted | {"sources": ["i_1"]})], None)
     oracle.done(4, "", "bob", "m_1", oracle.ask("reject", "", "m_1", {}), None)
     turn = ledger.bind(actor="ann").capture("Where to?", f"Decision: {text}.")
     ledger.jobs.run(jobs=("extraction",))

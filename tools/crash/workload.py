@@ -24,7 +24,7 @@ from ledger.core.who import Who
 from ledger.events import LEDGER_STREAM
 from ledger.sessions import writing
 from ledger.sessions.rules.window import CONDENSED, LEAF
-from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import WrittenSummary, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from tools import inside
 
@@ -296,7 +296,7 @@ def sum_up(summed: Session, text: str) -> int:
         if len(window.summaries) > 1:
             sources, kind = of_summaries(window.connection, state.row, window.summaries), CONDENSED
         assert sources is not None
-        record(work, state, sources, Written(kind, "normal", text, 9, "given", "nobody", f"{kind}/1"))
+        record(work, state, sources, WrittenSummary(kind, "normal", text, 9, "given", "nobody", f"{kind}/1"))
         return str(state.id)
 
     outcome = session.writer.run("compact", Who(), body)

@@ -22,7 +22,7 @@ from ledger.aio.area import OpenedLedger  # noqa: E402
 from ledger.api import Ledger, PastLedger  # noqa: E402
 from ledger.cli import manual  # noqa: E402
 from ledger.cli.by_hand import HAND  # noqa: E402
-from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, cli_name, method_of, offered, plain  # noqa: E402
+from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, cli_name, command_parameters, method_of, plain  # noqa: E402
 from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
 from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, of_area  # noqa: E402
 from ledger.cli.methods import Method as CommandMethod  # noqa: E402
@@ -222,14 +222,14 @@ def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]
     """Yield every command for the page of all commands: its words, its own parameters, and a line about it."""
     for name in (name for names in PANELS.values() for name in names):
         method = method_of(name)
-        yield (name,), list(offered(method)), plain(method.doc.first)
+        yield (name,), list(command_parameters(method)), plain(method.doc.first)
     for name, function in BY_HAND.items():
         method = CommandMethod(HAND, name, function, of_the_past=False)
-        yield (name,), list(offered(method)), plain(method.doc.first)
+        yield (name,), list(command_parameters(method)), plain(method.doc.first)
     for area in AREAS:
         for method in (method for method in of_area(area) if method.key not in SHORT):
             above = ("session", area) if area == "summaries" else (area,)
-            own = list(offered(method))
+            own = list(command_parameters(method))
             yield (
                 (*above, cli_name(method.name)),
                 [SESSION[0], *own] if area in OF_A_SESSION else own,

@@ -1,4 +1,4 @@
-"""The look of answers in a terminal: a view for the type of the answer, or else a list or a card of its fields."""
+"""The views of answers in a terminal: a function for the type of the answer, or else a list or a card of its fields."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Raw(str):
-    """A text that was made to be printed or kept as it is."""
+    """A text that is printed unchanged, because it was made for a file or another program."""
 
 
 class Exact(Raw):
-    """A text that is printed without a line ending behind it."""
+    """A text that is printed unchanged and without an added line ending."""
 
 
-ONE = {  # the views of single answers, by type
+ONE = {  # the views of single answers, by the type of the answer
     "Added": "reports.messages_added",
     "Bisection": "reports.bisection",
     "Blame": "beliefs.blame",
@@ -54,15 +54,15 @@ ONE = {  # the views of single answers, by type
     "Window": "sessions.window",
     "WithdrawalReport": "reports.withdrawn",
 }
-MANY = {  # the views of lists of answers, by type
+MANY = {  # the views of lists of answers, by the type of their entries
     "Candidate": "beliefs.review",
     "Step": "beliefs.history",
 }
-SUBJECTS = {  # the types that take a line after a write, and a card after a read
+SUBJECTS = {  # the types that are shown on one line after a write, and as a card after a read
     "Chunk", "Conflict", "Document", "Hold", "Interaction", "Memory", "Merge", "Message", "Observation", "Project",
     "Quarantined", "SessionInfo", "Summary", "Value",
 }  # fmt: skip
-IDS = {  # the fields with the ids that ``--quiet`` prints, by type of the answer
+IDS = {  # the field with the ids that ``--quiet`` prints, by the type of the answer
     "CompactionReport": "created", "DistrustReport": "command_id", "ErasureReport": "command_id", "UndoReport": "command_id",
     "Added": "memories", "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
     "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
@@ -71,7 +71,7 @@ IDS = {  # the fields with the ids that ``--quiet`` prints, by type of the answe
 
 
 def render(answer: object, *, brief: bool) -> RenderableType | str:
-    """Return an answer for rich, or as text to print as it is; ``brief`` shows a subject on a line."""
+    """Return an answer as an object of rich, or as a text to print unchanged; ``brief`` shows a subject on one line."""
     from ledger.cli.views import tables
 
     if hasattr(answer, "__rich_console__"):
@@ -82,7 +82,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
             return "".join(f"{one_line(text) or repr(text)}\n" for text in answer)
-        if isinstance(answer[0], tuple) and not hasattr(answer[0], "_fields"):  # namespaces
+        if isinstance(answer[0], tuple) and not hasattr(answer[0], "_fields"):  # namespaces of values
             return "".join(f"{one_line('/'.join(labels)) or '/'}\n" for labels in answer)
         if isinstance(answer[0], dict):
             return _view("tables.SqlRows")(answer)
@@ -91,7 +91,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, str):
         text = answer if isinstance(answer, Raw) else visible(answer)
         return text if text.endswith("\n") or isinstance(answer, Exact) else text + "\n"
-    if name in ("Checkpoint", "Proof"):  # shown as the text to keep
+    if name in ("Checkpoint", "Proof"):  # shown as the text that the user has to keep
         return str(getattr(answer, "text", None) or answer.as_text())  # type: ignore[attr-defined]
     if name in SUBJECTS:
         if why := getattr(answer, "skipped", ""):
@@ -107,7 +107,7 @@ def _view(name: str) -> Callable[[object], RenderableType]:
 
 
 def ids(answer: object) -> list[str] | None:
-    """Return the ids in an answer for ``--quiet``, or positions without ids; None if the answer lists no subjects."""
+    """Return the ids in an answer for ``--quiet``, or the positions of things without ids; None if there are neither."""
     if (neighbors := getattr(answer, "neighbors", None)) is not None:
         return list(dict.fromkeys(id for neighbor in neighbors for id in neighbor.memories))
     place = IDS.get(type(answer).__name__)
@@ -119,8 +119,8 @@ def ids(answer: object) -> list[str] | None:
         listed = list(getattr(answer, place)) + list(getattr(answer, "observations", ()) if place == "items" else ())
         return [_id(item) or "" for item in listed]
     if isinstance(answer, Page | list | tuple):
-        named = [_id(item) for item in answer]
-        return None if None in named else [str(id) for id in named]
+        item_ids = [_id(item) for item in answer]
+        return None if None in item_ids else [str(id) for id in item_ids]
     if type(answer).__name__ not in SUBJECTS:
         return None
     return [] if getattr(answer, "skipped", "") else [_id(answer) or ""]

@@ -1,4 +1,4 @@
-"""The views of beliefs: candidates with their origin, packs of a recall, reasons, evidence and blame."""
+"""The views of beliefs: candidates with their origin, the pack of a recall, reasons, evidence and blame."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
 
 
 def _says_more(quote: str, content: str) -> bool:
-    """Return True if a quote says more than the memory made of it; a mere heading like "Decision:" is not more."""
-    quoted, made = one_line(quote).casefold(), one_line(content).casefold()
-    return made not in quoted or len(quoted) > len(made) + 24
+    """Return True if a quote says more than the memory that was made from it; a heading like "Decision:" is not more."""
+    quoted, remembered = one_line(quote).casefold(), one_line(content).casefold()
+    return remembered not in quoted or len(quoted) > len(remembered) + 24
 
 
 # --- recall ----------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def pack(answer: Pack) -> RenderableType:
     budget = f"{answer.used:,} of {answer.budget:,} {unit}" if answer.budget is not None else f"{answer.used:,} {unit}"
     count = counted(len(answer.items), "item") if answer.items else answer.nothing
     count += f", {counted(len(answer.observations), 'observation')}" if answer.observations else ""
-    # The number searched may be smaller than the number of items, because some items need no search.
+    # More items than were searched are possible, because some items need no search.
     searched = f", {answer.searched:,} searched" if answer.items else ""
     summary = f"{count}{searched}, {budget}, {len(answer.cut)} cut"
     receipt = (f"receipt {answer.receipt}",) if answer.receipt else ()
@@ -75,9 +75,9 @@ def _item_row(item: Item) -> list[RenderableType]:
     if item.memory is not None:
         about = (item.memory.kind, item.memory.project, item.memory.status if item.memory.status != "active" else "")
     elif item.passage is not None:
-        where = " › ".join(item.passage.heading_path) or item.passage.session
-        what = item.source if item.source == "message" else item.passage.field or item.source
-        about = (what, where, moment(item.passage.occurred_at))
+        place = " › ".join(item.passage.heading_path) or item.passage.session
+        source = item.source if item.source == "message" else item.passage.field or item.source
+        about = (source, place, moment(item.passage.occurred_at))
     elif item.observation is not None:
         about = (counted(item.observation.proof_count, "source"), item.observation.trend, item.observation.project)
     if item.section:
@@ -93,7 +93,7 @@ def _item_row(item: Item) -> list[RenderableType]:
 
 
 def why(answer: answers.Why) -> RenderableType:
-    """Return the steps of the confidence with their reasons; of an observation its evidence and wordings."""
+    """Return the steps of the confidence with their reasons; for an observation its evidence and wordings."""
     if answer.wordings:
         parts: list[RenderableType] = [_head(answer, answer.observation)]
         parts += under((("Evidence", answer.evidence), ("Wordings", answer.wordings)))
@@ -134,7 +134,7 @@ def _quotes(answer: answers.Why) -> RenderableType:
 
 
 def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Text:
-    """Return the sentence of an interaction that shares most words with a memory, the response's first."""
+    """Return the sentence of an interaction that shares most words with a memory; the response comes before the prompt."""
     searched = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
     sentences = [sentence for sentence in _SENTENCE.split(searched) if sentence.strip()]
     best = max(sentences, key=lambda sentence: len(stems(sentence) & about), default=None)
@@ -142,7 +142,7 @@ def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Tex
 
 
 def history(steps: Sequence[answers.Step]) -> RenderableType:
-    """Return every event with its data."""
+    """Return the events of a subject with their data."""
     rows = [[Text(str(step.position)), Text(moment(step.recorded_at)), _event(step)] for step in steps]
     return listing("pos", "when", "what", rows=rows, right=["pos"])
 
@@ -151,23 +151,23 @@ def _event(step: answers.Step) -> Text:
     from ledger.cli.terminal_text import compact
 
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
-    what = detailed(Text(one_line(step.type)), by, "" if step.in_effect else "not in effect")
-    return Text.assemble(what, "\n" + compact(step.data))
+    title = detailed(Text(one_line(step.type)), by, "" if step.in_effect else "not in effect")
+    return Text.assemble(title, "\n" + compact(step.data))
 
 
 # --- blame -----------------------------------------------------------------------------------------------------------
 
 
 def blame(answer: answers.Blame) -> RenderableType:
-    """Return the words in order, each with its event, and below them the steps of the confidence."""
+    """Return the words in order with their events, and below them the steps of the confidence."""
     rows = [
         [*_place(words.event), detailed(whole(words.text.strip("\n")), *_about(words.event))] for words in answer.words
     ]
     parts: list[RenderableType] = [listing("pos", "when", "words", rows=rows, right=["pos"]) if rows else whole(None)]
     if answer.erased:
-        gone = ", ".join(map(str, answer.erased))
+        erased = ", ".join(map(str, answer.erased))
         parts.append(
-            Text(f"erased: the wordings at {gone}; words that outlived them count as those of a later wording", "dim")
+            Text(f"erased: the wordings at {erased}; words that outlived them count as those of a later wording", "dim")
         )
     steps = [
         [*_place(step.event), Text(decimal(step.delta, "+")), Text(decimal(step.confidence)), _step(step.event)]

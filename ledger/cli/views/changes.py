@@ -1,4 +1,4 @@
-"""The views of changes, real and hypothetical: between two moments, by an undo, a distrust or an erasure."""
+"""The views of changes: between two moments, by an undo, a distrust or an erasure, and of hypothetical changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "rev
 
 
 def diff(answer: answers.Diff) -> RenderableType:
-    """Return each part under its name, a memory a row, with its differences."""
+    """Return the changed memories under the names of the changes, with their differences."""
     span = (
         f"from position {answer.from_position} ({moment(answer.start)}) to {answer.to_position} ({moment(answer.end)})"
     )
@@ -39,7 +39,7 @@ def diff(answer: answers.Diff) -> RenderableType:
 def _changed(part: str, pair: answers.Changed) -> Text:
     before, after = pair.before, pair.after
     memory = after or before
-    assert memory is not None  # a changed memory was there at the start or at the end
+    assert memory is not None  # a changed memory exists at the start or at the end
     if part == "revised" and before is not None and after is not None:
         return detailed(short(after.content), *_revisions(before, after))
     return detailed(short(memory.content), memory.kind, memory.project, _transition(part, before, after))
@@ -93,19 +93,20 @@ def undo(report: answers.UndoReport) -> RenderableType:
     if not report.events and report.command_id is None:
         return Text("there was nothing to do: no event became void, or came back", style="dim")
     by = f" by {', '.join(one_line(actor) or '(nobody)' for actor in report.actors)}" if report.actors else ""
-    what = f"{counted(report.events, 'event')} of {counted(len(report.commands), 'command')}{by}"
-    text = f"{'would concern' if report.dry_run else 'concerned'} {what} on {counted(len(report.subjects), 'subject')}"
-    again = {"to go back": _reversal(report)} if report.command_id else {}
-    named = zip(report.commands, report.verbs or ("",) * len(report.commands), strict=True)
+    events = f"{counted(report.events, 'event')} of {counted(len(report.commands), 'command')}{by}"
+    verb = "would concern" if report.dry_run else "concerned"
+    text = f"{verb} {events} on {counted(len(report.subjects), 'subject')}"
+    reversal = {"to go back": _reversal(report)} if report.command_id else {}
+    commands = zip(report.commands, report.verbs or ("",) * len(report.commands), strict=True)
     concerned = {
-        "commands": Text("\n".join(f"{id}  {verb}" for id, verb in named)),
+        "commands": Text("\n".join(f"{id}  {name}" for id, name in commands)),
         "subjects": ", ".join(report.subjects),
     }
     concerned |= {"void with it": _dependents(report.dependents)} if report.dependents else {}
     concerned |= {"stays turned down": _dependents(report.turned_down)} if report.turned_down else {}
     refused = report.dry_run and report.dependents and not report.cascaded
     notes = [Text("goes with --cascade only, for later commands built on it", style="yellow")] if refused else []
-    return Group(Text(text), card_of(concerned | again), *notes, *_memories(report.memories))
+    return Group(Text(text), card_of(concerned | reversal), *notes, *_memories(report.memories))
 
 
 def _memories(beliefs: Sequence[answers.Belief]) -> list[RenderableType]:
@@ -128,10 +129,10 @@ def _reversal(report: answers.UndoReport) -> str:
 
 
 def distrust(report: answers.DistrustReport) -> RenderableType:
-    """Return the reach of a distrust or a trust."""
-    would = "would concern" if report.dry_run else "concerned"
+    """Return the effect of a distrust or a trust."""
+    verb = "would concern" if report.dry_run else "concerned"
     span = f"from position {report.since}{_until(report)}"
-    asker = f"{report.kind} {one_line(report.origin)} {span}: {would} {counted(report.events, 'event')}"
+    text = f"{report.kind} {one_line(report.origin)} {span}: {verb} {counted(report.events, 'event')}"
     lists = {
         "memories": tuple(id for id in report.memories if id not in report.gone) if not report.beliefs else (),
         "observations": report.observations,
@@ -144,7 +145,7 @@ def distrust(report: answers.DistrustReport) -> RenderableType:
         card["void with it"] = _dependents(report.dependents)
     if report.command_id and not report.trusted:
         card["to go back"] = f"history trust {report.command_id}"
-    return Group(Text(asker), card_of(card), *_memories(report.beliefs), Text(report.note, style="dim"))
+    return Group(Text(text), card_of(card), *_memories(report.beliefs), Text(report.note, style="dim"))
 
 
 def _until(report: answers.DistrustReport) -> str:
@@ -152,16 +153,16 @@ def _until(report: answers.DistrustReport) -> str:
 
 
 def what_if(answer: answers.WhatIf) -> RenderableType:
-    """Return each belief that would differ, as it is now and as it would be."""
-    stays = [pair for pair in answer.changed if pair.now is not None and pair.would_be is not None]
-    goes = [pair for pair in answer.changed if pair.would_be is None]  # these were not believed anyway
-    comes = [pair for pair in answer.changed if pair.now is None]
+    """Return each belief that would differ, in its present state and in the other state."""
+    different = [pair for pair in answer.changed if pair.now is not None and pair.would_be is not None]
+    vanishing = [pair for pair in answer.changed if pair.would_be is None]  # not believed in the present state either
+    appearing = [pair for pair in answer.changed if pair.now is None]
     groups = (
         ("No longer held", answer.lost),
         ("Held again", answer.gained),
-        ("Held otherwise", stays),
-        ("Not held, and not there any more", goes),
-        ("Not held, and there again", comes),
+        ("Held otherwise", different),
+        ("Not held, and not there any more", vanishing),
+        ("Not held, and there again", appearing),
     )
     parts: list[RenderableType] = []
     for title, beliefs in (*groups, ("Observations", answer.observations)):
@@ -175,7 +176,7 @@ def what_if(answer: answers.WhatIf) -> RenderableType:
 
 def _compared(now: Belief | None, then: Belief | None) -> Text:
     belief = now or then
-    assert belief is not None  # a belief that is held neither now nor then does not differ
+    assert belief is not None  # a belief that exists in neither state does not differ
     details = [f"{when} {_held(state)}" for when, state in (("now", now), ("then", then))]
     wording = then.content if then is not None and now is not None and then.content != now.content else None
     text = detailed(short(belief.content, QUOTED_CHARS), " → ".join(details))
@@ -196,7 +197,7 @@ def _held(belief: Belief | None) -> str:
 
 
 def erasure(report: answers.ErasureReport) -> RenderableType:
-    """Return the state of an erasure, the numbers of its lists, its events, and the events that stay."""
+    """Return the state of an erasure, the sizes of its lists, its events, and the events that stay."""
     lists: dict[str, tuple[answers.Erased, ...]] = {
         name: getattr(report, name) for name in ("erased", "derived", "sources", "quotes")
     }
@@ -258,20 +259,20 @@ def _remaining(event: answers.Remaining) -> Text:
 
 
 def _erasure_state(report: answers.ErasureReport) -> Text:
-    what = " ".join(part for part in (report.kind, report.subject) if part)
+    subject = " ".join(part for part in (report.kind, report.subject) if part)
     if report.state == "dry run":
         held = f"; {one_line(report.why)}" if report.why else ""
-        return Text(f"dry run: erasing {what} would change these events; nothing was written{held}")
+        return Text(f"dry run: erasing {subject} would change these events; nothing was written{held}")
     before = f", and {counted(len(report.earlier), 'erasure')} before it" if report.earlier else ""
     if report.state == "stopped":
         done = (
-            f"a part of {what} is erased by {report.command_id}{before}"
+            f"a part of {subject} is erased by {report.command_id}{before}"
             if report.command_id
             else "nothing is erased yet"
         )
         return Text(f"{done}; {one_line(report.why)}", style="yellow")
     if report.state == "pending":
-        return Text(f"{what} is erased from the log; pending: {one_line(report.why)}", style="yellow")
+        return Text(f"{subject} is erased from the log; pending: {one_line(report.why)}", style="yellow")
     files = f"no plaintext found in {', '.join(report.files)}" if report.files else "the files were written again"
-    kept = f" but in {counted(report.hits, 'place')} of other events that say the same" if report.hits else ""
-    return Text(f"{what} is erased by {report.command_id}{before}: {files}{kept}")
+    hits = f" but in {counted(report.hits, 'place')} of other events that say the same" if report.hits else ""
+    return Text(f"{subject} is erased by {report.command_id}{before}: {files}{hits}")

@@ -1,4 +1,4 @@
-"""The entity graph: a tree for the terminal, and a flowchart for Mermaid with harmless labels."""
+"""The views of the entity graph: a tree for the terminal, and a flowchart for Mermaid with harmless labels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ledger.memories.rules import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
 
-Line = tuple[str, str, str, int]  # source, relation, target, weight
+Edge = tuple[str, str, str, int]  # (name, relation, name, number of memories)
 
 
 def tree(graph: answers.Graph) -> RenderableType:
-    """Return each seed with its neighbors."""
+    """Return each name that the caller asked for (a seed) with its neighbors."""
     if not graph.seeds:
         return Text("no believed memory names any of this", style="dim")
     parts: list[RenderableType] = [_branches(graph, seed) for seed in graph.seeds]
-    left = graph.total - len(graph.neighbors)
+    unlisted = graph.total - len(graph.neighbors)
     notes = (
-        f"{left:,} more: --limit" if left else "",
+        f"{unlisted:,} more: --limit" if unlisted else "",
         "" if graph.complete else "only the newest 2,000 memories of a name",
     )
     return Group(*parts, *(Text(note, style="dim") for note in notes if note))
@@ -41,13 +41,13 @@ def _branches(graph: answers.Graph, seed: answers.Seed) -> Tree:
 
 def _branch(neighbor: answers.Neighbor) -> Text:
     relation = shortened(neighbor.relation, LABEL_CHARS)
-    how = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[neighbor.direction]
+    arrow = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[neighbor.direction]
     ids = " ".join(id[:ID_CHARS] for id in neighbor.memories[:IDS])
     more = f" +{neighbor.weight - IDS}" if neighbor.weight > IDS else ""
     style = "" if neighbor.relation == CO_OCCURS else "cyan"
     until = f"  until {neighbor.valid_to[:10]}" if neighbor.valid_to is not None else ""
     text = f"  {_memories(neighbor.weight)}: {ids}{more}{until}"
-    return Text.assemble((how, style), shortened(neighbor.name, LABEL_CHARS), (text, "dim"))
+    return Text.assemble((arrow, style), shortened(neighbor.name, LABEL_CHARS), (text, "dim"))
 
 
 def _memories(count: int) -> str:
@@ -61,7 +61,7 @@ def mermaid(graph: answers.Graph) -> str:
     """Return a flowchart for Mermaid: arrows for relations, lines for names that only occur together."""
     numbers = _numbers(graph)
     lines = [f'  n{number}["{mermaid_label(name)}"]' for name, number in numbers.items()]
-    for source, relation, target, weight in _lines(graph):
+    for source, relation, target, weight in _edges(graph):
         label = mermaid_label(f"{relation} ({weight})" if weight > 1 else relation)
         arrow = "-.-" if relation == CO_OCCURS else "-->"
         lines.append(f'  n{numbers[source]} {arrow}|"{label}"| n{numbers[target]}')
@@ -69,13 +69,13 @@ def mermaid(graph: answers.Graph) -> str:
 
 
 def _numbers(graph: answers.Graph) -> dict[str, int]:
-    """Return every name with the number of its node, the seeds first."""
+    """Return the number of the node of each name; seeds come first."""
     names = dict.fromkeys([*(seed.name for seed in graph.seeds), *(neighbor.name for neighbor in graph.neighbors)])
     return {name: number for number, name in enumerate(names)}
 
 
-def _lines(graph: answers.Graph) -> Iterator[Line]:
-    """Yield each edge once, even if both its ends are seeds."""
+def _edges(graph: answers.Graph) -> Iterator[Edge]:
+    """Yield each edge once, also if both of its ends are seeds."""
     seen = set[tuple[str, ...]]()
     for neighbor in graph.neighbors:
         ends = (neighbor.seed, neighbor.name) if neighbor.direction != "in" else (neighbor.name, neighbor.seed)

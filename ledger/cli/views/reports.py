@@ -45,10 +45,10 @@ def reinforcement(report: answers.Reinforcement) -> RenderableType:
 def extraction(report: answers.ExtractionReport) -> RenderableType:
     text = f"{len(report.kept)} kept and {len(report.dropped)} dropped by {report.extractor}"
     if report.session:
-        looked = f"{counted(report.messages, 'message')} looked at, {report.skipped:,} of them small talk"
-        text = f"{text}; {looked}; the cursor is at {report.cursor}"
+        messages = f"{counted(report.messages, 'message')} looked at, {report.skipped:,} of them small talk"
+        text = f"{text}; {messages}; the cursor is at {report.cursor}"
     text += "".join(
-        f"; {what} {why}" for what, why in (("failed:", report.failure), ("stopped:", report.stopped)) if why
+        f"; {label} {reason}" for label, reason in (("failed:", report.failure), ("stopped:", report.stopped)) if reason
     )
     text = f"preview: {len(report.dropped)} found by {report.extractor}" if report.dry_run else text
     kept = titled("Kept", table(report.kept) if report.kept else None)
@@ -62,11 +62,11 @@ def _dropped(entry: Mapping[str, Any]) -> Text:
 
 
 def messages_added(report: Added) -> RenderableType:
-    """Return the effect of adding messages, and the facts found in them."""
+    """Return the result of adding messages, and the facts found in the messages."""
     where = f" to {'a new session' if report.new_session else 'the session'} {one_line(report.session)}".rstrip()
     head = f"{counted(report.messages, 'message')} {'would be ' if report.dry_run else ''}added{where}"
     others = ((report.known, "known"), (report.left_out, "left out"), (len(report.turns), "captured as turns"))
-    head += "".join(f", {number:,} {what}" for number, what in others if number)
+    head += "".join(f", {number:,} {label}" for number, label in others if number)
     head += "".join((f"; stopped: {report.stopped}" if report.stopped else "", "; repeated" if report.replayed else ""))
     parts: list[RenderableType] = [Text(head)]
     for title in ("learned", "proposed", "reinforced", "contradicted"):
@@ -74,8 +74,8 @@ def messages_added(report: Added) -> RenderableType:
             [Text(fact.id), Text(f"{fact.confidence:.2f}", style="bold"), detailed(short(fact.content), fact.why)]
             for fact in getattr(report, title)
         ]
-        named = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
-        parts += titled(named, listing("id", "conf", "content", rows=rows) if rows else None)
+        title_shown = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
+        parts += titled(title_shown, listing("id", "conf", "content", rows=rows) if rows else None)
     parts += [Text(one_line(reason), style="dim") for reason in report.reasons]
     if report.correlation_id and not report.replayed:
         parts.append(Text(f"undo {report.correlation_id} takes it back", style="dim"))
@@ -88,17 +88,17 @@ def imported(report: answers.ImportReport) -> RenderableType:
     text = f"{counted(report.lines, 'line')}: {counts}"
     lines = sorted((*report.errors, *report.warnings))
     rows = [[Text(str(number)), short(why)] for number, why in lines[:20]]
-    left = report.error_count + report.warning_count - len(rows)
-    more = [Text(f"and {left:,} more", style="dim")] if left else []
-    named = [Text(f"correlation id {report.correlation_id}", style="dim")] if report.correlation_id else []
-    return Group(Text(text), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
+    unlisted = report.error_count + report.warning_count - len(rows)
+    more = [Text(f"and {unlisted:,} more", style="dim")] if unlisted else []
+    undo_id = [Text(f"correlation id {report.correlation_id}", style="dim")] if report.correlation_id else []
+    return Group(Text(text), *undo_id, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 
 
 _LEVEL_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 
 
 def health(report: answers.DoctorReport) -> RenderableType:
-    """Return the doctor's findings, the worst ones last, nearest to the prompt."""
+    """Return the findings of the doctor, the worst last, so that they are nearest to the prompt of the shell."""
     order = list(_LEVEL_STYLES)
     rows: list[list[RenderableType]] = [
         [Text(item.level, style=_LEVEL_STYLES[item.level]), Text(item.what), detailed(whole(item.found), item.hint)]
@@ -110,7 +110,7 @@ def health(report: answers.DoctorReport) -> RenderableType:
 
 
 def verified(report: answers.VerifyReport) -> RenderableType:
-    """Return the result of a check, and the limits of that check."""
+    """Return the result of a verification, and its limits."""
     head = Text("sound", style="green") if report.ok else Text("NOT SOUND", style="bold red")
     if report.first_wrong is not None:
         head.append(f", first at position {report.first_wrong:,}")
@@ -129,11 +129,12 @@ def verified(report: answers.VerifyReport) -> RenderableType:
         "seconds": f"{report.seconds:.2f}",
     }
     problems = [Text(one_line(problem)) for problem in report.problems]
-    notes = [Text(one_line(note), style="dim") for note in (*report.warnings, *_unseen(report))]
+    notes = [Text(one_line(note), style="dim") for note in (*report.warnings, *_limits(report))]
     return Group(card_of(fields), *([heading("Problems"), *problems] if problems else []), *notes)
 
 
-def _unseen(report: answers.VerifyReport) -> list[str]:
+def _limits(report: answers.VerifyReport) -> list[str]:
+    """Return notes on the limits of a verification."""
     notes = []
     if any(problem.startswith("the projection") for problem in report.problems):
         notes.append("where a projection differs, the log may be what was changed; rebuild only when the log is sound")
@@ -152,7 +153,7 @@ def _unseen(report: answers.VerifyReport) -> list[str]:
 
 
 def added(report: IngestReport) -> RenderableType:
-    """Return the documents that were added, and the command that takes all of them back."""
+    """Return the documents that were added, and the command that undoes all of them."""
     notes = [f"{len(report.errors):,} not added"] if report.errors else []
     if len(report.documents) > 1 and report.correlation_id is not None:
         notes.append(f"undo {report.correlation_id} takes all of it back")
@@ -186,7 +187,7 @@ def withdrawn(report: WithdrawalReport) -> RenderableType:
 
 
 def explanation(answer: answers.Explanation) -> RenderableType:
-    """Return the sentences, and the entries below them."""
+    """Return the sentences of an explanation, and the entries below them."""
     cause = [answer.cause] if answer.cause is not None else []
     parts = (("What it recorded", answer.events), ("What it reacted to", cause), ("What it led to", answer.led_to))
     return Group(Text(answer.text), *under([*parts, ("What made it void", answer.voided_by)]))

@@ -68,9 +68,9 @@ def change(answer: HistoryChange) -> RenderableType:
     names = ("kept", "appended", "repaired", "hidden", "left_out")
     counts = {name: getattr(answer, name) for name in names}
     values = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
-    gone = {"out of use": Text("\n".join(answer.invalidated))} if answer.invalidated else {}
-    what = {"none": "nothing to do", "appended": ""}.get(answer.change, answer.change)
-    return Group(Text(": ".join(part for part in (what, ", ".join(values)) if part)), card_of(gone))
+    out_of_use = {"out of use": Text("\n".join(answer.invalidated))} if answer.invalidated else {}
+    title = {"none": "nothing to do", "appended": ""}.get(answer.change, answer.change)
+    return Group(Text(": ".join(part for part in (title, ", ".join(values)) if part)), card_of(out_of_use))
 
 
 # --- summaries and compaction ----------------------------------------------------------------------------------------
@@ -94,16 +94,16 @@ def _from_to(before: int, after: int, noun: str) -> str:
 
 
 def _skips(report: CompactionReport) -> list[Text]:
-    """Return the reasons for which there is no other summary; a reason that several runs share is given once."""
-    alike: dict[tuple[str, str, str], list[CompactionSkip]] = {}
+    """Return the reasons why no further summary was written; a reason that several runs of messages share is shown once."""
+    by_reason: dict[tuple[str, str, str], list[CompactionSkip]] = {}
     for skip in report.skipped:
-        alike.setdefault((skip.kind, skip.why, skip.error), []).append(skip)
+        by_reason.setdefault((skip.kind, skip.why, skip.error), []).append(skip)
     further = "further " if report.created else ""
     return [
         Text(f"no {further}{kind} summary{_runs(skips)}: {_why(why)}{f': {one_line(error)}' if error else ''}", "dim")
         if kind
         else Text(_why(why))
-        for (kind, why, error), skips in alike.items()
+        for (kind, why, error), skips in by_reason.items()
     ]
 
 
@@ -126,36 +126,36 @@ def rendered(answer: Rendered) -> str:
 
 
 def window(answer: Window) -> RenderableType:
-    """Return a line for each entry, and the totals."""
+    """Return a row for each entry of a window, and the totals."""
     if answer.skipped:
         return Text(f"nothing is read of this session: {_why(answer.skipped)}")
     rows = [_entry_row(entry) for entry in answer.entries]
     entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"])] if rows else []
-    woven = titled("Remembered", pack(answer.pack)) if answer.pack is not None else []
-    return Group(*entries, *woven, heading("In all"), *map(Text, _totals(answer)))
+    memories = titled("Remembered", pack(answer.pack)) if answer.pack is not None else []
+    return Group(*entries, *memories, heading("In all"), *map(Text, _totals(answer)))
 
 
 def _entry_row(entry: Entry) -> list[RenderableType]:
     item = entry.item
     text = short(readable(entry.content, entry.parts) if entry.content is not None else None)
     text.no_wrap, text.overflow = True, "ellipsis"
-    what = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
-    what = what if entry.shortened is None else f"{what}, shortened"
-    kind = Text(what, style="yellow" if what == FALLBACK else "")
-    return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
+    kind = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
+    kind = kind if entry.shortened is None else f"{kind}, shortened"
+    label = Text(kind, style="yellow" if kind == FALLBACK else "")
+    return [label, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
 
 
 def _totals(window: Window) -> list[str]:
     frame = f", {window.overhead:,} of them around summaries and memories" if window.overhead else ""
     over = "; over budget" if window.over_budget else ""
-    gone = window.evicted
-    left = (
-        f"left out: {counted(gone.items, 'older item')}, {counted(gone.messages, 'message')}, "
-        f"{counted(gone.tokens, 'token')}"
+    evicted = window.evicted
+    left_out = (
+        f"left out: {counted(evicted.items, 'older item')}, {counted(evicted.messages, 'message')}, "
+        f"{counted(evicted.tokens, 'token')}"
     )
     return [
         f"{_entries(len(window.entries))}, {window.used:,} of {counted(window.budget, 'token')}{frame}{over}",
-        *([left] if gone.items else []),
+        *([left_out] if evicted.items else []),
         *(f"{reason}: {REASONS.get(reason, '')}" for reason in window.reasons),
         *([f"receipt {window.receipt}"] if window.receipt else []),
     ]
@@ -190,7 +190,7 @@ def _hit_row(hit: Hit) -> list[RenderableType]:
 
 
 def _marked(hit: Hit) -> Text:
-    """Return the snippet on one line, with the matches highlighted."""
+    """Return the snippet of a hit on one line, with the matches highlighted."""
     text, at = Text(), 0
     for first, end in hit.spans:
         text.append(_inline(hit.snippet[at:first]))
@@ -204,36 +204,36 @@ def _inline(text: str) -> str:
 
 
 def expansion(answer: Expansion) -> RenderableType:
-    """Return the whole messages, and the parts that are left to expand."""
+    """Return the expanded messages whole, and the parts that remain to be expanded."""
     over = ", the first alone is over it" if answer.over_budget else ""
     text = f"{counted(len(answer.messages), 'message')}, {answer.used:,} of {counted(answer.budget, 'token')}{over}"
-    rest = [Text(_left(part), style="dim") for part in answer.rest]
+    remaining = [Text(_unexpanded(part), style="dim") for part in answer.rest]
     unknown = [one_line(str(name)) for name in answer.unknown]
     missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
-    return Group(*_messages_whole(answer.messages), Text(f"\n{text}", style="dim"), *rest, *missing)
+    return Group(*_messages_whole(answer.messages), Text(f"\n{text}", style="dim"), *remaining, *missing)
 
 
-def _left(part: Unexpanded) -> str:
-    where = f"#{part.first}–#{part.last}" if part.first != part.last else f"#{part.first}"
+def _unexpanded(part: Unexpanded) -> str:
+    positions = f"#{part.first}–#{part.last}" if part.first != part.last else f"#{part.first}"
     size = f"{counted(part.messages, 'message')}, {counted(part.tokens, 'token')}"
-    return f"left: {where}, {size}: expand {part.name}"
+    return f"left: {positions}, {size}: expand {part.name}"
 
 
 # --- the picture -----------------------------------------------------------------------------------------------------
 
 
 def graph(answer: SummaryGraph) -> RenderableType:
-    """Return the window as a tree, and next to it the summaries that are out of use."""
-    tree = _grown(Tree(Text(answer.title, style="bold")), answer.window)
-    apart = [_grown(Tree(Text("out of use", style="dim")), answer.replaced)] if answer.replaced else []
-    return Group(tree, *apart)
+    """Return the window as a tree, and the summaries out of use as a second tree."""
+    tree = _with_nodes(Tree(Text(answer.title, style="bold")), answer.window)
+    out_of_use = [_with_nodes(Tree(Text("out of use", style="dim")), answer.replaced)] if answer.replaced else []
+    return Group(tree, *out_of_use)
 
 
-def _grown(tree: Tree, nodes: Sequence[Node]) -> Tree:
+def _with_nodes(tree: Tree, nodes: Sequence[Node]) -> Tree:
     for node in nodes:
         label = Text(node.name)
         for detail in filter(None, node.details):
             label.append(" · ")
             label.append(shortened(detail, 200), style="yellow" if detail == NO_SUMMARY else "dim")
-        _grown(tree.add(label), node.sources)
+        _with_nodes(tree.add(label), node.sources)
     return tree

@@ -1,6 +1,6 @@
-"""Answers as lists and cards: the columns of each type, and the form of the values of each field.
+"""The views of answers as lists and cards: the columns of each type, and the form of the values of each field.
 
-A type that is not named here is shown with all its fields. Every stored text becomes a ``Text`` without escape
+A type that is not named here is shown with all its fields. Every stored text becomes a ``Text`` of rich without escape
 sequences.
 """
 
@@ -25,7 +25,7 @@ from ledger.domain.harmless import one_line
 from ledger.sessions.diagram import NO_SUMMARY
 from ledger.sessions.rules.window import FALLBACK
 
-COLUMNS = {  # by type: the columns, and after the bar the fields in small print under the last column
+COLUMNS = {  # the columns of a type, and after the bar the fields in small print under the last column
     "AuditEntry": "position recorded_at subject type | content command actor client project session reason in_effect",
     "Chunk": "id line size heading_path | content",
     "Conflict": "id attribute memories | status newest project winner action reason",
@@ -56,7 +56,7 @@ COLUMNS = {  # by type: the columns, and after the bar the fields in small print
     "WindowItem": "position tokens kind | role summary_kind id time messages",
     "Wording": "position recorded_at content | why consolidator actor reason in_effect",
 }
-NAMES = {  # headings and labels that are shorter than the names of the fields
+NAMES = {  # headings that are shorter than the names of the fields
     "position": "pos", "recorded_at": "when", "occurred_at": "when", "confidence": "conf", "chunk_count": "chunks",
     "proof_count": "proof", "similarity": "alike", "heading_path": "under", "delta": "change", "size": "chars",
 }  # fmt: skip
@@ -76,7 +76,7 @@ STYLES = {
     "active": "green", "open": "red", "proposed": "yellow", "candidate": "yellow", "superseded": "dim",
     "invalid": "red", "retracted": "dim", "fresh": "green", "stale": "yellow", "unsupported": "yellow",
 }  # fmt: skip
-DULL = {"active", "markdown", "knowledge", "window", "normal"}  # usual values, left out of small print
+USUAL = {"active", "markdown", "knowledge", "window", "normal"}  # values that small print leaves out
 QUOTED_CHARS = 110
 
 
@@ -84,7 +84,7 @@ QUOTED_CHARS = 110
 
 
 def decimal(value: float, sign: str = "") -> str:
-    """Return a number with two digits after the point, or as many as its millionths need."""
+    """Return a number with at least two and at most six digits after the point."""
     text = f"{value:{sign}.6f}".rstrip("0")
     return text if len(text.partition(".")[2]) > 2 else f"{value:{sign}.2f}"
 
@@ -103,7 +103,7 @@ def _is_time(name: str) -> bool:
 
 
 def plain_value(name: str, value: object) -> str:
-    """Return a value on one line, without its name."""
+    """Return the value of a field as text, without the field's name."""
     if value is None or value == "":
         return ""
     if name == "value" and isinstance(value, dict | list):
@@ -133,7 +133,7 @@ def plain_value(name: str, value: object) -> str:
 
 
 def cell(name: str, value: object) -> Text:
-    """Return a value as a column of its own."""
+    """Return the value of a field for a column of its own."""
     if name == "heading_path":
         above = " › ".join(one_line(heading) for heading in value or ()) if isinstance(value, Sequence) else ""
         return Text(above or "(no heading)", style="cyan" if above else "dim")
@@ -149,8 +149,8 @@ def cell(name: str, value: object) -> Text:
 
 
 def small(name: str, value: object, *, shown: str) -> str:
-    """Return a value in small print, with its name if the value needs one; a usual value is blank."""
-    if value in (None, "", (), [], 0, False, {}) or value == shown or (isinstance(value, str) and value in DULL):
+    """Return the value of a field for small print, with the field's name if needed; "" for a usual value."""
+    if value in (None, "", (), [], 0, False, {}) or value == shown or (isinstance(value, str) and value in USUAL):
         return "not in effect" if name == "in_effect" and value is False else ""
     if name == "in_effect":
         return ""
@@ -186,14 +186,14 @@ def small(name: str, value: object, *, shown: str) -> str:
 
 
 def member(memory: answers.Memory) -> Text:
-    """Return a memory as one of several that a decision is about."""
+    """Return a memory as one of the memories of a conflict or a merge."""
     state = "quarantined" if memory.quarantined else "" if memory.status == "active" else memory.status
     return Text.assemble((memory.id[:9] + " ", "dim"), short(memory.content), (f"  {state}" if state else "", "dim"))
 
 
 def turn(interaction: answers.Interaction) -> Text:
     if interaction.prompt is None and interaction.response is None and interaction.extraction != "erased":
-        return Text()  # listed without its texts
+        return Text()  # the listing was read without texts
     text = Text("> ", style="dim").append_text(short(interaction.prompt, QUOTED_CHARS))
     if interaction.response:
         text.append("\n").append_text(short(interaction.response, QUOTED_CHARS))
@@ -201,7 +201,7 @@ def turn(interaction: answers.Interaction) -> Text:
 
 
 def _wide(answer: object, name: str) -> Text:
-    """Return the last column, which takes the remaining width."""
+    """Return the value of a field for the last column, which takes the remaining width."""
     value = getattr(answer, name, None)
     if isinstance(answer, answers.Interaction):
         return turn(answer)
@@ -224,7 +224,7 @@ def _wide(answer: object, name: str) -> Text:
 
 
 def _looks_like_json(text: str) -> bool:
-    """Return True for a text that could be taken for JSON."""
+    """Return True for a text that is valid JSON, which a reader could take for a JSON value."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -249,24 +249,24 @@ def table(listed: Sequence[object]) -> RenderableType:
 
 
 class SqlRows:
-    """The rows of an SQL query: a table, or, if a word would be broken, each row with a field a line."""
+    """The view of the rows of an SQL query: a table, or if that would break words, one line for each field of a row."""
 
     def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
-        self._found = rows
+        self._rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = Table(
             box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True
         )
-        for name, value in self._found[0].items():
+        for name, value in self._rows[0].items():
             side: Literal["left", "right"] = "right" if isinstance(value, int | float) else "left"
             shown.add_column(Text(one_line(name)), overflow="fold", justify=side)
-        for row in self._found:
+        for row in self._rows:
             shown.add_row(*(_raw(value) for value in row.values()))
         if Measurement.get(console, options.update(max_width=sys.maxsize), shown).minimum <= options.max_width:
             yield shown
             return
-        for number, row in enumerate(self._found):
+        for number, row in enumerate(self._rows):
             yield from [Text()] if number else []
             yield card_of({one_line(name): _raw(value) for name, value in row.items()})
 
@@ -298,9 +298,9 @@ _MARKS = ("replayed", "absorbed", "skipped")  # printed on stderr
 
 
 def card(answer: object, *, without: Iterable[str] = (), negative: bool = False) -> RenderableType:
-    """Return an answer with every field that says something; lists of answers stand below under their names.
+    """Return an answer with its fields that are not blank; lists of answers follow below under their names.
 
-    ``negative`` shows False as no.
+    ``negative`` also shows fields that are False, as no.
     """
     if not isinstance(answer, Struct):
         return Text(visible(str(answer)))
@@ -333,7 +333,7 @@ def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
 
 
 def numbers(answer: object) -> RenderableType:
-    """Return a report, with the fields that are 0 or False."""
+    """Return a report with its fields, also those that are 0 or False."""
     if isinstance(answer, Mapping):
         return card_of({str(name).replace("_", " "): plain_value(str(name), value) for name, value in answer.items()})
     return card(answer, negative=True)

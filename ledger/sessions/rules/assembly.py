@@ -1,9 +1,9 @@
-"""Assembly: the part of a session's window that fits a budget of tokens and that a model's provider accepts.
+"""Assembly: the choice of the part of a session's window that fits a budget of tokens and that a provider accepts.
 
-The turn under way comes first: the newest user message whole, then its newest steps. A share of the budget is kept for
+The turn under way is chosen first: the newest user message whole, then its newest steps. A share of the budget is kept for
 summaries, which stand for older messages. The other messages follow, newest first, up to the first that does not fit. The
-window is read from its newest item backwards, and no further than the budget reaches, because a window can have 100,000
-items. Items that were not read are left out; the caller counts them from the window's totals.
+window is read backwards from its newest item, and only as far as the budget reaches, because a window can have 100,000
+items. Items that were not read are left out; the caller counts them from the totals of the window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ledger.domain.errors import RejectedError
 from ledger.sessions.rules.window import WindowItem
 
 FRESH_TAIL = 32
-"""The number of newest items, messages and summaries alike, that are taken first and never compacted unless forced."""
+"""The number of newest items (messages and summaries) that are chosen first, and that are compacted only by force."""
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 
@@ -51,12 +51,11 @@ class DroppedItem(Struct, frozen=True):
 
 
 class Fitted(Struct, frozen=True):
-    """A window for a model, oldest item first, with the reasons why it is as it is.
+    """A window for a model, oldest item first, with the reasons for what it lacks.
 
-    ``calls`` and ``results`` of an item are those that a provider may be given: a call or result that was left out of a kept
-    message is not among them. ``shortened`` gives for the position of an item how many tokens the item may take, and the
-    ``tokens`` of the item are that number. ``tokens`` is the sum of the items' own tokens. ``looked_at`` counts the newest
-    messages that were read.
+    ``calls`` and ``results`` of an item are only those that a provider accepts. ``shortened`` holds, by the position of an item,
+    the number of tokens that the item may take, which is also the item's ``tokens``. ``tokens`` is the sum of the items' tokens.
+    ``looked_at`` is the number of the newest messages that were read.
     """
 
     items: tuple[WindowItem, ...]
@@ -72,10 +71,10 @@ class Fitted(Struct, frozen=True):
 class CurrentTurn(Struct, frozen=True):
     """The turn under way, oldest message first.
 
-    ``messages`` are the user message that began the turn, if the window has it, and the steps that stay. ``least`` is the number
-    of tokens that the turn takes if all tool results are shortened except those of the last step; ``whole`` is the number without
-    shortening. ``left_out`` are the oldest steps that were read and do not stay. The turn is ``complete`` if all its steps were
-    read.
+    ``messages`` are the user message that began the turn, if the window has it, and the steps that fit. ``least`` is the number
+    of tokens of the turn if all tool results except those of the last step are shortened; ``whole`` is the number of tokens
+    without shortening. ``left_out`` are the oldest steps that were read and do not fit. The turn is ``complete`` if all its
+    steps were read.
     """
 
     messages: tuple[WindowItem, ...]
@@ -86,9 +85,9 @@ class CurrentTurn(Struct, frozen=True):
 
     @property
     def looked_at(self) -> int:
-        """Return how many of the newest messages were read.
+        """Return the number of the newest messages that were read.
 
-        A request that was not reached among them was found apart and does not count.
+        The user message counts only if the reading reached it.
         """
         return len(self.messages) + len(self.left_out) - (not self.complete)
 
@@ -110,11 +109,11 @@ def fit(
     to the first that does not fit. Then come the summaries, those that stand for most messages first.
 
     Args:
-        newest_first: The items of the window; summaries among them are passed over.
+        newest_first: The items of the window; summaries among them are ignored.
         budget: The most tokens (or characters, if the items are measured in characters).
         request: The newest user message.
         summaries: All summaries of the window.
-        kept: Tokens that messages leave free for the summaries.
+        kept: The number of tokens that messages leave free for the summaries.
         tail: A turn of at most so many items keeps all its steps.
 
     Raises:
@@ -123,7 +122,7 @@ def fit(
     for name, value in (("budget", budget), ("tail", tail)):
         if value < 1:
             raise RejectedError(
-                f"a {name} of {value:,} holds nothing; it is at least 1", rule=name, limit=1, requested=value
+                f"the {name} must be at least 1, and {value:,} was asked", rule=name, limit=1, requested=value
             )
     window = (item for item in newest_first if not item.is_summary)
     share = min(kept, _tokens(summaries))
@@ -136,12 +135,12 @@ def fit(
     if last is not None:
         reasons.append(last.why)
         dropped.append(last)
-    stood, evicted = _best(summaries, budget - spent - _tokens(older))
-    chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
-    begun = _begun(chosen, [*evicted, *(drop.item for drop in dropped)])
-    dropped += [DroppedItem(item, "unsafe_start") for item in chosen[begun]]
-    unsafe = bool(chosen[begun])
-    del chosen[begun]
+    fitting, evicted = _best(summaries, budget - spent - _tokens(older))
+    chosen = sorted([*fitting, *older, *messages], key=lambda item: (item.place, item.position))
+    unaccepted = _unaccepted_start(chosen, [*evicted, *(drop.item for drop in dropped)])
+    dropped += [DroppedItem(item, "unsafe_start") for item in chosen[unaccepted]]
+    unsafe = bool(chosen[unaccepted])
+    del chosen[unaccepted]
     items, orphans = paired(chosen)
     reasons += [
         *(["results_shortened"] if sizes else []),
@@ -189,38 +188,38 @@ def turn_of(
     tail: int = FRESH_TAIL,
     shortest: int = SHORTEST,
 ) -> CurrentTurn:
-    """Return the turn under way, as much of it as has to stay or fits the room with its tool results shortened.
+    """Return the turn under way, as much of it as fits the room with its tool results shortened.
 
-    Without a user message the last message has to stay, with the call that it answers. A turn of more than ``tail`` items may
-    lose its oldest steps.
+    The last step always stays. Without a user message the last message stays, with the call that it answers. A turn of more than
+    ``tail`` items may lose its oldest steps.
 
     Args:
         newest_first: The messages, newest first.
         request: The user message that began the turn; None if the window has none.
-        room: Tokens that the turn may take.
+        room: The number of tokens that the turn may take.
         tail: A turn of at most so many items loses no step.
         shortest: The least tokens of a shortened tool result.
     """
     steps = list[WindowItem]()  # newest first
-    begun = least = 0  # items of the last step; tokens of the turn with shortened results
+    last_step = least = 0  # the number of items of the last step; the tokens of the turn with shortened results
     complete, request_tokens = request is None, request.tokens if request is not None else 0
     for item in newest_first:
         if request is not None and item.place == request.place:
             complete = True
             break
         steps.append(item)
-        least += item.tokens if not begun else _floor(item, shortest)
-        if not begun and item.role == ASSISTANT:
-            begun = len(steps)
+        least += item.tokens if not last_step else _floor(item, shortest)
+        if not last_step and item.role == ASSISTANT:
+            last_step = len(steps)
         if request is None and (not item.results or len(steps) >= tail):
             break
-        if len(steps) >= tail and begun and request_tokens + least > room:
+        if len(steps) >= tail and last_step and request_tokens + least > room:
             break
-    begun = begun or min(len(steps), 1)
+    last_step = last_step or min(len(steps), 1)
     stay = len(steps)
     if not complete or len(steps) + 1 > tail:
-        stay, spent = begun, request_tokens + _tokens(steps[:begun])
-        for count, item in enumerate(steps[begun:], begun + 1):
+        stay, spent = last_step, request_tokens + _tokens(steps[:last_step])
+        for count, item in enumerate(steps[last_step:], last_step + 1):
             spent += _floor(item, shortest)
             if spent > room:
                 break
@@ -231,7 +230,9 @@ def turn_of(
     messages = (*((request,) if request is not None else ()), *reversed(steps[:stay]))
     return CurrentTurn(
         messages=messages,
-        least=request_tokens + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
+        least=request_tokens
+        + _tokens(steps[:last_step])
+        + sum(_floor(item, shortest) for item in steps[last_step:stay]),
         whole=_tokens(messages),
         left_out=tuple(reversed(steps[stay:])),
         complete=complete,
@@ -239,7 +240,7 @@ def turn_of(
 
 
 def _shortened(turn: CurrentTurn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
-    """Return the messages of the turn, and the new sizes of the shortened ones by position.
+    """Return the messages of the turn, and the new sizes of the shortened messages by position.
 
     The oldest tool results are shortened first, as far as the room requires.
     """
@@ -255,28 +256,27 @@ def _shortened(turn: CurrentTurn, room: int, shortest: int) -> tuple[list[Window
 
 
 def _floor(item: WindowItem, shortest: int) -> int:
-    """Return the tokens of a message whose tool results are shortened as far as possible."""
+    """Return the number of tokens of a message whose tool results are shortened as far as possible."""
     return min(item.tokens, shortest * len(item.results)) if item.results else item.tokens
 
 
 def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem], list[WindowItem]]:
-    """Return the summaries that fit and the summaries that do not.
+    """Return the summaries that fit and the summaries that do not fit.
 
-    Summaries that stand for more messages are preferred, and of equal ones the newer.
+    Summaries that stand for more messages come first, and of equal summaries the newer.
     """
-    fits, evicted = list[WindowItem](), list[WindowItem]()
+    fitting, evicted = list[WindowItem](), list[WindowItem]()
     for item in sorted(summaries, key=lambda item: (item.messages, item.place), reverse=True):
-        fits_still = item.tokens <= room
-        (fits if fits_still else evicted).append(item)
-        room -= item.tokens if fits_still else 0
-    return fits, evicted
+        fits = item.tokens <= room
+        (fitting if fits else evicted).append(item)
+        room -= item.tokens if fits else 0
+    return fitting, evicted
 
 
-def _begun(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:
-    """Return the slice of messages that no provider accepts at the beginning.
+def _unaccepted_start(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:
+    """Return the slice of the messages that no provider accepts at the beginning of a conversation.
 
-    The slice ends at a message that stands by itself. It is empty if the first message comes directly after the summary of the
-    messages before it, with no ``missing`` item between.
+    The slice is empty if the first message directly follows a summary of the messages before it (no ``missing`` item between).
     """
     first = next((at for at, item in enumerate(chosen) if not item.is_summary), len(chosen))
     gap = max((item.place for item in missing if first < len(chosen) and item.place < chosen[first].place), default=0)
@@ -295,11 +295,10 @@ def is_turn(item: WindowItem) -> bool:
 
 
 def _safe_start(items: Sequence[WindowItem]) -> int:
-    """Return the index from which on a provider accepts the items.
+    """Return the index of the first item that a provider accepts at the beginning.
 
-    That is a summary, or a message without tool calls and results. Directly after a summary calls are safe, because the summary
-    stands for the turn of the calls. If neither a summary nor a user message is left (within a turn that is longer than the
-    budget), any assistant message is accepted: to drop more of the turn would be worse.
+    Such an item is a summary, or a message without tool calls and results. If there is neither a summary nor a user message
+    (within a turn that is longer than the budget), any assistant message counts, so that less of the turn is dropped.
     """
     within = not any(item.is_summary or is_turn(item) for item in items)
     for at, item in enumerate(items):
@@ -315,7 +314,7 @@ def _is_mid_turn(items: Iterable[WindowItem]) -> bool:
 
 
 def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str) -> bool:
-    """Return True if a message that stayed has fewer calls or results than before."""
+    """Return True if a message that stays has fewer calls or results than before."""
     had = {item.place: getattr(item, field) for item in before if not item.is_summary}
     return any(getattr(item, field) != had[item.place] for item in after if not item.is_summary)
 
@@ -324,10 +323,10 @@ def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str)
 
 
 def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
-    """Yield each tool result that answers a call before it.
+    """Yield (index of the call's item, index of the result's item, id) of each tool result that answers an earlier call.
 
-    A result is (index of the call's item, index of the result's item, id). It answers the nearest call of its id, because
-    providers count from ``call_0`` in every turn. A call has one answer.
+    A result answers the nearest earlier call with its id, because providers count from ``call_0`` in every turn. A call has only
+    one answer.
     """
     callers: dict[str, int] = {}
     for at, item in enumerate(items):
@@ -343,8 +342,8 @@ def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
 def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[DroppedItem, ...]]:
     """Return the items with only the calls and results that belong together, and the tool messages that answer no call.
 
-    A call without an answer stays in the last message, or in the message after which only its own other results follow: its
-    result is still to come. The other contents of a message always stay. A second application changes nothing.
+    A call without an answer stays if its result may still come: in the last message, or in a message that only its own results
+    follow. The other contents of a message always stay. A second application changes nothing.
     """
     pairs = list(answers(items))
     answering: dict[int, list[str]] = {}
@@ -369,7 +368,7 @@ def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[D
 
 
 def _waiting(items: Sequence[WindowItem], pairs: Iterable[tuple[int, int, str]]) -> int:
-    """Return the index of the last message whose calls may still get results; -1 if there is none."""
+    """Return the index of the last message whose calls may still get results, or -1."""
     callers: dict[int, set[int]] = {}
     for call, at, _ in pairs:
         callers.setdefault(at, set()).add(call)

@@ -1,4 +1,4 @@
-"""The form of a chat in which a message of a session is given back, as ``ledger.sessions.transcripts`` reads it."""
+"""The form of a chat in which a session's message is returned, and which ``ledger.sessions.transcripts`` reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ERASED = "(erased)"  # in the place of an erased text
 
 
 def of_parts(role: str, content: str, listed: Sequence[Part]) -> Fields:
-    """Return the parts of a message as ``tool_call_id``, ``tool_calls`` and ``media``, or as ``parts`` if these do not suffice.
+    """Return the parts of a message as ``tool_call_id``, ``tool_calls`` and ``media``, or if these do not suffice as ``parts``.
 
-    Media after everything else are ``media``, as in picoclaw.
+    Only media after all other parts become ``media``, as in picoclaw.
     """
     parts, entry = list(listed), Fields()
     results = [part for part in parts if part["type"] == "tool_result"]
@@ -40,10 +40,7 @@ def _result(part: Part, content: str) -> Part:
 
 
 def _as_call(part: Part) -> Fields | None:
-    """Return a part as a call of the OpenAI chat format.
-
-    The answer is None if the part is no call, or would be read back as a different part.
-    """
+    """Return a part as a call of the OpenAI chat format; None if it is not a call, or would be read as another part."""
     if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
         return None
     arguments, more = part["arguments"], part.get("extra", {}).get(OPENAI, {})

@@ -1,9 +1,9 @@
 """The choice of the part of a session's window that is summarized next.
 
-A leaf stands for messages; a condensed summary stands for summaries of one depth. The rules and numbers are those of
-seahorse, with four differences: only neighbors are condensed, so nothing is reordered; a condensed summary has a greatest
-size as well; a fallback is never condensed; nothing is replaced by something that is not smaller. This module only chooses
-the items and judges the answer. The caller asks the models, outside of any lock.
+A leaf is a summary of messages; a condensed summary is a summary of summaries of one depth. The rules and numbers are those of
+seahorse, with four differences: only neighbors are condensed, so nothing is reordered; a condensed summary has a greatest size
+too; a fallback is never condensed; items are replaced only by a smaller summary. This module only chooses the items and judges
+the answer. The caller calls the models, outside of any lock.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FORCED_FANOUT = 2
 """The fewest messages of a leaf if the window has to shrink."""
 
 LEAF_CHUNK_TOKENS = 20_000
-"""The most tokens that one summary is written from; a longer message or tool exchange is a chunk by itself."""
+"""The most tokens of the input of one summary; a longer message or tool exchange is a chunk by itself."""
 
 MIN_TOKENS = 2_000
 """The fewest tokens of a condensed run at the window's beginning, and of a leaf that the next message cut short."""
 
 WIDENED_FANOUT = 8
 PRECEDING = 2
-"""The most fallbacks that one new leaf takes over; the number of earlier summaries that are given as context."""
+"""The most fallbacks that one new leaf replaces; the number of earlier summaries that the summarizer gets as context."""
 
 ELEMENT_TOKENS = 100
 """About the tokens that a window needs around each summary, so that many short summaries count as too much as well."""
@@ -68,13 +68,13 @@ SKIPS: Mapping[str, str] = MappingProxyType(
 
 
 class CompactionRun(Struct, frozen=True):
-    """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
+    """Successive items that one new summary of ``kind`` and ``depth`` shall replace, oldest first.
 
     ``tokens`` is the size of the items in the window. ``context``, for a leaf, are up to two summaries before the items; the
-    summarizer reads them and does not summarize them. A leaf over fallbacks is written from the messages in ``ranges``, not from
-    the fallbacks' texts. If these messages are larger than a summarizer's input, ``readable`` is false: the summarizer is not
-    asked, and the new leaf is a fallback too. ``spared`` is about the number of tokens around the items that the window no longer
-    needs; it counts only where nothing else makes the window smaller.
+    summarizer reads them and does not summarize them. A leaf in the place of fallbacks is written from the messages in
+    ``ranges``, and not from the texts of the fallbacks. If these messages are larger than a summarizer's input, ``readable`` is
+    False: no summarizer is called, and the new leaf is a fallback too. ``spared`` is about the number of tokens of XML elements
+    that the window no longer needs; it is 0 except for ``mixed_runs``.
     """
 
     kind: str
@@ -92,10 +92,7 @@ class CompactionRun(Struct, frozen=True):
 
     @property
     def ranges(self) -> Ranges:
-        """Return one range, from the first message that the items stand for to the last.
-
-        Messages between them that the session hid are not meant.
-        """
+        """Return a single range from the first to the last message that the items stand for; it may contain hidden messages."""
         ends = [last for item in self.items for _, last in item.ranges or ((item.place, item.place),)]
         return ((self.items[0].place, max(ends)),)
 
@@ -105,16 +102,16 @@ class CompactionRun(Struct, frozen=True):
 
     @property
     def source_tokens(self) -> int:
-        """Return the tokens of the underlying messages."""
+        """Return the number of tokens of the underlying messages."""
         return sum(item.source_tokens if item.is_summary else item.tokens for item in self.items)
 
     @property
     def input_tokens(self) -> int:
-        """Return the tokens of the summarizer's input: messages for a leaf, summaries for a condensed summary."""
+        """Return the number of tokens of the input: of messages for a leaf, of summaries for a condensed summary."""
         return self.source_tokens if self.kind == LEAF else self.tokens
 
     def attempts(self, budget: int | None = None) -> tuple[Attempt, ...]:
-        """Return the calls of a model for a summary in a window with this budget; empty if no model is asked."""
+        """Return the calls of a model for a summary in a window with this budget; empty if no model is called."""
         if not self.readable:
             return ()
         size = self.tokens + self.spared
@@ -123,7 +120,7 @@ class CompactionRun(Struct, frozen=True):
 
 
 class Skip(Struct, frozen=True):
-    """The answer that nothing can be compacted: ``why`` (a code of ``SKIPS``), with the messages and tokens considered."""
+    """The reason why nothing can be compacted (``why`` is a code of ``SKIPS``), and the size of the items considered."""
 
     why: str
     kind: str
@@ -143,10 +140,9 @@ def improves(run: CompactionRun, tokens: int) -> bool:
 
 
 def near(items: Sequence[WindowItem], budget: int) -> int | None:
-    """Return how many of the newest items stay if the fresh tail alone takes more than three quarters of a budget.
+    """Return the number of the newest items that stay if the fresh tail alone takes more than three quarters of a budget.
 
-    As many items stay as half of the budget holds, so that not every turn is compacted. The answer is None if the tail is small
-    enough.
+    As many items stay as half of the budget holds, so that not every turn is compacted. None means that the tail is small enough.
     """
     if not is_due(_tokens(items[-FRESH_TAIL:]), budget):
         return None
@@ -168,18 +164,18 @@ def runs(
     entered: int | None = None,
     hard: bool = False,
 ) -> Iterator[CompactionRun]:
-    """Yield every run that could be compacted now, in the order to try them; the first that succeeds changes the window.
+    """Yield every run that could be compacted now, in the order in which a caller should try them.
 
-    Messages come first, then summaries, then fallbacks side by side. So fallbacks are only widened if the window has nothing else
-    to shorten, or if a model refuses the other runs. The turn under way follows, and, with ``force``, summaries of any depth.
+    Messages come first, then summaries, then neighboring fallbacks. So fallbacks are replaced only if the window has nothing else
+    to shorten, or if a model refuses the other runs. The turn under way follows, and with ``force``, summaries of any depth.
 
     Args:
         items: The window, oldest item first.
         protect: The number of newest items that stay.
-        force: Go into the tail.
+        force: True to compact the tail too.
         request: The index of the user message that began the turn under way; that message is in no run.
-        entered: Go into the tail, up to this number of newest items.
-        hard: Also condense two neighbors.
+        entered: The number of newest items that stay if a part of the tail is compacted too; None to compact no part of it.
+        hard: True to condense two neighbors too.
     """
     request = newest_request(items) if request is None else request
     seen = set[tuple[str, int, int]]()
@@ -206,10 +202,7 @@ def runs(
 
 
 def newest_request(items: Sequence[WindowItem]) -> int:
-    """Return the index of the newest user message, whose turn is under way.
-
-    Without a user message the index is the one behind the last item.
-    """
+    """Return the index of the newest user message, which began the turn under way; without one, the number of items."""
     return next((at for at in range(len(items) - 1, -1, -1) if is_turn(items[at])), len(items))
 
 
@@ -219,13 +212,13 @@ def newest_request(items: Sequence[WindowItem]) -> int:
 def leaf_run(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False, request: int | None = None
 ) -> CompactionRun | Skip:
-    """Return the oldest messages of a window (oldest first) that make a leaf, or the reason why there are none.
+    """Return the oldest messages of a window (oldest first) that can become a leaf, or the reason why there are none.
 
-    A leaf is a stretch of messages without a summary between them, outside the newest ``protect`` items and before the newest
-    user message. It has at least 8 messages, or as many as 20,000 tokens hold. With ``force`` only the newest user message and
-    the items after it are protected, and two messages, or one of 2,000 tokens, are enough. A shorter stretch is passed over. A
-    run never separates a call from its results if both are short enough for one run. A run lies behind the newest user message
-    only if no message is older than that.
+    A leaf is written from successive messages without a summary between them, outside the newest ``protect`` items and before
+    the newest user message. At least 8 messages are needed, or messages of 20,000 tokens. With ``force`` only the newest user
+    message and the items after it are protected, and two messages, or one of 2,000 tokens, are enough. A run never separates a
+    call from its results if both are short enough for one run. Messages after the newest user message are chosen only if there is
+    no older message.
     """
     request = newest_request(items) if request is None else request
     run = next(leaf_runs(items, protect=protect, force=force, request=request), None)
@@ -260,7 +253,7 @@ def leaf_runs(
 def turn_runs(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, request: int, fewest: int = LEAF_FANOUT
 ) -> Iterator[CompactionRun]:
-    """Yield the runs within the turn under way, for a window in which nothing older is left.
+    """Yield the runs within the turn under way, for a window without older messages.
 
     A run contains neither the user message that began the turn, nor the turn's last call with the results, nor any of the newest
     ``protect`` items.
@@ -284,10 +277,9 @@ def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -
 def _leaf(
     items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True
 ) -> CompactionRun:
-    """Return a leaf over the items from ``first`` to ``stop``.
+    """Return the run of a leaf for the items from ``first`` to ``stop``.
 
-    ``written`` are the indexes of the summaries that can be context. Fallbacks are not among them, because they end within a
-    sentence.
+    ``written`` are the indexes of the summaries that can be context. Fallbacks are no context: they end within a sentence.
     """
     chosen, end = tuple(items[first:stop]), bisect_left(written, first)
     context = tuple(items[at] for at in written[max(0, end - PRECEDING) : end])
@@ -295,7 +287,7 @@ def _leaf(
 
 
 def _border(items: Sequence[WindowItem], protect: int, force: bool, request: int) -> int:
-    """Return the end of the messages that may be summarized: before the newest user message and, unless forced, the tail."""
+    """Return the index up to which messages may be summarized: the newest user message or, unless forced, the tail."""
     if not force:
         return min(request, _outside(items, protect))
     newest_first = range(len(items) - 1, -1, -1)
@@ -308,9 +300,9 @@ def _outside(items: Sequence[WindowItem], protect: int) -> int:
 
 
 def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
-    """Return the messages before the border whose call is answered after the border, or that answer such a call.
+    """Return the messages before the border whose calls are answered after the border, and the other results of such calls.
 
-    These messages stay, and go into a later run together: without its call a result in the tail could not be given to a model.
+    These messages stay until a later run takes all of them, because no provider accepts a result without its call.
     """
     waiting = [at for call, at, _ in pairs if call < border <= at]
     reached, partners = set(waiting), dict[int, list[int]]()
@@ -327,32 +319,32 @@ def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
 def _chunks(
     items: Sequence[WindowItem], start: int, end: int, last: Mapping[int, int], fewest: int
 ) -> Iterator[tuple[int, int]]:
-    """Cut a stretch of messages into the inputs of one leaf each, as half-open ranges of indexes.
+    """Yield the inputs of leaves in a stretch of messages, as half-open ranges of indexes.
 
-    A chunk ends before the message that would take it over 20,000 tokens. But a few short messages before a long one are taken
-    along with the long one, because between two leaves they would never be summarized.
+    A chunk ends before the message with which it would have more than 20,000 tokens. But a few short messages are joined with the
+    long message after them, because alone between two leaves they would never be summarized.
     """
-    begun, tokens, at = start, 0, start
+    first, tokens, at = start, 0, start
     while at < end:
         stop = _together(items, at, end, last)
         more = _tokens(items[at:stop])
-        if tokens + more > LEAF_CHUNK_TOKENS and (at - begun >= LEAF_FANOUT or tokens >= MIN_TOKENS):
-            yield begun, at
-            begun, tokens = at, 0
+        if tokens + more > LEAF_CHUNK_TOKENS and (at - first >= LEAF_FANOUT or tokens >= MIN_TOKENS):
+            yield first, at
+            first, tokens = at, 0
         tokens, at = tokens + more, stop
         if tokens >= LEAF_CHUNK_TOKENS:
-            yield begun, at
-            begun, tokens = at, 0
-    if at - begun >= fewest or (fewest <= FORCED_FANOUT and tokens >= MIN_TOKENS):
-        yield begun, at
+            yield first, at
+            first, tokens = at, 0
+    if at - first >= fewest or (fewest <= FORCED_FANOUT and tokens >= MIN_TOKENS):
+        yield first, at
 
 
 def _together(items: Sequence[WindowItem], at: int, end: int, last: Mapping[int, int]) -> int:
-    """Return the end of the messages that cannot be cut off from the message at ``at``.
+    """Return the end of the messages that belong together with the message at ``at``.
 
-    These are the messages up to the last result of its calls, and of the calls between. They stay together only if all but the
-    longest fit a chunk, and only up to a summary. Otherwise the message is by itself: both sides are old, so both are in a
-    summary soon, and until then assembly leaves out a result without its call.
+    These are the messages up to the last result of its calls and of the calls between. They stay together only if all but the
+    longest message fit a chunk, and only up to a summary. Otherwise the message is alone: the call and the result are soon in
+    summaries, and until then assembly leaves a result without its call out.
     """
     reach = after = at
     tokens = longest = 0
@@ -375,9 +367,9 @@ def condensed_run(
 ) -> CompactionRun | Skip:
     """Return the summaries of one depth that are condensed next, or the reason why there are none.
 
-    The summaries that begin the window come first, if they have 2,000 tokens together (up to 20,000 are taken). Otherwise the
-    oldest four neighbors of the shallowest depth that has as many outside the tail are chosen, with ``hard`` two to four. A
-    fallback, a summary alone, and summaries with anything between them are never condensed.
+    The summaries at the beginning of the window come first, if they have together at least 2,000 tokens (at most 20,000 are
+    condensed). Otherwise the oldest four neighbors of the least depth with so many neighbors outside the tail are chosen; with
+    ``hard`` two to four. Fallbacks, single summaries, and summaries with other items between them are never condensed.
     """
     run = next(condensed_runs(items, protect=protect, hard=hard), None)
     if run is not None:
@@ -424,10 +416,10 @@ def condensed_runs(
 def mixed_runs(items: Sequence[WindowItem]) -> Iterator[CompactionRun]:
     """Yield runs of two to four neighboring summaries of any depth, oldest first, for a window that nothing else makes smaller.
 
-    The new summary may be longer than its sources, because the window needs one element around it instead of several.
+    The new summary may be longer than its sources, because the window needs one XML element for it instead of several.
     """
-    stands = [item.is_summary and item.level != FALLBACK for item in items]
-    for is_summary, group in groupby(range(len(items)), stands.__getitem__):
+    can_be_condensed = [item.is_summary and item.level != FALLBACK for item in items]
+    for is_summary, group in groupby(range(len(items)), can_be_condensed.__getitem__):
         places = list(group)
         for first in places[::CONDENSED_FANOUT] if is_summary else ():
             stop = _within(items, first, min(places[-1] + 1, first + CONDENSED_FANOUT))
@@ -442,10 +434,7 @@ def _condensed(items: Sequence[WindowItem], first: int, stop: int, *, spared: in
 
 
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
-    """Yield summaries of one depth side by side outside the tail, as half-open ranges of indexes.
-
-    A fallback is not among them.
-    """
+    """Yield groups of neighboring summaries of one depth outside the tail, without fallbacks, as half-open ranges of indexes."""
     depths = [
         item.depth if item.is_summary and item.level != FALLBACK else None for item in items[: _outside(items, protect)]
     ]
@@ -470,14 +459,14 @@ def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
 def widened_runs(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False
 ) -> Iterator[CompactionRun]:
-    """Yield runs of neighboring fallback leaves that one new leaf can stand for, in the order to try them.
+    """Yield runs of neighboring fallback leaves that one new leaf can replace, in the order in which to try them.
 
-    Widening keeps a window bounded where there is no model. It is for a window without messages to summarize and without
-    summaries to condense: unless a model reads them, the messages give only their beginning, once more.
+    These runs keep a window bounded without a model. They come after all messages and summaries, because without a model the new
+    leaf has only the cut beginning of the messages again.
 
-    Neighbors whose messages a summarizer can read at once come first, oldest first. With ``again`` each fallback by itself
-    follows, for a model that failed on it before. Last come up to eight neighbors that stand for the fewest messages together,
-    however large these are. So old fallbacks are not widened over and over, and n fallbacks take about n / 7 runs.
+    Neighbors whose messages a summarizer can read at once come first, oldest first. With ``again`` each single fallback follows,
+    for a model that failed on it before. Last come up to eight neighbors that together stand for the fewest messages, whatever
+    their size. So old fallbacks are not replaced over and over, and n fallbacks take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
     written = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
@@ -499,7 +488,7 @@ def widened_runs(
 
 
 def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
-    """Yield fallback leaves side by side outside the tail, as half-open ranges of indexes."""
+    """Yield groups of neighboring fallback leaves outside the tail, as half-open ranges of indexes."""
     border = _outside(items, protect)
     is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
     for cut, group in groupby(range(border), is_cut.__getitem__):

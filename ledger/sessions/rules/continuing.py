@@ -1,9 +1,9 @@
 """The comparison of a list of messages with a session, to find the new messages and their turns.
 
-An agent gives its whole history, the end of its history, or a history whose older part was cut or rewritten. A queue gives
-the same list again. A person edits a message and goes on from there. Some clients give only the new messages. Only the
-messages themselves show which of these a list is. The comparison never hides a message, and a message of the list is new only
-if all messages after it are new.
+An agent may pass its whole history, the end of its history, or a history whose older part was cut or rewritten. A queue may
+pass the same list again. A person may edit a message and continue from there. Some clients pass only the new messages. Only the
+messages themselves show which case a list is. The comparison never hides a message, and a message of the list is new only if
+all messages after it are new.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 # Our own numbers.
-ENOUGH = 6  # so many messages alike at the end make a list known, even if the messages before them differ
-DEEP = 64  # after so many messages alike the comparison stops
-LOOKED = 1_000  # a repeated list is looked for among so many of the last messages of a session
+ENOUGH = 6  # if so many messages at the end are the same, a list is known even if the messages before them differ
+DEEP = 64  # the comparison stops after so many equal messages
+LOOKED = 1_000  # a repeated list is searched for among so many of the last messages of a session
 
 
 class KnownPrefix(Struct, frozen=True):
-    """The part of a list that a session has.
+    """The part of a list that a session already has.
 
-    ``count`` is the number of messages that the session has. ``differs`` is the number (from 1) of the message from which on the
-    list differs from the session, or 0. ``unseen`` of the known messages, at the list's beginning, stand for messages of the
-    session, as a summary does. ``again`` is the number of the session's last messages that stand behind other messages in a list
-    that is all new. ``by_text`` says that the messages are alike except for their ids.
+    ``count`` is the number of these messages, from the beginning of the list. ``differs`` is the number (from 1) of the message
+    from which on the list differs from the session, or 0. The first ``unseen`` of the known messages were not compared with the
+    session; they may be a summary of its messages. ``again`` is, for a list that counts as new, the number of the session's last
+    messages that the list contains after other messages. ``by_text`` is True if the messages are the same except for their ids.
     """
 
     count: int
@@ -42,72 +42,73 @@ class KnownPrefix(Struct, frozen=True):
 
 
 class Newest(Generic[A]):
-    """The messages of a session, newest first, read only as far as they are needed."""
+    """The messages of a session, newest first, which are read only as far as needed."""
 
     def __init__(self, newest_first: Iterator[A]) -> None:
-        self._rest, self._read = newest_first, list[A]()
+        self._unread, self._read = newest_first, list[A]()
 
     def at(self, back: int) -> A | None:
-        while len(self._read) <= back and (message := next(self._rest, None)) is not None:
+        """Return the message so many messages before the newest, or None."""
+        while len(self._read) <= back and (message := next(self._unread, None)) is not None:
             self._read.append(message)
         return self._read[back] if back < len(self._read) else None
 
     def last(self, most: int) -> list[A]:
-        """Return at most so many messages, oldest first."""
+        """Return the newest messages, at most ``most``, oldest first."""
         self.at(most - 1)
         return self._read[:most][::-1]
 
 
 def known(
     session: Newest[A],
-    given: Sequence[B],
+    messages: Sequence[B],
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
     may_begin: Callable[[A], bool],
 ) -> KnownPrefix:
-    """Return the part of a list that the session has.
+    """Return the part of a list that the session already has.
 
-    The list goes on from the end of the session, or is in the session as a whole, or begins with at least an exchange that some
-    part of the session begins with. Otherwise all of the list is new.
+    Either the list continues from the end of the session, or the session contains the whole list, or the list begins with at
+    least an exchange that the session contains. Otherwise the whole list is new.
 
     Args:
         session: The messages of the session.
-        given: The list.
+        messages: The list.
         same: Returns True if a message of the session and a message of the list are the same.
-        is_exchange: Returns True if messages of the list hold a user's message and an answer.
+        is_exchange: Returns True if messages of the list contain a user's message and an answer.
         may_begin: Returns True if the list can begin at a message of the session, without reading that message.
     """
-    if not given:
+    if not messages:
         return KnownPrefix(0)
-    runs = _ends_alike(session, given, same)
-    exchanges = {end: run for end, run in runs.items() if is_exchange(given[end - run : end])}
+    runs = _ends_alike(session, messages, same)
+    exchanges = {end: run for end, run in runs.items() if is_exchange(messages[end - run : end])}
     end, run = _longest(_sure(runs))
     at_end = KnownPrefix(end, unseen=end - run if run < DEEP else 0)
     if end and (run >= ENOUGH or session.at(run) is None):
         return at_end
-    messages = session.last(LOOKED)
-    starts = [at for at, message in enumerate(messages) if may_begin(message)]
-    best = max(at_end, _begins_alike(messages, starts, given, same, is_exchange), key=lambda part: part.count)
+    ours = session.last(LOOKED)
+    starts = [at for at, message in enumerate(ours) if may_begin(message)]
+    best = max(at_end, _begins_alike(ours, starts, messages, same, is_exchange), key=lambda part: part.count)
     return best if best.count else KnownPrefix(0, again=_longest(exchanges)[1])
 
 
 def repeated(
     session: Newest[A],
-    given: Sequence[B],
+    messages: Sequence[B],
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
 ) -> KnownPrefix:
-    """Return the part of a list that the session has, by a stricter rule than ``known``.
+    """Return the part of a list that the session already has, by a stricter rule than ``known``.
 
-    The list counts as known only if it begins with all of the session, or with much of the session's end.
+    The list counts as known only if it contains the whole session, or at least the last six messages of the session.
     """
-    end, run = _longest(_sure(_ends_alike(session, given, same)))
+    end, run = _longest(_sure(_ends_alike(session, messages, same)))
     enough = run >= ENOUGH or session.at(run) is None
-    return KnownPrefix(end, by_text=True) if end and enough and is_exchange(given[:end]) else KnownPrefix(0)
+    return KnownPrefix(end, by_text=True) if end and enough and is_exchange(messages[:end]) else KnownPrefix(0)
 
 
 def _ends_alike(session: Newest[A], messages: Sequence[B], same: Callable[[A, B], bool]) -> dict[int, int]:
-    """Return the places in the list at which the session's end stands, each with the number of messages that are alike."""
+    """Return the places in the list at which the end of the session may be, each with the number of equal messages before it."""
     alive, back = list(range(1, len(messages) + 1)), 0
     runs: dict[int, int] = {}
     while alive and (len(alive) > 1 or back < DEEP):
@@ -139,10 +140,10 @@ def _begins_alike(
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
 ) -> KnownPrefix:
-    """Return the part of the list that begins like some part of the session.
+    """Return the beginning of the list that is the same as a part of the session.
 
-    The whole list may be in the session. Or the list differs from the session after an exchange; then the messages that follow
-    may be in the session too, behind messages that the list leaves out.
+    The session may contain the whole list. Or the list differs from the session after an exchange; then later messages of the
+    list may be in the session too, after messages that the list lacks.
     """
     best = KnownPrefix(0)
     for start in starts:
@@ -173,9 +174,9 @@ def _run(ours: Sequence[A], start: int, messages: Sequence[B], same: Callable[[A
 
 
 class TurnPlace(Struct, frozen=True):
-    """The role of a message in a turn: ``field`` is "prompt" or "response".
+    """The part that a message is of a turn: ``field`` is "prompt" or "response".
 
-    ``turn`` counts the turns that begin in the list; it is -1 for a turn that was open before.
+    ``turn`` is the number of the turn among those that begin in the list, or -1 for a turn that began before the list.
     """
 
     field: str
@@ -183,7 +184,7 @@ class TurnPlace(Struct, frozen=True):
 
 
 def places(drafts: Sequence[Draft]) -> list[TurnPlace | None]:
-    """Return the place of each message in the turns among them, or None.
+    """Return for each message its place in a turn; None if it is neither a prompt nor a response.
 
     A text of a user begins a turn. The first answer that calls no tool ends the turn.
     """
@@ -200,7 +201,7 @@ def places(drafts: Sequence[Draft]) -> list[TurnPlace | None]:
 
 
 def says(draft: Draft) -> bool:
-    """Return True if the content is a text of the message's author, and not the result of a tool."""
+    """Return True if the content of a message is a text of its author, and not the result of a tool."""
     if not draft.parts:
         return bool(draft.content.strip())
     part = draft.content_of

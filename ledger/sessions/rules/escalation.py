@@ -1,4 +1,4 @@
-"""The calls of a model for a summary, the sizes that an answer may have, and the cut text that stands in for a missing answer."""
+"""The calls of a model for a summary, the sizes that an answer may have, and the cut text in place of a missing answer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TEMPERATURE = 0.3
 """The targets, in tokens and as a percentage of the input; the smaller applies. The temperature is that of a first call."""
 
 OVER_PART = 5
-"""An answer may be a fifth over its target: a model that comes so close has done its task. Our own number."""
+"""An answer may be a fifth longer than its target, because a model does not count tokens. Our own number."""
 
 BUDGET_PART, FEWEST_TOKENS = 5, 100
-"""A summary takes at most a fifth of a budget, the share that a window keeps for summaries, or 100 tokens."""
+"""A summary takes at most a fifth of a budget (the share that a window keeps for summaries), but may always take 100 tokens."""
 
 FALLBACK_BYTES, FEWEST_BYTES = 2_048, 16
-"""The most bytes of the text in a fallback, and the number from which on it is not shortened for a budget."""
+"""The most bytes of the text in a fallback, and the number of bytes below which it is not shortened for a budget."""
 
 
 class Attempt(Struct, frozen=True):
@@ -34,16 +34,16 @@ class Attempt(Struct, frozen=True):
 
 
 def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple[Attempt, ...]:
-    """Return the calls of a model in their order; ``following`` chooses the next of them.
+    """Return the possible calls of a model in order; ``following`` chooses the next call.
 
     The first target is 35 % of the input and at most 1,200 tokens (condensed: 2,000), the second 20 % and at most 640 (1,000).
-    Each is tried once more at temperature 0 if the answer was empty. If no answer is accepted, a leaf becomes a ``fallback``, and
-    a condensed run is skipped ("refused"), because a fallback is no summary.
+    Each target is tried a second time at temperature 0 if the answer was empty. If no answer is accepted, a leaf becomes a
+    ``fallback``, and a condensed run is skipped ("refused"), because a fallback is no summary.
 
     Args:
         kind: "leaf" or "condensed".
-        input_tokens: The tokens of the text to summarize.
-        below: Every accepted answer has fewer tokens than this, such as the size of the items that the summary replaces.
+        input_tokens: The number of tokens of the text to summarize.
+        below: An accepted answer has fewer tokens than this, such as the size of the items that the summary replaces.
     """
     sizes = (
         ((LEAF_TARGET, NORMAL_PERCENT), (LEAF_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
@@ -65,7 +65,7 @@ def most(budget: int) -> int:
 
 
 def following(tries: Sequence[Attempt], done: Attempt | None = None, text: str = "") -> Attempt | None:
-    """Return the attempt after ``done``, whose answer ``text`` was not accepted; None if no attempt is left.
+    """Return the attempt after ``done``, whose answer ``text`` was not accepted; None after the last attempt.
 
     Without ``done`` the first attempt is returned.
     """
@@ -83,23 +83,20 @@ def accepts(attempt: Attempt, text: str, tokens: int) -> bool:
 def fallback(texts: Iterable[str], count: int, most: int = FALLBACK_BYTES) -> str:
     """Return the beginning of the messages' texts, up to ``most`` bytes, with a note of the number of messages.
 
-    The text never ends within a character. No more of ``texts`` is read than is needed.
+    The text never ends within a character. Only as many of the ``texts`` are read as needed.
     """
-    taken, size = list[str](), 0
+    first_texts, size = list[str](), 0
     for text in texts:
-        taken.append(text)
-        size += len(text) + 1  # at least as many bytes
+        first_texts.append(text)
+        size += len(text) + 1  # the text has at least as many bytes as characters
         if size > most:
             break
-    beginning = _cut("\n".join(taken), most)
+    beginning = _cut("\n".join(first_texts), most)
     return f"{beginning}\n[Truncated from {count} messages]"
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the beginning of a text that so many bytes of UTF-8 hold.
-
-    The text is cut where a reader sees one character end and the next begin.
-    """
+    """Return the beginning of a text, at most ``most`` bytes of UTF-8, cut between two characters as a reader sees them."""
     end = size = 0
     while end < len(text) and (size := size + len(text[end].encode("utf-8", "surrogatepass"))) <= most:
         end += 1
@@ -110,16 +107,16 @@ def _cut(text: str, most: int) -> str:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Return True if the character at a place belongs to the character before it.
+    """Return True if the character at an index belongs to the character before it.
 
     Such a character is a mark, a character next to a joiner, or the second half of a flag.
     """
     before, after = text[at - 1], text[at]
     if _is_flag(before) and _is_flag(after):
-        begun = at
-        while begun and _is_flag(text[begun - 1]):
-            begun -= 1
-        return (at - begun) % 2 == 1
+        start = at
+        while start and _is_flag(text[start - 1]):
+            start -= 1
+        return (at - start) % 2 == 1
     return (
         "\u200d" in (before, after)
         or unicodedata.category(after).startswith("M")

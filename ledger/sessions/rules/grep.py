@@ -1,4 +1,4 @@
-"""The pattern of a grep: an expression of FTS5 in which every term is quoted, or a text to look for literally.
+"""The pattern of a grep, which becomes an FTS5 expression with quoted terms, or a text that is searched for literally.
 
     coffee machine          both words, in any order, and their inflections ("machines")
     "coffee machine"        the words next to each other
@@ -8,7 +8,7 @@
     %achin%                 a text of any characters, inside of words too; case makes no difference
 
 Words are the words of the index: signs between words are no words, and each character of a script without spaces is a word.
-Words and phrases that no text has are looked for inside of words: "request" finds handleRequest where no text has the word.
+Words and phrases that no text has are searched for inside of words: "request" finds handleRequest if no text has the word.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ledger.english.words import indexed_words
 
 MAX_PATTERN_CHARS = 4_000
 MAX_TERMS = 64
-LOOSE_CHARS = 3  # of a word that is looked for inside of words
+LOOSE_CHARS = 3  # the fewest characters of a word that is searched for inside of words
 
 Stem = Callable[[str], str]  # ``projections.search.stems.stem``
 Span = tuple[int, int]
@@ -32,16 +32,16 @@ Span = tuple[int, int]
 _PIECE = re.compile(r'"((?:[^"]|"")*)"|([()])|([^\s"()]+)|(")')
 _MARKS = str.maketrans("“”„‟", '""""')
 _OPERATORS = ("AND", "OR", "NOT")
-_ENDINGS = ("s", "es", "ed", "ing", "er", "e", "y", "ation", "ness")  # of words that may have a shorter stem
+_ENDINGS = ("s", "es", "ed", "ing", "er", "e", "y", "ation", "ness")  # words with these endings may have a shorter stem
 _ALLOWED = (
     'it may have words, "a phrase", a beginning*, AND, OR, NOT between them, and parentheses; or it is %any text%'
 )
 
 
 class Term(Struct, frozen=True):
-    """A word, phrase or beginning of a word, as a query of FTS5.
+    """A word, a phrase or the beginning of a word.
 
-    ``anywhere`` is a query that finds at least one row of a text whose words lie in several rows.
+    ``asked`` is its FTS5 query. ``anywhere`` is a query that finds at least one row of a text of several rows.
     """
 
     asked: str
@@ -50,9 +50,9 @@ class Term(Struct, frozen=True):
 
 
 class GrepPattern(Struct, frozen=True):
-    """A pattern as an expression of FTS5 with its terms; or the texts ``inside`` words to look for, all of them.
+    """A pattern as an FTS5 expression with its terms, or as texts that must all be in a text, also inside of words.
 
-    ``loose`` are the words and phrases as they were given, if they may be looked for inside of words.
+    ``loose`` are the words and phrases as the caller wrote them, if they may be searched for inside of words.
     """
 
     expression: str = ""
@@ -67,17 +67,17 @@ class GrepPattern(Struct, frozen=True):
 
     @property
     def any_term(self) -> str:
-        """Return an expression that finds the places of all terms."""
+        """Return an expression that matches any of the terms, to find their places."""
         return " OR ".join(dict.fromkeys(term.asked for term in self.terms))
 
     @property
     def any_row(self) -> str:
-        """Return an expression that finds at least one row of every matching text, if a text lies in several rows."""
+        """Return an expression that finds at least one row of every matching text, also of a text of several rows."""
         return " OR ".join(dict.fromkeys(term.anywhere for term in self.terms))
 
     @property
     def search(self) -> Callable[[str], bool]:
-        """Return the function that tells if a text has all of ``inside``."""
+        """Return a function that returns True if a text contains all of ``inside``."""
         finds = [re.compile(re.escape(part), re.IGNORECASE).search for part in self.inside]
         return lambda text: all(find(text) is not None for find in finds)
 
@@ -88,10 +88,10 @@ class GrepPattern(Struct, frozen=True):
 
 
 def parse(pattern: object, stem: Stem) -> GrepPattern:
-    """Return the query of a pattern; FTS5 checks later whether the operators are in order.
+    """Return a parsed pattern; the order of the operators is checked later, by FTS5.
 
     Raises:
-        RejectedError: The pattern is no text, blank, too long, or has a term without a word.
+        RejectedError: The pattern is not a text, blank, too long, or has a term without a word.
     """
     if not isinstance(pattern, str):
         raise RejectedError(f"a pattern is text (a str), not {type(pattern).__name__}")
@@ -126,8 +126,8 @@ def parse(pattern: object, stem: Stem) -> GrepPattern:
     return GrepPattern(" ".join(tokens), tuple(terms), loose=tuple(loose) if may_be_inside else ())
 
 
-def _is_long(given: str) -> bool:
-    return len(given) >= LOOSE_CHARS and not given.endswith("*")
+def _is_long(term: str) -> bool:
+    return len(term) >= LOOSE_CHARS and not term.endswith("*")
 
 
 def refuse(pattern: str, why: str) -> NoReturn:
@@ -148,7 +148,7 @@ def _bare(pattern: str, text: str, stem: Stem) -> Term:
         return term
     if " " in term.words:
         return Term(f"{term.asked}*", term.anywhere, term.words)
-    # The index holds stems: "run" for "running", which begins with "runn" all the same.
+    # The index has stems: "run" stands for "running", which the beginning "runn*" must find too.
     word = term.words
     begins = f"{term.asked}*" if len(stem(word)) >= len(word) else term.asked
     inflections = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))

@@ -1,15 +1,15 @@
-"""A message of a conversation, checked and brought into the one form that is stored and compared.
+"""The form in which a message of a conversation is checked, stored and compared.
 
-Besides its text a message holds parts. A part is a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
-arguments), ``tool_result`` (id of the call, text), ``media`` (uri, mime) and ``other`` (name). Reasoning is given as a part
-and kept apart.
+Besides its text a message has parts. A part is a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
+arguments), ``tool_result`` (id of the call, text), ``media`` (uri, mime) and ``other`` (name). A caller passes reasoning as a
+part; it is stored in a field of its own.
 
-A message without a text of its own has the longest text of its parts as its ``content``, so that search finds the text and
-the text may be large. ``content_of`` is the index of the part that has this text, or -1. A part with the same text as the
-given content counts as well.
+A message without a text of its own gets the longest text of its parts as its ``content``, so that search finds the text and the
+text may be large. ``content_of`` is the index of the part that has this text, or -1. If a part has the same text as the caller's
+content, ``content_of`` is the index of this part too.
 
-The fields of a provider's message for which there is no field here are the ``extra`` of the message and of its parts
-(ledger.sessions.rules.provider_forms). They are stored apart, as
+The fields of a provider's message without a field here are the ``extra`` of the message and of its parts
+(ledger.sessions.rules.provider_forms). They are stored separately, as
 ``{"message": {provider: fields}, "parts": {number: {provider: fields}}}``.
 """
 
@@ -34,7 +34,7 @@ Part = Fields
 
 
 class Draft(Struct, frozen=True):
-    """A message as it will be stored, without its tokens; ``parts`` are those besides ``content`` and ``reasoning``."""
+    """A message in the form in which it is stored, without its tokens; ``parts`` has no ``content`` and no ``reasoning``."""
 
     role: str
     content: str
@@ -42,7 +42,7 @@ class Draft(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     content_of: int = -1
     speaker: str = ""
-    # Unset if empty, so that the JSON of a repeated command equals that of a command before this field existed.
+    # Unset if empty, so that the JSON of a repeated command equals the JSON from before this field existed.
     more: Fields | UnsetType = UNSET
 
     @property
@@ -62,12 +62,12 @@ class Draft(Struct, frozen=True):
 
     @property
     def whole_parts(self) -> tuple[Part, ...]:
-        """Return the parts as they were given, each with its text and its extra."""
+        """Return the parts as the caller passed them, each with its text and its extra."""
         return with_extra(whole_parts(self.encoded, self.content, self.content_of), self.extra, self.content)
 
     @property
     def read(self) -> tuple[list[str], int]:
-        """Return all texts of the message that a model would read, and the number of other things, such as media."""
+        """Return all texts of the message that a model would read, and the number of other contents, such as media."""
         texts, media = read_of(with_extra(self.parts, self.extra, ""), self.extra.get("message", {}))
         return [self.content, self.reasoning, self.speaker, *texts], media
 
@@ -82,23 +82,23 @@ def draft(
     provider: str = "",
     what: str = "the message",
 ) -> Draft:
-    """Return the given fields as a message.
+    """Return a checked message.
 
     Args:
         role: One of ``ROLES``.
         content: The text; None for "".
-        parts: Objects with a type; see the module.
+        parts: Objects with a type, as the docstring of the module describes.
         speaker: The name of the author.
         extra: The other fields of the message, by provider.
         provider: The provider whose form the parts have; "" if it is not known.
         what: The words for the message in an error.
 
     Raises:
-        RejectedError: The role is unknown, a part says nothing, or the message says nothing.
+        RejectedError: The role is unknown, or a part or the message is empty.
     """
     if not isinstance(role, str) or role not in ROLES:
-        named = "no role" if role is None else f"the role {role!r:.40}, which there is not"
-        raise RejectedError(f"{what} has {named}; there are: {', '.join(ROLES)}")
+        shown = "no role" if role is None else f"the unknown role {role!r:.40}"
+        raise RejectedError(f"{what} has {shown}; there are: {', '.join(ROLES)}")
     text = check_text(
         f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
     )
@@ -108,29 +108,29 @@ def draft(
     reasoning = "\n".join(
         part["text"] for part in checked_parts if part["type"] == "reasoning" and part["text"].strip()
     )
-    kept = [part for part in checked_parts if part["type"] != "reasoning" and not _is_empty(part)]
-    if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
+    full_parts = [part for part in checked_parts if part["type"] != "reasoning" and not _is_empty(part)]
+    if role == "tool" and not any(part["type"] == "tool_result" for part in full_parts):
         raise RejectedError(
             f"{what} is a tool's and names no call: give its tool_call_id, or the part"
             " {'type': 'tool_result', 'id': …, 'text': …}"
         )
-    named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
-    more = _stored_extra(kept, forms.check_extra(what, extra) if extra is not None else {})
-    message = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, more=more or UNSET)
+    author = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
+    more = _stored_extra(full_parts, forms.check_extra(what, extra) if extra is not None else {})
+    message = Draft(role, text, reasoning, tuple(map(_without_extra, full_parts)), speaker=author, more=more or UNSET)
     if (
         same := next((at for at, part in enumerate(message.parts) if part.get("text") == text), -1)
     ) >= 0 and text.strip():
-        message = _taken(message, same)
-    elif not text.strip() and kept:
-        message = _lifted(message)
+        message = _with_content_of(message, same)
+    elif not text.strip() and full_parts:
+        message = _with_longest_text(message)
     alone = any(name in forms.SAYS_SOMETHING for fields in more.get("message", {}).values() for name in fields)
     if not message.content.strip() and not message.parts and not reasoning and not alone:
-        raise RejectedError(f"{what} is blank; it needs a content or a part that says something")
+        raise RejectedError(f"{what} is blank; it needs a content or a part with contents")
     size = len(message.encoded) + len(json.encode(message.extra))
     if size > PARTS_BYTES:
         raise RejectedError(
             f"the parts of {what} take {size:,} bytes besides its longest text; at most {PARTS_BYTES:,} are"
-            " allowed: give large results as messages of their own",
+            " allowed: append large results as separate messages",
             rule="size",
             limit=PARTS_BYTES,
             requested=size,
@@ -155,17 +155,14 @@ def _part(raw_part: object, provider: str, what: str) -> Part:
     kind = raw_part.get("type")
     if not isinstance(kind, str) or not kind.strip():
         raise RejectedError(f"{what} has the type {kind!r:.40}, and a type is a text, such as: {', '.join(FIELDS)}")
-    extra_given, type_fields = (
-        raw_part.get("extra"),
-        {name: value for name, value in raw_part.items() if name != "extra"},
-    )
-    fields, more = forms.read(type_fields)
+    own_extra = raw_part.get("extra")
+    fields, more = forms.read({name: value for name, value in raw_part.items() if name != "extra"})
     if fields["type"] == OTHER and more.keys() == {"type"}:
         raise RejectedError(f"{what} has the type {kind!r:.40} and nothing else; there are: {', '.join(FIELDS)}")
     part: Part = {"type": fields["type"]}
     for name in FIELDS[part["type"]]:
         part[name] = _value(part["type"], name, fields.get(name), what)
-    extra = forms.check_extra(what, extra_given) if extra_given is not None else {}
+    extra = forms.check_extra(what, own_extra) if own_extra is not None else {}
     if more:
         check_json(f"what else {what} has", more)
         extra = extra | {provider: more | extra.get(provider, {})}
@@ -197,35 +194,35 @@ def _is_empty(part: Part) -> bool:
     return part["type"] == "media" and not part["uri"].strip()
 
 
-def _lifted(message: Draft) -> Draft:
+def _with_longest_text(message: Draft) -> Draft:
     """Return the message with the longest text of its parts as its content."""
     sizes = [(len(part.get("text", "")), -number) for number, part in enumerate(message.parts)]
     size, number = max(sizes)
     if not size:
         return message
-    return _taken(message, -number)
+    return _with_content_of(message, -number)
 
 
-def _taken(message: Draft, at: int) -> Draft:
-    """Return the message with the text of one part as its content; a text that is the only part is no part any more."""
-    text, rest = message.parts[at]["text"], list(message.parts)
-    if len(rest) == 1 and rest[0]["type"] == "text":
+def _with_content_of(message: Draft, at: int) -> Draft:
+    """Return the message with the text of a part as its content; a single part of type text is left out."""
+    text, parts = message.parts[at]["text"], list(message.parts)
+    if len(parts) == 1 and parts[0]["type"] == "text":
         return replace(message, content=text, parts=())
-    rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
-    return replace(message, content=text, parts=tuple(rest), content_of=at)
+    parts[at] = {name: value for name, value in parts[at].items() if name != "text"}
+    return replace(message, content=text, parts=tuple(parts), content_of=at)
 
 
 # --- the stored form -------------------------------------------------------------------------------------------------
 
 
 def stored_parts(parts: Raw | bytes | None) -> list[Part]:
-    """Return the parts of an event; none if they were erased."""
+    """Return the parts of an event; an empty list if they were erased."""
     decoded: list[Part] | None = json.decode(parts) if parts is not None else None
     return decoded or []
 
 
 def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int) -> tuple[Part, ...]:
-    """Return the parts as they were given, each with its text."""
+    """Return the parts as the caller passed them, each with its text."""
     whole = stored_parts(parts)
     if 0 <= content_of < len(whole):
         whole[content_of] = whole[content_of] | {"text": content}
@@ -233,13 +230,13 @@ def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int)
 
 
 def stored_extra(extra: Raw | bytes | None) -> Fields:
-    """Return the extra of an event; none if it was erased."""
+    """Return the extra of an event; an empty object if it was erased."""
     decoded: Fields | None = json.decode(extra) if extra is not None else None
     return decoded or {}
 
 
 def essence(extra: Fields | None) -> Fields:
-    """Return the extra of a message ("message") and of each of its parts, without the fields that are not compared."""
+    """Return the extra of a message (under "message") and of its parts (under their numbers), without marks for caching."""
     if not extra:
         return {}
     fields = {"message": extra.get("message", {})} | extra.get("parts", {})
@@ -247,7 +244,7 @@ def essence(extra: Fields | None) -> Fields:
 
 
 def together(own: Fields, more: Fields) -> Fields:
-    """Return the extra of a message completed by another extra of the same message; fields that both have stay."""
+    """Return the extra of a message with the missing fields of another extra; a field that both have keeps its own value."""
     return {
         level: more.get(level, {}) | own.get(level, {})
         for level in ("message", "parts")
@@ -256,10 +253,7 @@ def together(own: Fields, more: Fields) -> Fields:
 
 
 def with_extra(parts: Sequence[Part], extra: Fields, content: str | None) -> tuple[Part, ...]:
-    """Return the whole parts, each with its own extra.
-
-    A text that is the whole message becomes a part again if it has an extra.
-    """
+    """Return the parts, each with its own extra; a content without parts becomes a part if it has an extra."""
     extra_by_number = extra.get("parts", {})
     listed = parts or ([{"type": TEXT, "text": content}] if extra_by_number else [])
     return tuple(
@@ -279,19 +273,16 @@ def results(parts: Sequence[Part]) -> tuple[str, ...]:
 
 
 def read_of(parts: Sequence[Part], extra: Fields) -> tuple[list[str], int]:
-    """Return the texts that a model would read of parts and extra, and the number of other things.
-
-    Other things are media, and data that is no text.
-    """
+    """Return the texts of parts and extra that a model would read, and the number of media and of data that is not text."""
     texts, data = read_besides(parts, extra)
     media = sum(part["type"] == "media" for part in parts)
     return [*(text for part in parts for text in _texts_of(part)), *texts], media + data
 
 
 def read_besides(parts: Iterable[Part], extra: Fields) -> tuple[list[str], int]:
-    """Return the texts that a model would read of the extra alone, and the number of other things.
+    """Return the texts of the extra alone that a model would read, and the number of data that is not text.
 
-    Of the message's own extra only the openai form is read, because the anthropic form has no field to give the extra back.
+    Of the message's own extra only the openai fields are read, because a message of Anthropic has no place for such fields.
     """
     texts, data = list[str](), 0
     for fields in (
@@ -310,12 +301,12 @@ def _texts_of(part: Part) -> list[str]:
 
 
 def _is_inline(name: str, text: str) -> bool:
-    """Return True if the address of a medium holds the medium itself, which counts as a medium and not as text."""
+    """Return True for an address that contains the medium itself, which counts as a medium and not as text."""
     return name == "uri" and text.startswith("data:")
 
 
 def part_texts(parts: Raw | bytes | None) -> str:
-    """Return the texts of stored parts next to the content, as one text to search.
+    """Return the texts of stored parts, without the content, as one text for the search.
 
     The text has the tool calls with their arguments, the results, and the addresses of media. White space follows each sign of
     the arguments, because a long text is cut at white space.
@@ -335,7 +326,7 @@ def part_texts(parts: Raw | bytes | None) -> str:
 
 
 def readable(content: str | None, parts: Sequence[Part]) -> str:
-    """Return a message as one text for people: the content, and in brackets the other parts."""
+    """Return a message as one text for people: the content, and the other parts in brackets."""
     texts = [content or ""] if not any(part.get("text") == content for part in parts) else []
     for part in parts:
         match part["type"]:

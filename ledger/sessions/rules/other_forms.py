@@ -1,4 +1,4 @@
-"""Messages in forms other than chat: items of OpenAI's Responses API, old OpenAI functions, contents of Gemini."""
+"""The reading of messages in other forms than chat: items of OpenAI's Responses API, old OpenAI functions, and Gemini."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from json import dumps
 from ledger.sessions.rules.provider_forms import Fields
 
 CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
-ITEMS = (CALL, RESULT, REASONING)  # of the Responses API, which have a type and no role
+ITEMS = (CALL, RESULT, REASONING)  # the items of the Responses API that have a type and no role
 
 
 def as_chat(message: Mapping[str, object]) -> Fields:
@@ -33,14 +33,14 @@ def _item(fields: Fields) -> Fields:
             return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
         case "function_call_output", id:
             return {"role": "tool", "tool_call_id": id, "content": _text(fields.get("output"))}
-        case _:  # reasoning, which the provider encrypts but for a summary
+        case _:  # reasoning, of which the provider shows only a summary
             return {"role": "assistant", "content": ""}
 
 
 def _part(part: Mapping[str, object]) -> Fields:
-    """Return a part of Gemini, whose type is the name of its field, as a part of ours.
+    """Return a part of a Gemini message in our form; the name of its field is its type.
 
-    Calls of Gemini have no id, so the name of the function stands for the id.
+    A call of Gemini has no id, so the name of the function is used as the id.
     """
     match Fields(part):
         case {"text": str(text)}:
@@ -49,8 +49,8 @@ def _part(part: Mapping[str, object]) -> Fields:
             return {"type": "tool_use", "id": more.get("id") or name, "name": name, "arguments": more.get("args") or {}}
         case {"functionResponse": {"name": str(name), **more}}:
             return {"type": "tool_result", "id": more.get("id") or name, "text": _text(more.get("response"))}
-        case other:
-            return other
+        case unknown:
+            return unknown
 
 
 def _text(value: object) -> str:

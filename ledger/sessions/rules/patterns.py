@@ -1,4 +1,4 @@
-"""Session patterns: the sessions that a ledger ignores, and the sessions that a ledger only reads (stateless)."""
+"""The patterns of session names: sessions that a ledger ignores, and sessions that a ledger only reads (stateless)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PATTERNS = 1_000
 """The most patterns of both kinds together. Our own number: a name is compared with each pattern."""
 
 ALWAYS_IGNORED = "heartbeat"
-"""The session of this name is ignored whatever the patterns say, because a heartbeat is no conversation."""
+"""The session of this name is always ignored, because a heartbeat is no conversation."""
 
 _TOKEN = re.compile(r"\*+|[^*]", re.DOTALL)
 
@@ -23,7 +23,7 @@ class NamePatterns(Struct, frozen=True):
     """Globs over the names of sessions.
 
     ``**`` matches any text, ``*`` any text without a colon, and every other character itself, case included. A pattern has to
-    match the whole name. More than two stars in a row match any text, as ``**`` followed by ``*`` does.
+    match the whole name. More than two successive stars match any text.
 
     Raises:
         RejectedError: A value is not a list or tuple of texts, a pattern is blank, or there are more than ``MAX_PATTERNS``.
@@ -40,7 +40,7 @@ class NamePatterns(Struct, frozen=True):
             raise RejectedError(message, rule="size", limit=MAX_PATTERNS, requested=count)
 
     def kind(self, name: str) -> str:
-        """Return the kind of a session of this name: "ignored", "stateless" or ""; ignored is the stronger."""
+        """Return "ignored", "stateless" or "" for a session with this name; "ignored" comes before "stateless"."""
         if name == ALWAYS_IGNORED or any(fits(pattern, name) for pattern in self.ignored):
             return "ignored"
         return "stateless" if any(fits(pattern, name) for pattern in self.stateless) else ""
@@ -60,8 +60,8 @@ def _checked(kind: str, patterns: object) -> tuple[str, ...]:
 def fits(pattern: str, name: str) -> bool:
     """Return True if a pattern matches a name.
 
-    All places in the name that the pattern can have reached are kept at once, as the bits of one number. So the pattern is gone
-    through once, without backtracking: the time grows with the pattern times the words of memory that the name's bits take.
+    The bits of one number are the places in the name that the pattern can have reached so far. So the pattern is read only once,
+    without backtracking: the time grows with the length of the pattern times the length of the name divided by 64.
     """
     tokens = _tokens(pattern)
     if tokens and tokens[0][0] != "*" and tokens[0] != name[:1]:
@@ -89,7 +89,7 @@ def _tokens(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _where(name: str) -> dict[str, int]:
-    """Return for each character of a name the places at which it stands, as bits."""
+    """Return the places of each character of a name, as the bits of a number."""
     places: dict[str, bytearray] = {}
     for at, character in enumerate(name):
         bits = places.setdefault(character, bytearray(len(name) // 8 + 1))

@@ -1,12 +1,10 @@
 """The conversion between a provider's messages and ours.
 
-A field without a counterpart is kept as ``extra``, by provider.
-
-``extra`` of a part or a message is ``{"openai": {…}}`` or ``{"anthropic": {…}}``: the fields as they were given, without the
-fields for which there is a counterpart. A field of None is no field. A block of an unknown type is a part of the type "other",
-with the type as its name. If a tool's result is a list of contents, its texts are the text of the part, and ``content`` has
-the lengths of the texts in their places. A text of an openai message outside the content (refusal, audio) is a part, and
-``message_field`` names the field.
+A field without a counterpart here is kept in ``extra``, by provider: ``{"openai": {…}}`` or ``{"anthropic": {…}}``, as the
+provider wrote it. A field of None counts as missing. A block of an unknown type becomes a part of the type "other", with the
+type as its name. If a tool's result is a list of contents, its texts are joined to the text of the part, and ``content`` in
+``extra`` has the lengths of the texts in their places. A text of an openai message outside the content (refusal, audio) becomes
+a part, and ``message_field`` names its field.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ FIELDS = {
     OTHER: ("name",),
 }
 MESSAGE_FIELD = "message_field"
-SAYS_SOMETHING = ("audio", "function_call", "refusal")  # an openai message may have these in the place of a content
+SAYS_SOMETHING = ("audio", "function_call", "refusal")  # an openai message may have these fields in place of a content
 # Marks for caching are no content, and move from turn to turn.
 NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")
-_FREE = ("input", "arguments")  # objects of a tool: their keys are not names that a provider defines
+_FREE = ("input", "arguments")  # the keys of these objects are words of a person or tool, and not names of the provider
 _CODES = ("type", "media_type", "format", "detail", "mode", "ttl", "stop_reason", "service_tier", MESSAGE_FIELD)
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)  # the form of a field's name
 DATA_CHARS = 256  # a longer text of ASCII without white space is data: a signature, or base64
@@ -55,10 +53,9 @@ _ANTHROPIC_FIELDS = {"input", "tool_use_id", "citations", "cache_control", "is_e
 
 
 def provider_of(message: Collection[str], parts: Iterable[object], *, answer: bool = False) -> str:
-    """Return the provider whose form a message has, by the names of its fields and by its parts.
+    """Return the provider whose form a message has, by the names of its fields and by its parts; "openai" if they show none.
 
-    Without any sign the answer is "openai". ``answer`` says that the message is an answer of the anthropic API, whose type is
-    "message".
+    ``answer`` is True for an answer of the anthropic API, whose type is "message".
     """
     blocks = [part for part in parts if isinstance(part, Mapping)]
     kinds = {kind for part in blocks if isinstance(kind := part.get("type"), str)}
@@ -68,10 +65,10 @@ def provider_of(message: Collection[str], parts: Iterable[object], *, answer: bo
     return OPENAI if is_ours and not any(_ANTHROPIC_FIELDS & part.keys() for part in blocks) else ANTHROPIC
 
 
-def read(part_given: Fields) -> tuple[Fields, Fields]:
-    """Return a part in our fields with its type, not checked yet, and the fields without a counterpart."""
-    kind = part_given["type"]
-    fields = {name: value for name, value in part_given.items() if value is not None and name != "type"}
+def read(block: Fields) -> tuple[Fields, Fields]:
+    """Return a provider's part in our fields, unchecked, and its fields without a counterpart."""
+    kind = block["type"]
+    fields = {name: value for name, value in block.items() if value is not None and name != "type"}
     if kind in FIELDS:
         part, more = _ours(kind, fields)
         return (part, more) if kind != REASONING or not more else _other(kind, fields)
@@ -126,9 +123,9 @@ def _image(kind: str, fields: Fields) -> tuple[Fields, Fields] | None:
 
 
 def _divided(content: Sequence[Fields]) -> tuple[str, list[Fields]]:
-    """Return the texts of a list of contents joined, and the list with their lengths.
+    """Return the joined texts of a list of contents, and the list with lengths in place of the texts.
 
-    The list is empty if a text is all its contents.
+    The list is empty if the only content is a text.
     """
     texts = [block["text"] for block in content if _is_text(block)]
     if len(content) == len(texts) <= 1 and all(block.keys() == {"type", "text"} for block in content):
@@ -141,14 +138,14 @@ def _is_text(block: object) -> bool:
 
 
 def joined(text: str, content: Sequence[Fields]) -> list[Fields]:
-    """Return the list of contents with the texts in their places.
+    """Return the list of contents with the texts in their places again.
 
-    If the text has another length by now (a secret was taken out, or the text was shortened), the text is the first block.
+    If the text has another length now (a secret was redacted, or the text was shortened), the whole text is the first block.
     """
     sizes = [block["text"] for block in content if _is_size(block)]
     if sum(sizes) + max(0, len(sizes) - 1) != len(text):
-        rest = [block for block in content if not _is_size(block)]
-        return [{"type": TEXT, "text": text}, *rest] if text.strip() else rest
+        other_blocks = [block for block in content if not _is_size(block)]
+        return [{"type": TEXT, "text": text}, *other_blocks] if text.strip() else other_blocks
     blocks, at = list[Fields](), 0
     for block in content:
         if _is_size(block):
@@ -188,9 +185,9 @@ def tool_call(call: Fields, what: str) -> Fields:
 
 
 def plain_arguments(text: str) -> object:
-    """Return arguments as the value of their JSON, or as ``{"": text}`` if they cannot be restored exactly.
+    """Return arguments as the value of their JSON, or as ``{"": text}`` if the text could not be restored exactly.
 
-    The second form is for a text that is no JSON, for a key given twice, and for a number that a float does not keep.
+    The second form is for a text that is not JSON, for a key that occurs twice, and for a number that no float holds exactly.
     """
     try:
         value = check_json("", loads(text, object_pairs_hook=_once, parse_float=_exact, parse_constant=_exact))
@@ -202,7 +199,7 @@ def plain_arguments(text: str) -> object:
 def _once(pairs: list[tuple[str, object]]) -> Fields:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise ValueError("a key is given twice")
+        raise ValueError("a key occurs twice")
     return fields
 
 
@@ -213,24 +210,24 @@ def _exact(text: str) -> float:
 
 
 def text_of(arguments: object) -> str | None:
-    """Return the text of arguments that were kept as they were written, else None."""
+    """Return the text of arguments that ``plain_arguments`` kept as a text, else None."""
     if isinstance(arguments, dict) and arguments.keys() == {""} and isinstance(arguments[""], str):
         return arguments[""]
     return arguments if isinstance(arguments, str) else None
 
 
 def check_extra(what: str, extra: object) -> dict[str, Fields]:
-    """Return a given ``extra``.
+    """Return a checked ``extra``.
 
     Raises:
-        RejectedError: The extra is no object of objects by provider, or no JSON.
+        RejectedError: The extra is not an object of objects by provider, or not JSON.
     """
     if not isinstance(extra, dict) or not all(isinstance(fields, dict) for fields in extra.values()):
         raise RejectedError(f"the extra of {what} is an object with the fields of each provider, as an object")
     return check_json(f"the extra of {what}", extra)
 
 
-# --- giving back -----------------------------------------------------------------------------------------------------
+# --- writing ---------------------------------------------------------------------------------------------------------
 
 
 def extra_of(extra: object, provider: str) -> Fields | None:
@@ -265,18 +262,18 @@ def is_image(uri: str, mime: str) -> bool:
 
 
 def compared(extra: Fields) -> Fields:
-    """Return the fields of a part or message, by provider, without the fields that are no part of the content."""
-    kept = {
+    """Return the extra of a part or message, by provider, without marks for caching."""
+    without_marks = {
         provider: {name: value for name, value in fields.items() if name not in NOT_COMPARED}
         for provider, fields in extra.items()
     }
-    return {provider: fields for provider, fields in kept.items() if fields}
+    return {provider: fields for provider, fields in without_marks.items() if fields}
 
 
 def erasable(extra: object) -> list[str]:
-    """Return the texts of stored extra in which an erasure looks for a person's words.
+    """Return the texts of stored extra in which an erasure searches for a person's words.
 
-    Names of fields and codes of the providers are left out.
+    The names of fields and the codes of the providers are left out.
     """
     texts, waiting = list[str](), [("", extra, False)]
     while waiting:
@@ -292,7 +289,7 @@ def erasable(extra: object) -> list[str]:
 
 
 def strings(extra: Fields) -> tuple[list[str], int]:
-    """Return the texts that a model reads of rendered extra, and the number of other things, such as base64 data."""
+    """Return the texts of rendered extra that a model reads, and the number of other values, such as base64 data."""
     texts, data, waiting = list[str](), 0, list[object](extra.values())
     while waiting:
         value = waiting.pop()

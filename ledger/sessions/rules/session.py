@@ -1,6 +1,6 @@
-"""A session: the names that it goes by, and the amount of text in it.
+"""The life cycle of a session: its names, and the number of its messages and tokens.
 
-The state is written again with every message. So the window of a session is not part of the state: the projections keep the
+The state is stored again with every message. So the window of a session is not part of the state: the projections have the
 messages and the summaries.
 """
 
@@ -23,7 +23,7 @@ from ledger.events import (
     SessionOpened,
 )
 
-# Many clients use this name for sessions of their own, so its history never goes over to another session.
+# Many clients use this name for their own sessions, so its messages never move to another session.
 SHARED = "main"
 EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of these roles
 
@@ -31,10 +31,9 @@ EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of thes
 class SessionState(Struct, frozen=True):
     """The state of a session; the fields are the columns of its row, in order.
 
-    ``messages`` and ``tokens`` count all messages that were ever appended and are in effect. ``moved_to`` is the session that
-    took the name of this session. ``extractable_at`` is the position of the last message that something can be extracted from.
-    ``cursor`` is the position of the last message that an extraction has read. ``failures`` counts the failed attempts to extract
-    further, one after the other, since the last new text.
+    ``messages`` and ``tokens`` count all messages in effect, hidden messages included. ``moved_to`` is the session that got the
+    names of this session. ``extractable_at`` is the position of the last message from which memories can be extracted. ``cursor``
+    is the position up to which extraction read. ``failures`` counts the consecutive failed extractions since the last new text.
     """
 
     row: int
@@ -63,20 +62,20 @@ class SessionState(Struct, frozen=True):
 
 
 class AddSessionAlias(Struct, frozen=True):
-    """A command that gives a session another name; ``other`` is the session that has the name already, if any."""
+    """A command that gives a session another name; ``owner`` is the session that has the name already, or None."""
 
     alias: str
-    other: SessionState | None = None
+    owner: SessionState | None = None
 
 
 def add_alias(command: AddSessionAlias, session: SessionState) -> list[tuple[str, EventData]]:
     """Return the events that give a session another name, each with the id of its stream.
 
-    If another session with a history has the name and this session has no history, then the names of this session go over to the
-    other session. A session that gives up a name gives up all its names: so no third session can take one of them, and an undo
-    finds them free.
+    If another session with messages has the name and this session has no messages, the names of this session move to the other
+    session. A session that gives up a name gives up all its names, so that no third session can take one, and an undo finds all
+    of them free.
     """
-    owner, alias = command.other, command.alias
+    owner, alias = command.owner, command.alias
     if owner is None:
         return [(session.id, SessionAliasAdded(alias))]
     if owner.id == session.id:
@@ -94,12 +93,12 @@ def add_alias(command: AddSessionAlias, session: SessionState) -> list[tuple[str
         )
     if alias == SHARED or alias.endswith(":" + SHARED):
         raise RejectedError(
-            f"the name {alias!r:.60} is shared by many clients, so its history goes over to no other session",
+            f"the name {alias!r:.60} is shared by many clients, so its messages cannot move to another session",
             rule="transition",
         )
-    taken = [name for name in (session.name, *session.aliases) if name is not None]
-    gone: list[tuple[str, EventData]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
-    return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
+    names = [name for name in (session.name, *session.aliases) if name is not None]
+    given_up: list[tuple[str, EventData]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in names[:1]]
+    return [*given_up, *((owner.id, SessionAliasAdded(name)) for name in names)]
 
 
 class DescribeSession(Struct, frozen=True):
@@ -140,10 +139,7 @@ def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None
 
 
 def has_content(data: MessageAppended) -> bool:
-    """Return True if a user or an assistant wrote a text in this message, even if the text was erased since.
-
-    The result of a tool is no such text.
-    """
+    """Return True if a user or an assistant wrote a text in this message, also if the text was erased since."""
     return data.role in EXTRACTED_ROLES and (data.content != "" or data.interaction is not None)
 
 
@@ -172,5 +168,5 @@ def _opened(event: AnyEvent, data: SessionOpened) -> SessionState:
 
 
 def admits(session: SessionState | None, data: EventData) -> bool:
-    """Return True if an event still makes sense when events before it are void."""
+    """Return True if a recorded event is possible in this state, which earlier events that became void may have changed."""
     return session is not None or isinstance(data, SessionOpened)

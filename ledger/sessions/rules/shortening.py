@@ -1,7 +1,7 @@
-"""A tool's result cut to its beginning, for a window that cannot hold all of the result.
+"""The shortening of a tool's result to its beginning, for a window that cannot hold the whole result.
 
-The message stays whole in the log. A window's receipt stores the name of the rule and the number of characters kept, so that
-the same text can be made again.
+The message stays whole in the log. The receipt of a window has the name of this rule and the number of characters that stay, so
+that the same text can be made again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ RULE = "head/1"
 
 
 def shortened(text: str, chars: int, position: int) -> str:
-    """Return the first ``chars`` characters of a text, and a mark of how many more the message at ``position`` has.
+    """Return the first ``chars`` characters of a text and a mark that names the message with the whole text.
 
-    A text that is not longer is returned as it is.
+    A text that is not longer is returned unchanged.
     """
-    left = len(text) - chars
-    return f"{text[:chars]}\n{mark(left, position)}" if left > 0 else text
+    cut_chars = len(text) - chars
+    return f"{text[:chars]}\n{mark(cut_chars, position)}" if cut_chars > 0 else text
 
 
-def mark(left: int, position: int) -> str:
-    """Return the mark that stands for the rest of a shortened text."""
-    return f"[shortened: {left:,} more characters in message {position}]"
+def mark(cut_chars: int, position: int) -> str:
+    """Return the mark at the end of a shortened text."""
+    return f"[shortened: {cut_chars:,} more characters in message {position}]"

@@ -1,4 +1,4 @@
-"""A short piece of a text on one line, for showing a match: the piece in which most of the matching places lie."""
+"""The snippet of a text that shows a match: a short piece on one line with most of the matching places."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Span = tuple[int, int]
 
 
 def snippet(text: str, spans: list[Span], chars: int = 160) -> str:
-    """Return at most ``chars`` characters of a text, on one line, around the most matching places; … marks a cut.
+    """Return at most ``chars`` characters of a text on one line, around most of the matching places; … marks a cut.
 
-    The text is cut at white space if there is any. Without matching places the piece is the beginning. A place that is longer
-    than the piece is cut itself.
+    The text is cut at white space if possible. Without matching places the snippet is the beginning of the text. A place that is
+    longer than the snippet is cut too.
     """
     if len(text) <= chars:
         return " ".join(text.split())
-    room = max(chars - 2, 0)  # two for the signs that it was cut
+    room = max(chars - 2, 0)  # the two marks of a cut need room too
     first, last = _densest(spans, room)
     start = max(0, min(first - max(room - (last - first), 0) // 2, len(text) - room))
     end = min(start + room, len(text))
@@ -30,7 +30,7 @@ def snippet(text: str, spans: list[Span], chars: int = 160) -> str:
 
 
 def _densest(spans: list[Span], room: int) -> Span:
-    """Return the span of the most places that fit into so many characters; of equals the first."""
+    """Return the span with the most places that has at most ``room`` characters; of equal spans the first."""
     best, most, behind = (0, 0), 0, 0
     for number, (start, end) in enumerate(spans):
         behind = max(behind, number + 1)

@@ -1,8 +1,8 @@
 """The status of a session's summaries: the rule of each event, and the rule after an undo.
 
-A summary whose text was erased stands for nothing, at any moment: an event about that summary applies to the summaries under
-it. After an undo the events that are left may contradict each other. Then a summary stands only for exactly the messages that
-it was made of, and of two summaries that share messages the summary stands that was put into the window last.
+A summary whose text was erased is never in the window: an event about it applies to the summaries under it. After an undo the
+remaining events may contradict each other. Then a summary is in the window only if all of its messages are visible, and of two
+summaries with common messages, only the summary that was put into the window last.
 """
 
 from __future__ import annotations
@@ -37,29 +37,27 @@ def first_status(data: SummaryCreated) -> str:
 
 
 def moved(data: object, find: Find) -> dict[str, str]:
-    """Return the new statuses of the summaries that a ``MOVING`` event is about.
-
-    Summaries whose status does not change may be among them.
-    """
+    """Return the statuses after a ``MOVING`` event of the summaries that it concerns; some may be unchanged."""
     match data:
         case ContextReplaced(summary, summaries) | SummaryRestored(summary, summaries):
             return _put(data, summary, summaries, find)
         case SummaryInvalidated(summaries, _, returned):
             erased = [id for summary in summaries for id in _underlying(summary, find) if _status(id, find) == ERASED]
-            back = meant((*returned, *erased), find)
-            statuses = {id: WINDOW for id in back if _status(id, find) in (UNDER, WINDOW)}
+            returning = unerased((*returned, *erased), find)
+            statuses = {id: WINDOW for id in returning if _status(id, find) in (UNDER, WINDOW)}
             return statuses | {id: INVALID for id in summaries if _status(id, find) not in (None, ERASED)}
         case _:
             return {}
 
 
 def _put(data: object, summary: str, summaries: Sequence[str], find: Find) -> dict[str, str]:
+    """Return the statuses after a summary was put into the window, and ``summaries`` left the window."""
     state = find(summary)
     if state is None:
         return {}
-    underlying = set(meant(state[1], find))
+    underlying = set(unerased(state[1], find))
     leaving = UNDER if isinstance(data, SummaryRestored) else REPLACED
-    statuses = {id: UNDER if id in underlying else leaving for id in meant(summaries, find)}
+    statuses = {id: UNDER if id in underlying else leaving for id in unerased(summaries, find)}
     if state[0] != ERASED:
         return statuses | {summary: WINDOW}
     return {id: status for id, status in statuses.items() if id not in underlying} | {
@@ -67,12 +65,12 @@ def _put(data: object, summary: str, summaries: Sequence[str], find: Find) -> di
     }
 
 
-def meant(ids: Iterable[str], find: Find) -> Iterator[str]:
-    """Yield these summaries; for an erased summary, yield the summaries under it."""
+def unerased(ids: Iterable[str], find: Find) -> Iterator[str]:
+    """Yield the summaries with these ids; in place of an erased summary, yield the summaries under it."""
     for id in ids:
         state = find(id)
         if state is not None and state[0] == ERASED:
-            yield from meant(state[1], find)
+            yield from unerased(state[1], find)
         elif state is not None:
             yield id
 
@@ -87,11 +85,11 @@ def _underlying(id: str, find: Find) -> tuple[str, ...]:
     return state[1] if state is not None else ()
 
 
-# --- folded again ----------------------------------------------------------------------------------------------------
+# --- after an undo ---------------------------------------------------------------------------------------------------
 
 
 class Visible:
-    """The positions of the messages that nothing hides, updated as messages are appended and hidden."""
+    """The positions of the visible messages, updated as messages are appended and hidden."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []
@@ -100,20 +98,20 @@ class Visible:
         self.positions.append(position)
 
     def hide(self, ranges: Ranges) -> list[int]:
-        """Return the positions that these ranges hide now and that were visible before."""
-        gone: list[int] = []
+        """Hide the messages in some ranges; return the positions that were visible before."""
+        newly_hidden: list[int] = []
         for first, last in ranges:
-            here = slice(bisect_left(self.positions, first), bisect_right(self.positions, last))
-            gone += self.positions[here]
-            del self.positions[here]
-        return gone
+            within = slice(bisect_left(self.positions, first), bisect_right(self.positions, last))
+            newly_hidden += self.positions[within]
+            del self.positions[within]
+        return newly_hidden
 
     def count(self, ranges: Ranges) -> int:
         return sum(bisect_right(self.positions, last) - bisect_left(self.positions, first) for first, last in ranges)
 
 
-class Made(Struct, frozen=True):
-    """The messages and summaries that a summary was made of."""
+class MadeFrom(Struct, frozen=True):
+    """The messages and summaries from which a summary was written."""
 
     ranges: Ranges
     messages: int
@@ -121,13 +119,13 @@ class Made(Struct, frozen=True):
 
 
 class WindowFold:
-    """The fold of all events of a session that are in effect, in their order."""
+    """The fold of all events of a session that are in effect, in order, which computes the statuses of the summaries."""
 
     def __init__(self) -> None:
         self.visible = Visible()
-        self.status: dict[str, str] = {}  # as the events say
-        self._made: dict[str, Made] = {}
-        self._placed: dict[str, int] = {}  # where each was last put into the window
+        self.status: dict[str, str] = {}  # the statuses by the events alone, which ``consistent`` corrects
+        self._made: dict[str, MadeFrom] = {}
+        self._placed: dict[str, int] = {}  # the position of the event that last put a summary into the window
 
     def take(self, event: AnyEvent) -> None:
         data = event.data
@@ -136,7 +134,7 @@ class WindowFold:
         elif isinstance(data, MessagesHidden):
             self.visible.hide(data.ranges)
         elif isinstance(data, SummaryCreated):
-            self._made[data.summary] = Made(data.ranges, data.messages, data.summaries)
+            self._made[data.summary] = MadeFrom(data.ranges, data.messages, data.summaries)
             self.status[data.summary] = first_status(data)
         elif isinstance(data, MOVING):
             now = moved(data, self._find)
@@ -145,46 +143,46 @@ class WindowFold:
                 self._cascade({id for id, status in now.items() if status == INVALID}, event.position)
             self._placed |= {id: event.position for id, status in now.items() if status == WINDOW}
 
-    def _cascade(self, gone: set[str], position: int) -> None:
-        """Invalidate the summaries that were written from these, and put the rest of their sources back into the window.
+    def _cascade(self, invalidated: set[str], position: int) -> None:
+        """Invalidate the summaries that were written from invalidated summaries, and put their other sources into the window.
 
-        The event does not name summaries that were out of use at its time because of an act that is void now.
+        The event itself does not name a summary that was out of use at its time because of an act that is void now.
         """
         for id, made in self._made.items():  # in the order of writing
-            if self.status[id] in (WINDOW, UNDER) and not gone.isdisjoint(made.summaries):
-                gone.add(id)
-                left = [source for source in meant(made.summaries, self._find) if self.status[source] == UNDER]
-                self.status |= {id: INVALID} | dict.fromkeys(left, WINDOW)
-                self._placed |= dict.fromkeys(left, position)
+            if self.status[id] in (WINDOW, UNDER) and not invalidated.isdisjoint(made.summaries):
+                invalidated.add(id)
+                sources = [source for source in unerased(made.summaries, self._find) if self.status[source] == UNDER]
+                self.status |= {id: INVALID} | dict.fromkeys(sources, WINDOW)
+                self._placed |= dict.fromkeys(sources, position)
 
     def _find(self, id: str) -> Known | None:
         made = self._made.get(id)
         return (self.status[id], made.summaries) if made is not None else None
 
     def consistent(self) -> dict[str, str]:
-        """Return the status of each summary, such that no message is under two summaries.
+        """Return a status for each summary, so that no message is under two summaries of the window.
 
-        A summary stands for exactly the messages that it was made of.
+        A summary whose messages are not all visible is invalid.
         """
-        statuses, taken = dict(self.status), list[tuple[int, int]]()
+        statuses, covered = dict(self.status), list[tuple[int, int]]()
         waiting = sorted((id for id in statuses if statuses[id] == WINDOW), key=lambda id: self._placed[id])
         while waiting:
             id = waiting.pop()
             made = self._made[id]
             if self.visible.count(made.ranges) != made.messages:
                 statuses[id] = INVALID
-                waiting += [source for source in meant(made.summaries, self._find) if self.status[source] == UNDER]
-            elif any(_shared(taken, span) for span in made.ranges):
+                waiting += [source for source in unerased(made.summaries, self._find) if self.status[source] == UNDER]
+            elif any(_overlaps(covered, span) for span in made.ranges):
                 statuses[id] = REPLACED
             else:
                 statuses[id] = WINDOW
                 for span in made.ranges:
-                    insort(taken, span)
+                    insort(covered, span)
         under = self._under(id for id, status in statuses.items() if status == WINDOW)
         return {id: REPLACED if status == UNDER and id not in under else status for id, status in statuses.items()}
 
     def _under(self, summaries: Iterable[str]) -> set[str]:
-        """Return all summaries that these were written from, directly or indirectly."""
+        """Return all summaries from which some summaries were written, directly or indirectly."""
         reached, waiting = set[str](), list(summaries)
         while waiting:
             underlying = [source for source in self._made[waiting.pop()].summaries if source in self._made]
@@ -193,7 +191,7 @@ class WindowFold:
         return reached
 
 
-def _shared(taken: list[tuple[int, int]], span: tuple[int, int]) -> bool:
-    """Return True if a range overlaps a taken range; the taken ranges are in order and do not overlap."""
-    at = bisect_right(taken, (span[1], 2**63))
-    return at > 0 and taken[at - 1][1] >= span[0]
+def _overlaps(ranges: list[tuple[int, int]], span: tuple[int, int]) -> bool:
+    """Return True if a span overlaps one of the ranges, which are in order and do not overlap each other."""
+    at = bisect_right(ranges, (span[1], 2**63))
+    return at > 0 and ranges[at - 1][1] >= span[0]

@@ -1,19 +1,19 @@
-"""The reconciliation of a session with a transcript kept elsewhere.
+"""The plan that reconciles a session with a transcript that is kept elsewhere.
 
-A plan names the messages that stay, are repaired, are hidden or are appended.
+A plan says which messages stay, are repaired, are hidden or are appended.
 
-Two messages are the same if role, content and parts are equal, and nothing that both have differs in content or time:
+Two messages are the same if role, content and parts are equal, and no other field that both have differs:
 
-- Token counts are not compared, because two counters differ about the same text.
-- Times are compared as instants, so one moment written with two offsets is the same. A time that only one side has is
-  compatible. Two different instants make two messages: "ok" said twice is not "ok" once, and a session that kept the other
-  time would answer wrongly what had been said by then. So for a message that was appended without a time of its own,
-  ``created_at`` of the session's message is None, not the time of the append.
-- Reasoning that only one side has is compatible. Two different reasonings make two messages, because a model reads them again.
-- The other fields of a provider's message or part (``extra``) are compared as reasoning is, and added if the session's message
-  has none. Fields about caching are not compared, because they move from turn to turn.
-- The model is not compared: the model says who wrote a message, not its content. If the transcript names another model, the
-  session's message takes that name. Metadata is not compared, and the session's stays as it is.
+- Token counts are not compared, because two counters count the same text differently.
+- Times are compared as instants, so two offsets make no difference. A time that only one message has makes no difference. Two
+  different instants make two messages: "ok" said twice is not "ok" once, and ``at()`` must know the time of each. So
+  ``created_at`` of a message that was appended without a time is None, and not the time of the append.
+- Reasoning that only one message has makes no difference. Two different reasonings make two messages, because a model reads them
+  again.
+- The other fields of a provider's message or part (``extra``) are compared like reasoning, and added if the session's message
+  has none. Marks for caching are not compared, because they move from turn to turn.
+- The model is not compared, because it is the author and not the content. If the transcript names another model, the session's
+  message gets this name. Metadata is not compared, and the metadata of the session's message stays, unless it has none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNCHANGED, APPEND, REPLACE = "unchanged", "append", "replace"
 class TranscriptMessage(Struct, frozen=True):
     """A message in the form in which the session and the transcript are compared.
 
-    ``parts`` has any form in which equal parts are equal. "" and None mean that a field is missing.
+    ``parts`` has any form that compares equal for equal parts. "" and None mean that a field is missing.
     """
 
     role: str
@@ -43,7 +43,7 @@ class TranscriptMessage(Struct, frozen=True):
     model: str | None = None
     created_at: str | None = None
     tokens: int | None = None
-    extra: Fields | UnsetType | None = UNSET  # None where it was erased
+    extra: Fields | UnsetType | None = UNSET  # None if it was erased
     metadata: str | UnsetType = UNSET
 
 
@@ -57,7 +57,7 @@ class KnownMessage(Struct, frozen=True):
 class Repair(Struct, frozen=True):
     """The fields that the message at ``position`` lacks and the transcript has; None for a field without a repair.
 
-    A ``model`` also replaces another name.
+    A ``model`` also replaces another name of a model.
     """
 
     position: int
@@ -71,9 +71,9 @@ class Repair(Struct, frozen=True):
 class TranscriptPlan(Struct, frozen=True):
     """The changes that make the session equal to the transcript.
 
-    The first ``kept`` messages stay, with ``repairs``. The session's messages at the positions ``hidden`` leave the session, in
-    their order. The messages of the transcript from ``kept`` on, ``appended`` of them, are appended. ``kind`` is "replace" if any
-    are hidden, else "append" if any are appended, else "unchanged", with repairs or without.
+    The first ``kept`` messages stay, with ``repairs``. The session's messages at the positions ``hidden`` are hidden. The
+    ``appended`` messages of the transcript from ``kept`` on are appended. ``kind`` is "replace" if messages are hidden, else
+    "append" if messages are appended, else "unchanged", with repairs or without.
     """
 
     kind: str
@@ -84,13 +84,13 @@ class TranscriptPlan(Struct, frozen=True):
 
 
 def reconcile(known: Sequence[KnownMessage], outside: Sequence[TranscriptMessage]) -> TranscriptPlan:
-    """Return the plan that makes the session equal to the transcript, in time that grows with the shorter of the two.
+    """Return the plan that makes the session equal to the transcript; the time grows with the shorter of the two.
 
-    Messages are compared by place, from the first until two differ, and never looked for by their texts. All messages of the
-    session after that are hidden. So they are if the transcript ends earlier than the session, and an empty transcript hides all.
+    Messages are compared in order, from the first until two differ, and never searched for by their texts. All messages of the
+    session from there on are hidden, also if the transcript ends earlier than the session. An empty transcript hides all.
 
     Raises:
-        RejectedError: A time that has to be compared is no time.
+        RejectedError: A time that has to be compared is not a time.
     """
     kept = _common(known, outside)
     hidden = tuple(message.position for message in islice(known, kept, None))

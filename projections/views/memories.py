@@ -38,7 +38,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class MemoriesProjection:
-    name, version, follows = "memories", 13, frozenset("m")
+    name, version, follows = "memories", 14, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -72,3 +73,52 @@ def test_a_decision_of_the_past_ends_the_idle_time_then(ledger: Ledger) -> None:
 def test_what_is_dated_in_the_future_counts_from_its_record(ledger: Ledger) -> None:
     memory = ledger.remember(PORTO, occurred_at="2999-01-01")
     assert memory.valid_from == memory.active_at == memory.recorded_at
+
+
+# --- found in texts of the past ------------------------------------------------------------------------------
+
+SAID, SAID_UTC = "2024-03-01T09:30:00+01:00", "2024-03-01T08:30:00.000000Z"
+TEA = "I prefer green tea over coffee."
+
+
+def _stating(request: object) -> str:
+    """Return a model's answer that states one fact of the first line."""
+    fact = {"content": "The user prefers green tea.", "kind": "preference", "said_by": "user", "messages": [1]}
+    return json.dumps({"add": [fact], "supersede": [], "retract": [], "relations": []})
+
+
+@pytest.mark.parametrize("model", [None, _stating])
+def test_a_memory_found_in_an_old_message_holds_and_idles_from_then(ledger: Ledger, model: object) -> None:
+    session = ledger.session("old")
+    session.append("user", TEA, occurred_at=SAID)
+    session.append("assistant", "Noted.", occurred_at=SAID)
+    (found,) = session.extract(model=model).kept  # type: ignore[arg-type]
+    assert (found.valid_from, found.active_at) == (SAID_UTC, SAID_UTC)
+    assert found.recorded_at > SAID_UTC
+    before = ledger.memories.get(found.id)
+    ledger.maintenance.rebuild()
+    assert ledger.memories.get(found.id) == before
+    ledger.undo(found.position)
+    ledger.redo(found.position)
+    assert ledger.memories.get(found.id).active_at == SAID_UTC
+
+
+@pytest.mark.parametrize("model", [None, _stating])
+def test_a_memory_found_in_an_old_turn_holds_and_idles_from_then(ledger: Ledger, model: object) -> None:
+    turn = ledger.capture(TEA, "Noted.", occurred_at=SAID)
+    (found,) = ledger.extract(turn.id, model=model).kept  # type: ignore[arg-type]
+    assert (found.valid_from, found.active_at) == (SAID_UTC, SAID_UTC)
+
+
+def test_a_memory_that_an_old_message_states_again_was_stated_then(ledger: Ledger) -> None:
+    for day in ("2024-03-01", "2024-05-01", "2024-04-01"):
+        ledger.session(day).append("user", TEA, occurred_at=day)
+        ledger.session(day).extract()
+    (memory,) = ledger.memories.list()
+    assert (memory.active_at[:10], (memory.stated_at or "")[:10]) == ("2024-03-01", "2024-05-01")
+
+
+def test_a_memory_found_in_a_message_of_the_future_idles_from_its_record(ledger: Ledger) -> None:
+    ledger.session("s").append("user", TEA, occurred_at="2999-01-01")
+    (found,) = ledger.session("s").extract().kept
+    assert found.valid_from == found.active_at == found.recorded_at

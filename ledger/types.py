@@ -68,6 +68,7 @@ Messages = str | Mapping[str, Any] | Iterable[object]
 Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
+Order = Literal["recorded", "occurred"]
 Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
 Choice = Literal["erase", "cut", "keep"]
 

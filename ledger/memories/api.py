@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
+from ledger.core.log_reading import place_in_time
 from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
-from ledger.domain.text import plural
+from ledger.domain.text import one_of, plural
 from ledger.memories import answers, commands, confidence, correcting, queries
-from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
+from ledger.types import MemoryStatus, Metadata, Order, Page, Since, Time, WriteOptions
 from projections.views.memories import MemoryFilter
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class MemoriesRead(Area):
         tags: Iterable[str] = (),
         metadata: Metadata | None = None,
         min_confidence: float = 0.0,
+        since: Since | None = None,
+        until: Since | None = None,
+        order: Order = "recorded",
         limit: int = LIMIT,
         after: str | None = None,
         oldest_first: bool = False,
@@ -50,10 +54,15 @@ class MemoriesRead(Area):
             tags: Only memories that have all of these tags.
             metadata: Only memories that have all of these keys with exactly these values; None is a value too.
             min_confidence: Only memories with at least this confidence, without decay, from 0 to 1.
+            since: Only memories that hold since then or later (``valid_from``); a time, a date, or a duration back from now.
+            until: Only memories that hold since before then.
+            order: "recorded", or "occurred" for the order in which they began to hold, as after an import of old ones.
 
         Raises:
-            RejectedError: A limit, cursor, status or confidence is not valid.
+            RejectedError: A limit, cursor, status, order, time or confidence is not valid.
         """
+        one_of("order", order, get_args(Order))
+        by_time = order == "occurred"
         accepted_statuses = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
         pairs = pairs_of.checked(metadata)
@@ -67,16 +76,26 @@ class MemoriesRead(Area):
             tags=tags,
             metadata=pairs,
             min_confidence=least,
+            **self._bounds(since, until),
         )
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
                 return queries.listing(
-                    snapshot, wanted, project=project, limit=count, after=start, oldest_first=oldest_first
+                    snapshot,
+                    wanted,
+                    project=project,
+                    limit=count,
+                    after=start,
+                    oldest_first=oldest_first,
+                    by_time=by_time,
                 )
 
-        filters |= {"user": self._scope.user}
-        return page("memories", filters, limit, after, fetch, lambda memory: memory.id, oldest_first=oldest_first)
+        def place(memory: answers.Memory) -> str:
+            return place_in_time(memory.valid_from, memory.id) if by_time else memory.id
+
+        filters |= {"user": self._scope.user, "since": since, "until": until, "order": order}
+        return page("memories", filters, limit, after, fetch, place, oldest_first=oldest_first)
 
     def get(self, id: str) -> answers.Memory:
         """Return a memory, whatever its status; its confidence is without decay: ``effective_confidence(day)`` subtracts it.

@@ -126,6 +126,7 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "interactions.reinforce": lambda g, the, by: g.interactions.reinforce(the["said"], **by),
     "memories.set_confidence": lambda g, the, by: g.memories.set_confidence(the["fact"], 0.3, **by),
     "memories.set_validity": lambda g, the, by: g.memories.set_validity(the["fact"], valid_to="2030-01-01", **by),
+    "memories.end": lambda g, the, by: g.memories.end(the["fact"], **by),
     "memories.correct": lambda g, the, by: g.memories.correct(the["fact"], kind="fact", **by),
     "memories.tag": lambda g, the, by: g.memories.tag(the["fact"], add=["roast"], **by),
     "memories.set_metadata": lambda g, the, by: g.memories.set_metadata(the["fact"], {"ticket": 4711}, **by),

@@ -202,6 +202,17 @@ class Memories(MemoriesRead):
         """
         return commands.set_validity(self._engine.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
 
+    def end(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
+        """End a memory that is true no longer, and has no successor: its status is superseded, and it holds until now.
+
+        With ``occurred_at`` it holds until then. ``supersede`` gives it a successor, ``invalidate`` says that it never held, and
+        ``restore`` brings it back. The same text stated later is a new memory.
+
+        Raises:
+            RejectedError: The memory is not active.
+        """
+        return commands.end(self._engine.writer, self._scope.asker(options), id, reason)
+
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.Memory:

@@ -256,6 +256,16 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     return with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
 
+def end(writer: Writer, asker: Who, id: str, reason: str = "") -> answers.Memory:
+    """Supersede a memory without a successor, from when it happened or now on."""
+    reason = check_reason("reason", reason)
+
+    def body(work: Work, memory: MemoryState) -> None:
+        emit(work, memory, memory_rules.Supersede(None, _happened(work), reason))
+
+    return change(writer, asker, "memories.end", id, body, (id, reason))
+
+
 # --- edges ---------------------------------------------------------------------------------------------------
 
 

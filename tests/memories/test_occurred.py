@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
 
 THEN, LATER = "2020-01-10T10:00:00+02:00", "2021-01-10T10:00:00-05:00"
 THEN_UTC, LATER_UTC = "2020-01-10T08:00:00.000000Z", "2021-01-10T15:00:00.000000Z"
@@ -122,3 +122,39 @@ def test_a_memory_found_in_a_message_of_the_future_idles_from_its_record(ledger:
     ledger.session("s").append("user", TEA, occurred_at="2999-01-01")
     (found,) = ledger.session("s").extract().kept
     assert found.valid_from == found.active_at == found.recorded_at
+
+
+# --- ends of the past ----------------------------------------------------------------------------------------
+
+
+def test_a_memory_that_ended_without_a_successor_held_until_then(ledger: Ledger) -> None:
+    porto = ledger.remember(PORTO, occurred_at=THEN)
+    over = ledger.memories.end(porto.id, occurred_at=LATER, reason="moved away")
+    assert (over.status, over.superseded_by, over.valid_from, over.valid_to) == ("superseded", None, THEN_UTC, LATER_UTC)
+    assert ledger.recall("Where does Ada live?").memory_ids == ()
+    assert ledger.at(ledger.position, valid_at="2020-06-01").recall("Where does Ada live?").memory_ids == (porto.id,)
+    again = ledger.remember(PORTO, occurred_at="2024-01-01")
+    assert again.id != porto.id and ledger.recall("Where does Ada live?").memory_ids == (again.id,)
+
+
+def test_an_end_is_undone_restored_and_kept_by_a_rebuild(ledger: Ledger) -> None:
+    porto = ledger.remember(PORTO, occurred_at=THEN)
+    over = ledger.memories.end(porto.id)
+    assert over.valid_to is not None and over.valid_to >= porto.recorded_at
+    ledger.maintenance.rebuild()
+    assert ledger.memories.get(porto.id) == over
+    ledger.undo(over.position)
+    assert ledger.memories.get(porto.id).status == "active"
+    ledger.redo(over.position)
+    assert ledger.restore(porto.id).valid_to is None
+    with pytest.raises(RejectedError, match="is invalid"):
+        ledger.memories.end(ledger.invalidate(porto.id).id)
+
+
+def test_an_existing_memory_takes_the_place_of_another_from_then(ledger: Ledger) -> None:
+    acme = ledger.remember("Ada works at Acme.", occurred_at=THEN)
+    globex = ledger.remember("Ada works at Globex.", occurred_at="2020-06-01")
+    successor = ledger.supersede(acme.id, "Ada works at Globex.", occurred_at=LATER)
+    old = ledger.memories.get(acme.id)
+    assert (successor.id, old.status, old.superseded_by, old.valid_to) == (globex.id, "superseded", globex.id, LATER_UTC)
+    assert (successor.valid_from[:10], successor.stated_at) == ("2020-06-01", LATER_UTC)

@@ -789,6 +789,8 @@ class Ledger(LedgerRead):
         valid_from: Time | None = None,
         valid_to: Time | None = None,
         metadata: Metadata | None = None,
+        reference_count: int = 0,
+        last_referenced_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record an active memory, without review. The same text in the same project and kind is one memory.
@@ -808,6 +810,9 @@ class Ledger(LedgerRead):
             valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
+            reference_count: The references that the statement had where it comes from, as in an import: they count as this
+                memory's and raise no confidence. A memory that is there already keeps its own.
+            last_referenced_at: The time of the last of them; at the latest now.
         """
         from ledger.memories import commands
         from ledger.memories.asked import RememberRequest
@@ -825,6 +830,8 @@ class Ledger(LedgerRead):
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
+            reference_count=reference_count,
+            last_referenced_at=last_referenced_at,
         )
         return commands.remember(self._engine.writer, self._scope.asker(options), request)
 
@@ -891,6 +898,8 @@ class Ledger(LedgerRead):
         valid_from: Time | None = None,
         valid_to: Time | None = None,
         metadata: Metadata | None = None,
+        reference_count: int = 0,
+        last_referenced_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record a candidate, which waits for review. The arguments are those of ``remember``.
@@ -906,6 +915,9 @@ class Ledger(LedgerRead):
             valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
+            reference_count: The references that the statement had where it comes from, as in an import: they count as this
+                memory's and raise no confidence. A memory that is there already keeps its own.
+            last_referenced_at: The time of the last of them; at the latest now.
         """
         from ledger.memories import commands
         from ledger.memories.asked import RememberRequest
@@ -923,6 +935,8 @@ class Ledger(LedgerRead):
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
+            reference_count=reference_count,
+            last_referenced_at=last_referenced_at,
         )
         return commands.propose(self._engine.writer, self._scope.asker(options), request)
 

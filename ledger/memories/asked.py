@@ -27,6 +27,8 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
         valid_from: The time from which the statement is true in the world; None for when it happened, or now.
         valid_to: The time until which the statement is true, exclusive.
         metadata: Keys of the caller.
+        reference_count: The references that the statement had where it comes from.
+        last_referenced_at: The time of the last of these references, if it is known.
     """
 
     content: str
@@ -41,6 +43,8 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
     valid_from: Time | None = None
     valid_to: Time | None = None
     metadata: Metadata = NO_PAIRS
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
 
 
 class SupersedeRequest(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
-from ledger.domain.times import validity
+from ledger.domain.times import moment, validity
 from ledger.events import MemoryCaptured
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
@@ -27,6 +27,8 @@ from ledger.memories.sources import own, session_of, source_list, with_sources
 from ledger.observations import evidence
 from ledger.types import Metadata
 from projections.views import confidence as timeline
+
+REFERENCES = 1_000_000_000  # the most that an import says of a memory (our own choice)
 
 # --- new memories --------------------------------------------------------------------------------------------
 
@@ -45,12 +47,16 @@ def _record(
     writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest
 ) -> answers.Memory:
     attempt = _stated(request, "active" if verb == "remember" else "candidate")
+    if request.reference_count or request.last_referenced_at is not None:
+        attempt = _referenced(attempt, request)
     edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
 
     def body(work: Work) -> str:
         work.project = work.project_named(request.project)
         work.session = work.session_named(request.session)
         draft = admission.by_channel(work, _in_time(work, attempt), verb)
+        if (draft.last_referenced_at or "") > work.recorded_at:
+            draft = replace(draft, last_referenced_at=work.recorded_at)
         if draft.sources:
             draft = with_sources(work, draft)
         id = admission.add(work, draft)
@@ -61,6 +67,18 @@ def _record(
     # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
     arguments = (attempt, request.project, request.session, *((edges,) if edges else ()))
     return with_kind(answered(writer.run(verb, asker, body, arguments)))
+
+
+def _referenced(attempt: MemoryCaptured, request: RememberRequest) -> MemoryCaptured:
+    """Return the attempt with the references that it had elsewhere; they raise no confidence, for the request has that too."""
+    count, last = request.reference_count, request.last_referenced_at
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= REFERENCES:
+        raise RejectedError(f"reference_count is a whole number from 0 to {REFERENCES:,}, and {count!r:.40} is not")
+    if not count:
+        raise RejectedError("last_referenced_at is the time of the last reference: give reference_count from 1 on too")
+    return replace(
+        attempt, reference_count=count, last_referenced_at=None if last is None else moment("last_referenced_at", last)
+    )
 
 
 def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -158,3 +159,52 @@ def test_an_existing_memory_takes_the_place_of_another_from_then(ledger: Ledger)
     old = ledger.memories.get(acme.id)
     assert (successor.id, old.status, old.superseded_by, old.valid_to) == (globex.id, "superseded", globex.id, LATER_UTC)
     assert (successor.valid_from[:10], successor.stated_at) == ("2020-06-01", LATER_UTC)
+
+
+# --- references of an import ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["remember", "propose"])
+def test_an_import_brings_the_references_of_a_memory_in_one_event(ledger: Ledger, verb: str) -> None:
+    before = ledger.position
+    options = {"reference_count": 40, "last_referenced_at": LATER, "confidence": 0.7, "occurred_at": THEN}
+    memory = getattr(ledger, verb)(PORTO, **options)
+    assert ledger.position == before + 1
+    assert (memory.reference_count, memory.last_referenced_at, memory.confidence) == (40, LATER_UTC, 0.7)
+    ledger.maintenance.rebuild()
+    assert ledger.memories.get(memory.id) == memory
+    ledger.undo(memory.position)
+    ledger.redo(memory.position)
+    assert ledger.memories.get(memory.id).reference_count == 40
+
+
+def test_a_reference_after_an_import_counts_on(ledger: Ledger) -> None:
+    memory = ledger.remember(PORTO, reference_count=40, last_referenced_at=LATER, confidence=0.7)
+    again = ledger.reinforce(memory.id)
+    assert (again.reference_count, again.confidence) == (41, 0.72)
+    assert (again.last_referenced_at or "") > LATER_UTC
+
+
+def test_an_imported_reference_keeps_a_memory_from_decay_as_any_other(ledger: Ledger) -> None:
+    ledger.policy.set(decay="all")
+    memory = ledger.remember(PORTO, occurred_at="2020-01-01", reference_count=1)
+    assert (memory.last_referenced_at, memory.effective_confidence("2026-02-02")) == (None, 1.0)
+
+
+def test_a_memory_that_is_there_keeps_its_own_references(ledger: Ledger) -> None:
+    memory = ledger.remember(PORTO, reference_count=2)
+    again = ledger.bind(actor="importer").remember(PORTO, reference_count=40)
+    assert (again.id, again.absorbed, again.reference_count) == (memory.id, True, 2)
+
+
+def test_a_last_reference_in_the_future_is_of_now(ledger: Ledger) -> None:
+    memory = ledger.remember(PORTO, reference_count=1, last_referenced_at="2999-01-01")
+    assert memory.last_referenced_at == memory.recorded_at
+
+
+@pytest.mark.parametrize("options", [{"reference_count": -1}, {"reference_count": True}, {"last_referenced_at": THEN}])
+def test_references_that_cannot_be_are_refused(ledger: Ledger, options: dict[str, Any]) -> None:
+    with pytest.raises(RejectedError, match="reference"):
+        ledger.remember(PORTO, **options)
+    with pytest.raises(RejectedError, match="reference_count is a whole number from 0 to 1,000,000,000"):
+        ledger.propose(PORTO, reference_count=10**9 + 1)

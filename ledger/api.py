@@ -735,6 +735,7 @@ class Ledger(LedgerRead):
         chunks_used: Iterable[str] = (),
         context: Pack | Mapping[str, Any] | None = None,
         reinforce: bool = True,
+        extract: bool = True,
         append: bool = False,
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
@@ -753,6 +754,8 @@ class Ledger(LedgerRead):
             chunks_used: Ids of chunks that the model had been shown.
             context: The model's context: the ``Pack`` of a recall, or a dictionary.
             reinforce: False if the response is not evidence.
+            extract: False if memories were found in the turn elsewhere, as in an import: the jobs and the extraction of its
+                session pass over it, and only ``extract(id)`` looks.
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
@@ -769,6 +772,7 @@ class Ledger(LedgerRead):
             chunks_used=chunks_used,
             context=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
+            extract=extract,
             append=append,
             metadata=NO_PAIRS if metadata is None else metadata,
         )

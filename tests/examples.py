@@ -291,6 +291,7 @@ EVENTS: dict[str, e.EventData] = {
             context=Raw(b'{"budget":800}'),
             reinforce=False,
             metadata=METADATA,
+            extract=False,
         ),
         e.ResponseAttached(
             response="Dark roast.",

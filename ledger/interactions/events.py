@@ -11,7 +11,7 @@ class InteractionCaptured(EventData, frozen=True):
     """A prompt and, if already known, its response.
 
     ``memories_used`` and ``chunks_used`` are what the model had been shown, and ``context`` is everything it was given.
-    ``reinforce`` is false if the response is not evidence.
+    ``reinforce`` is false if the response is not evidence, and ``extract`` if memories were found in the turn elsewhere.
     """
 
     traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
@@ -24,6 +24,7 @@ class InteractionCaptured(EventData, frozen=True):
     context: Json = NOTHING
     reinforce: bool = True
     metadata: Annotated[Json, Use("material")] = NOTHING
+    extract: bool = True
 
 
 class ResponseAttached(EventData, frozen=True):

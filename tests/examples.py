@@ -268,6 +268,7 @@ EVENTS: dict[str, e.EventData] = {
             content="Dark roasts are roasted longest.",
             heading_path=("Coffee", "Roasts"),
             metadata=Raw(b'{"lines":12}'),
+            own=Raw(b'{"page":3}'),
         ),
         e.DocumentReplaced(
             previous=7,

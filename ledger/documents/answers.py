@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Chunk(Answer, frozen=True, kw_only=True):
     """A piece of a document.
 
-    ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is there only if asked for.
+    ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is there only if asked for. ``metadata`` is
+    the JSON that came with a chunk that was cut elsewhere, {} without any, None if it was erased.
 
     ``status`` is "active"; "replaced" for a chunk of a replaced text (``index`` is its last one, ``line`` is None);
     "removed" if its document was removed, or if the command that added the chunk is void; or "erased".

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
-from ledger.documents import answers, chunking, queries, rules
+from ledger.documents import answers, chunking, given_chunks, queries, rules
 from ledger.documents.files import SUFFIXES, read_document
 from ledger.documents.rules import DocumentState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
@@ -20,25 +21,32 @@ from ledger.domain.metadata import checked
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.guards.guarding import TakenSecret
-from ledger.types import Metadata
+from ledger.types import DocumentSource, Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents
 
 
+T = TypeVar("T")
+
+
 class _DocumentText(Struct, frozen=True):
-    """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces."""
+    """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces.
+
+    ``cut_elsewhere`` is True if the pieces were given, so that they are the same for every kind.
+    """
 
     text: str
     path: str
     digest: str
     kind: str
     pieces: tuple[chunking.ChunkPiece, ...] | None
+    cut_elsewhere: bool = False
 
 
 def add(
     engine: Engine,
     asker: Who,
-    source: str | os.PathLike[str],
+    source: DocumentSource,
     *,
     title: str = "",
     tags: Iterable[str] | None = None,
@@ -47,7 +55,7 @@ def add(
     path: str | None = None,
     doc_type: str | None = None,
 ) -> answers.Document:
-    """Add a document, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
+    """Add a document, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file, a list its chunks.
 
     A document is identified by its ``path`` (a file's absolute path, unless another is given), or without a path by its
     text. The same text again changes nothing (``absorbed``). Another text replaces the old one, and chunks that stay
@@ -62,12 +70,19 @@ def add(
         RejectedError: The source is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of
             its own directory.
     """
-    text, name = _read(source, path)
-    text, taken = _without_secrets(engine, text, asker.user)
+    taken: dict[str, tuple[TakenSecret, ...]] = {}
+    pieces: tuple[chunking.ChunkPiece, ...] | None = None
+    if isinstance(source, str | os.PathLike):
+        text, name = _read(source, path)
+        text = _without_secrets(engine, text, asker.user, taken)
+    else:
+        name = "" if path is None else check_text("path", path, max_bytes=rules.PATH_BYTES)
+        pieces = given_chunks.pieces(source, lambda value: _without_secrets(engine, value, asker.user, taken))
+        text = "".join(piece.content for piece in pieces)
     labels = tag_list(tags) if tags is not None else None
     if title:
         check_text("title", title, max_bytes=rules.TITLE_BYTES)
-    cut_text = _cut(engine, text, name, doc_type, asker.user)
+    cut_text = _cut(engine, text, name, doc_type, asker.user, pieces)
     command = rules.TextAdded(
         digest=cut_text.digest,
         size=len(text),
@@ -90,25 +105,40 @@ def add(
     return _answered(engine, outcome)
 
 
-def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[TakenSecret, ...]]]:
-    """Return the text with its secrets redacted, if the user's policy asks for that, and the redacted secrets.
+def _without_secrets(engine: Engine, value: T, user: str, taken: dict[str, tuple[TakenSecret, ...]]) -> T:
+    """Return a text, or a list of chunks, with its secrets redacted if the user's policy asks for that; ``taken`` has them.
 
     The whole text is redacted before it is cut, because a cut may divide a secret. Equal texts stay equal.
     """
     with engine.snapshot() as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
-    taken: dict[str, tuple[TakenSecret, ...]] = {}
-    return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
+    if policy != "redact":
+        return value
+    guard = engine.writer.guard
+    return guard.without_secrets(value, taken) if isinstance(value, str) else guard.cleaned(value, taken)
 
 
-def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _DocumentText:
-    """Return the text cut into pieces, outside the lock; a text that is known already is not cut."""
-    digest = engine.writer.mac("document", user, text).hex()
+def _cut(
+    engine: Engine,
+    text: str,
+    path: str,
+    doc_type: str | None,
+    user: str,
+    pieces: tuple[chunking.ChunkPiece, ...] | None = None,
+) -> _DocumentText:
+    """Return the text cut into pieces, outside the lock; a text that is known already is not cut.
+
+    With ``pieces``, which were cut elsewhere, the document is known by all that they say.
+    """
+    whole = text if pieces is None else given_chunks.digested(pieces)
+    digest = engine.writer.mac("document", user, whole).hex()
     with engine.snapshot() as snapshot:
         known = documents.known_as(snapshot.connection, user, path, digest)
     kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
     if kind not in chunking.KINDS:
         raise RejectedError(f"the type of a document is one of {', '.join(chunking.KINDS)}, not {kind!r:.40}")
+    if pieces is not None:
+        return _DocumentText(text, path, digest, kind, pieces, cut_elsewhere=True)
     is_known = known is not None and known.digest == digest and known.doc_type == kind
     return _DocumentText(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
@@ -188,7 +218,7 @@ def _add_text(
 def _with_pieces(
     work: Work, connection: Connection, command: rules.TextAdded, cut_text: _DocumentText, state: DocumentState | None
 ) -> rules.TextAdded:
-    cut = cut_text.pieces if cut_text.kind == command.doc_type else None
+    cut = cut_text.pieces if cut_text.cut_elsewhere or cut_text.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(cut_text.text, command.doc_type))
     known: list[int | None] = []
     if state is not None:
@@ -197,7 +227,9 @@ def _with_pieces(
             if chunk.index < len(known):
                 known[chunk.index] = chunk.fingerprint
     user = work.who.user
-    prints = [documents.chunk_fingerprint(work.secret, user, piece.content, piece.heading_path) for piece in pieces]
+    prints = [
+        documents.chunk_fingerprint(work.secret, user, piece.content, piece.heading_path, piece.own) for piece in pieces
+    ]
     fresh = [work.new_id("c") for _ in pieces]
     return replace(
         command, pieces=pieces, fresh=fresh, prints=prints, known=known, called=_title(cut_text, command.doc_type)
@@ -244,7 +276,7 @@ def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
         text, name, what = source, "", "the text"
     else:
         raise RejectedError(
-            f"a document is a text (str) or a file (pathlib.Path), not a {type(source).__name__}; "
+            f"a document is a text (str), a file (pathlib.Path) or a list of chunks, not a {type(source).__name__}; "
             "decode the bytes of a file first"
         )
     check_text(what, text, max_bytes=rules.TEXT_BYTES)

@@ -1080,13 +1080,13 @@ class Ledger(LedgerRead):
             amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
             source: The id of what supports it; the same id counts once.
         """
-        from ledger.memories import commands
+        from ledger.memories import reinforcing
 
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError(
                 "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
             )
-        return commands.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
+        return reinforcing.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
 
     def reopen(self, receipt: str) -> Pack:
         """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.

@@ -66,7 +66,7 @@ Method = Literal["model", "rules"]
 Extracting = Literal["auto", "model", "rules", "off"]
 Messages = str | Mapping[str, Any] | Iterable[object]
 """A text, one message, or several, as a provider's chat has them."""
-DocumentSource = str | os.PathLike[str] | Iterable[str | Mapping[str, Any]]
+DocumentSource = str | os.PathLike[str] | Iterable[str | Mapping[str, object]]
 """A text, a file, or the chunks of a document that was cut elsewhere."""
 Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,9 +23,6 @@ from ledger.guards.guarding import TakenSecret
 from ledger.types import DocumentSource, Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents
-
-
-T = TypeVar("T")
 
 
 class _DocumentText(Struct, frozen=True):
@@ -71,13 +67,14 @@ def add(
             its own directory.
     """
     taken: dict[str, tuple[TakenSecret, ...]] = {}
+    guard, redacts = engine.writer.guard, _redacts(engine, asker.user)
     pieces: tuple[chunking.ChunkPiece, ...] | None = None
     if isinstance(source, str | os.PathLike):
         text, name = _read(source, path)
-        text = _without_secrets(engine, text, asker.user, taken)
+        text = guard.without_secrets(text, taken) if redacts else text
     else:
         name = "" if path is None else check_text("path", path, max_bytes=rules.PATH_BYTES)
-        pieces = given_chunks.pieces(source, lambda value: _without_secrets(engine, value, asker.user, taken))
+        pieces = given_chunks.pieces(source, (lambda chunks: guard.cleaned(chunks, taken)) if redacts else None)
         text = "".join(piece.content for piece in pieces)
     labels = tag_list(tags) if tags is not None else None
     if title:
@@ -105,17 +102,13 @@ def add(
     return _answered(engine, outcome)
 
 
-def _without_secrets(engine: Engine, value: T, user: str, taken: dict[str, tuple[TakenSecret, ...]]) -> T:
-    """Return a text, or a list of chunks, with its secrets redacted if the user's policy asks for that; ``taken`` has them.
+def _redacts(engine: Engine, user: str) -> bool:
+    """Return True if the user's policy asks for secrets to be redacted.
 
     The whole text is redacted before it is cut, because a cut may divide a secret. Equal texts stay equal.
     """
     with engine.snapshot() as snapshot:
-        policy = control.policy(snapshot.connection, user).secrets
-    if policy != "redact":
-        return value
-    guard = engine.writer.guard
-    return guard.without_secrets(value, taken) if isinstance(value, str) else guard.cleaned(value, taken)
+        return control.policy(snapshot.connection, user).secrets == "redact"
 
 
 def _cut(

@@ -17,12 +17,15 @@ METADATA_BYTES = 64 * 1024  # of one chunk (our own choice)
 FIELDS = ("content", "heading_path", "metadata")
 
 
-def pieces(source: object, cleaned: Callable[[list[object]], list[object]]) -> tuple[ChunkPiece, ...]:
+Checked = tuple[str, tuple[str, ...], object]  # content, headings, metadata
+
+
+def pieces(source: object, cleaned: Callable[[list[Checked]], list[Checked]] | None = None) -> tuple[ChunkPiece, ...]:
     """Return the chunks that a caller gave as pieces, in their order.
 
     Args:
         source: Texts, or objects with ``content`` and if wanted ``heading_path`` and ``metadata``.
-        cleaned: Takes the secrets out of checked chunks.
+        cleaned: Takes the secrets out of checked chunks; None where they are kept or refused.
 
     Raises:
         RejectedError: A chunk has another form, is blank or too large, or there are none or too many.
@@ -37,10 +40,12 @@ def pieces(source: object, cleaned: Callable[[list[object]], list[object]]) -> t
         raise RejectedError(
             f"a document has 1 to {MAX_CHUNKS:,} chunks, and {len(chunks):,} were given", rule="size", limit=MAX_CHUNKS
         )
-    made = tuple(_piece(*chunk) for chunk in cleaned(list(chunks)))  # type: ignore[misc]
+    made = tuple(_piece(*chunk) for chunk in (chunks if cleaned is None else cleaned(chunks)))
     size = sum(len(piece.content.encode()) for piece in made)
     if size > TEXT_BYTES:
-        raise RejectedError(f"the chunks of a document have at most {TEXT_BYTES:,} bytes, and these {size:,}", rule="size")
+        raise RejectedError(
+            f"the chunks of a document have at most {TEXT_BYTES:,} bytes, and these {size:,}", rule="size"
+        )
     return made
 
 
@@ -49,7 +54,7 @@ def digested(given: Iterable[ChunkPiece]) -> str:
     return json.encode([(piece.content, piece.heading_path, piece.own) for piece in given]).decode()
 
 
-def _checked(name: str, chunk: object) -> tuple[str, tuple[str, ...], object]:
+def _checked(name: str, chunk: object) -> Checked:
     if isinstance(chunk, str):
         chunk = {"content": chunk}
     if not isinstance(chunk, Mapping) or (unknown := [key for key in chunk if key not in FIELDS]):

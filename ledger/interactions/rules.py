@@ -159,7 +159,9 @@ def evolve(interaction: InteractionState | None, event: AnyEvent) -> Interaction
             return replace(now, extraction="done", extraction_attempts=0)
         case ReinforcementFailed():
             attempt = now.reinforcement_attempts + 1
-            return replace(now, reinforcement=_after_failure(now.reinforcement, attempt), reinforcement_attempts=attempt)
+            return replace(
+                now, reinforcement=_after_failure(now.reinforcement, attempt), reinforcement_attempts=attempt
+            )
         case ExtractionFailed():
             attempt = now.extraction_attempts + 1
             return replace(now, extraction=_after_failure(now.extraction, attempt), extraction_attempts=attempt)

@@ -69,6 +69,7 @@ class MemoriesRead(Area):
         least = confidence_rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
+        bounds = self._bounds(since, until)
         wanted = MemoryFilter(
             user=self._scope.user,
             statuses=accepted_statuses,
@@ -76,7 +77,8 @@ class MemoriesRead(Area):
             tags=tags,
             metadata=pairs,
             min_confidence=least,
-            **self._bounds(since, until),
+            since=bounds.get("since"),
+            until=bounds.get("until"),
         )
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:

@@ -14,21 +14,18 @@ from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
-from ledger.domain.times import moment, validity
+from ledger.domain.times import validity
 from ledger.events import MemoryCaptured
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
 from ledger.log.event_base import NOTHING
 from ledger.memories import admission, answers
 from ledger.memories import rules as memory_rules
-from ledger.memories.asked import RememberRequest, SupersedeRequest
+from ledger.memories.asked import RememberRequest, SupersedeRequest, referenced
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
-from ledger.memories.sources import own, session_of, source_list, with_sources
+from ledger.memories.sources import session_of, source_list, with_sources
 from ledger.observations import evidence
 from ledger.types import Metadata
-from projections.views import confidence as timeline
-
-REFERENCES = 1_000_000_000  # the most that an import says of a memory (our own choice)
 
 # --- new memories --------------------------------------------------------------------------------------------
 
@@ -48,7 +45,7 @@ def _record(
 ) -> answers.Memory:
     attempt = _stated(request, "active" if verb == "remember" else "candidate")
     if request.reference_count or request.last_referenced_at is not None:
-        attempt = _referenced(attempt, request)
+        attempt = referenced(attempt, request)
     edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
 
     def body(work: Work) -> str:
@@ -67,18 +64,6 @@ def _record(
     # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
     arguments = (attempt, request.project, request.session, *((edges,) if edges else ()))
     return with_kind(answered(writer.run(verb, asker, body, arguments)))
-
-
-def _referenced(attempt: MemoryCaptured, request: RememberRequest) -> MemoryCaptured:
-    """Return the attempt with the references that it had elsewhere; they raise no confidence, for the request has that too."""
-    count, last = request.reference_count, request.last_referenced_at
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= REFERENCES:
-        raise RejectedError(f"reference_count is a whole number from 0 to {REFERENCES:,}, and {count!r:.40} is not")
-    if not count:
-        raise RejectedError("last_referenced_at is the time of the last reference: give reference_count from 1 on too")
-    return replace(
-        attempt, reference_count=count, last_referenced_at=None if last is None else moment("last_referenced_at", last)
-    )
 
 
 def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
@@ -394,33 +379,6 @@ def release(
     reason: str = "",
 ) -> answers.Memory:
     return _simple(writer, asker, "guards.release", id, memory_rules.Release, reason)
-
-
-def reinforce(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    amount: float | None = None,
-    *,
-    source: str | None = None,
-) -> answers.Memory:
-    delta = None if amount is None else confidence_rules.millionths("amount", amount)
-
-    def body(work: Work, memory: MemoryState) -> None:
-        interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
-        if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
-            return
-        policy = work.policy()
-        echo = interaction is not None and memory.id in interaction.memories_used
-        by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
-        name = interaction.id if interaction is not None else None
-        emit(
-            work,
-            memory,
-            memory_rules.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
-        )
-
-    return change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
 # --- shared steps --------------------------------------------------------------------------------------------

@@ -488,7 +488,7 @@ def _time(event: AnyEvent, known: str | None) -> str:
 
 
 def _stated(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed, known: str | None) -> str:
-    """Return the time of a statement: a finding holds since the words that it was found in, which its event is later than."""
+    """Return the time of a statement; a finding was stated with the words that it was found in, which is its ``valid_from``."""
     if data.origin is None or data.valid_from is None:
         return _time(event, known)
     return max(min(data.valid_from, event.envelope.recorded_at), known or "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import msgspec
 from msgspec import field
 
 from ledger.core.answer import Answer
@@ -43,7 +42,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     heading_path: tuple[str, ...] = ()
     speaker: str = ""
     message: str | None = None
-    metadata: Any = field(default_factory=dict)
+    metadata: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class Item(Answer, frozen=True, kw_only=True):

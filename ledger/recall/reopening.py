@@ -212,7 +212,8 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
     data = event.data if event is not None else None
     whole: str | None = None
     heading: tuple[str, ...] = ()
-    document, metadata = None, {}
+    document: str | None = None
+    metadata: dict[str, object] = {}
     begun, role, name = event, "", ""
     if event is not None and isinstance(data, ChunkAdded):
         whole, heading, document = data.content, data.heading_path or (), event.stream

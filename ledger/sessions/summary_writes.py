@@ -174,6 +174,7 @@ def _stretch(window: OpenWindow, sources: Sequence[str | int]) -> tuple[str, Sum
         NotFoundError: This session has no such message or summary.
     """
     connection, state = window.connection, window.state
+    found: SummarySources | None
     of_both = {isinstance(source, str) and source.startswith("y_") for source in sources}
     if len(of_both) != 1:
         raise RejectedError(
@@ -184,7 +185,9 @@ def _stretch(window: OpenWindow, sources: Sequence[str | int]) -> tuple[str, Sum
         rows = {row.id: row for row in (reading.summary_row(connection, state, id) for id in sources)}
         chosen = sorted(rows.values(), key=lambda row: row.first)
         if out := [row.id for row in chosen if row.status != summaries.WINDOW]:
-            raise RejectedError(f"the summary {out[0]} is not in the window, so no summary can take its place", subject=out[0])
+            raise RejectedError(
+                f"the summary {out[0]} is not in the window, so no summary can take its place", subject=out[0]
+            )
         first, last = chosen[0].first, max(span[1] for row in chosen for span in row.ranges)
         between = of_messages(window, first, last) is not None
         kind, found = CONDENSED, of_summaries(connection, state.row, chosen)

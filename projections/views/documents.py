@@ -56,7 +56,7 @@ class ChunkRow(Struct, frozen=True):
     size: int | None
     metadata: dict[str, Any] | None
     fingerprint: int | None
-    own: dict[str, Any] | None
+    own: dict[str, object] | None
     from_position: int
     to_position: int | None = None
 
@@ -231,9 +231,9 @@ def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | No
 
 def places(
     connection: sqlite3.Connection, rows: Iterable[int]
-) -> dict[int, tuple[str, tuple[str, ...], dict[str, Any]]]:
+) -> dict[int, tuple[str, tuple[str, ...], dict[str, object]]]:
     """Return (id of the document, headings above, metadata of a caller) of chunks, by row."""
-    documents: dict[int, tuple[str, tuple[str, ...], dict[str, Any]]] = {}
+    documents: dict[int, tuple[str, tuple[str, ...], dict[str, object]]] = {}
     columns = "c.row, d.id, c.heading_path, c.own"
     sql = f"SELECT {columns} FROM chunks c CROSS JOIN documents d ON d.row = c.document WHERE c.row IN {{}}"
     for row, id, headings, own in rows_among(connection, sql, list(rows)):

@@ -74,7 +74,12 @@ class InteractionFilter(Struct, frozen=True, kw_only=True):
 
 
 def listing(
-    connection: sqlite3.Connection, filters: InteractionFilter, *, limit: int, start: Start = NEWEST, by_time: bool = False
+    connection: sqlite3.Connection,
+    filters: InteractionFilter,
+    *,
+    limit: int,
+    start: Start = NEWEST,
+    by_time: bool = False,
 ) -> list[InteractionState]:
     """Return at most ``limit`` interactions, from ``start`` on."""
     where = Conditions("user = ?", filters.user)

@@ -9,7 +9,11 @@ import pytest
 from ledger import Ledger, RejectedError
 
 PAGES: list[Any] = [
-    {"content": "Dark roasts are roasted longest.", "heading_path": ["Coffee", "Roasts"], "metadata": {"page": 3, "box": [1, 2.5, None]}},
+    {
+        "content": "Dark roasts are roasted longest.",
+        "heading_path": ["Coffee", "Roasts"],
+        "metadata": {"page": 3, "box": [1, 2.5, None]},
+    },
     {"content": "Soft water, at 93 degrees.", "metadata": {"page": 4, "tags": {"hot": True, "ü": "é"}}},
     "A chunk of words alone.\nIn two lines.\n",
 ]
@@ -21,7 +25,11 @@ def test_chunks_come_back_as_they_were_given(ledger: Ledger) -> None:
     assert [chunk.metadata for chunk in made.chunks] == [PAGES[0]["metadata"], PAGES[1]["metadata"], {}]
     assert [chunk.content for chunk in shown.chunks] == [PAGES[0]["content"], PAGES[1]["content"], PAGES[2]]
     assert [chunk.heading_path for chunk in shown.chunks] == [("Coffee", "Roasts"), (), ()]
-    assert (made.title, made.size, made.metadata) == ("Coffee", sum(chunk.size or 0 for chunk in shown.chunks), {"shelf": 7})
+    assert (made.title, made.size, made.metadata) == (
+        "Coffee",
+        sum(chunk.size or 0 for chunk in shown.chunks),
+        {"shelf": 7},
+    )
     assert ledger.documents.get_chunk(made.chunks[0].id).metadata == PAGES[0]["metadata"]
     ledger.maintenance.rebuild()
     assert ledger.documents.get(made.id, text=True) == shown
@@ -45,7 +53,9 @@ def test_the_same_chunks_again_change_nothing_and_other_metadata_is_another_chun
     assert [chunk.id for chunk in newer.chunks[1:]] == [chunk.id for chunk in made.chunks[1:]]
     assert newer.chunks[0].metadata == {"page": 5}
     ledger.undo(newer.position, cascade=True)
-    assert [chunk.metadata for chunk in ledger.documents.get(made.id).chunks] == [chunk.metadata for chunk in made.chunks]
+    assert [chunk.metadata for chunk in ledger.documents.get(made.id).chunks] == [
+        chunk.metadata for chunk in made.chunks
+    ]
     ledger.maintenance.rebuild()
     assert [chunk.id for chunk in ledger.documents.get(made.id).chunks] == [chunk.id for chunk in made.chunks]
 
@@ -109,6 +119,6 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_chunks_of_another_form_are_refused(ledger: Ledger, name: str) -> None:
-    with pytest.raises(RejectedError, match="chunk|document"):
+    with pytest.raises(RejectedError, match=r"chunk|document"):
         ledger.documents.add(WRONG[name])
     assert list(ledger.documents.list()) == []

@@ -42,7 +42,7 @@ def test_a_later_response_does_not_open_such_a_turn(ledger: Ledger) -> None:
 
 def test_a_failed_extraction_on_request_does_not_open_such_a_turn(ledger: Ledger) -> None:
     turn = ledger.capture(TEA, "Noted.", extract=False)
-    with pytest.raises(Exception, match="OSError|model"):
+    with pytest.raises(Exception, match=r"OSError|model"):
         ledger.extract(turn.id, model=failing)
     assert ledger.interactions.get(turn.id).extraction == "off"
 

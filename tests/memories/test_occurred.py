@@ -131,7 +131,12 @@ def test_a_memory_found_in_a_message_of_the_future_idles_from_its_record(ledger:
 def test_a_memory_that_ended_without_a_successor_held_until_then(ledger: Ledger) -> None:
     porto = ledger.remember(PORTO, occurred_at=THEN)
     over = ledger.memories.end(porto.id, occurred_at=LATER, reason="moved away")
-    assert (over.status, over.superseded_by, over.valid_from, over.valid_to) == ("superseded", None, THEN_UTC, LATER_UTC)
+    assert (over.status, over.superseded_by, over.valid_from, over.valid_to) == (
+        "superseded",
+        None,
+        THEN_UTC,
+        LATER_UTC,
+    )
     assert ledger.recall("Where does Ada live?").memory_ids == ()
     assert ledger.at(ledger.position, valid_at="2020-06-01").recall("Where does Ada live?").memory_ids == (porto.id,)
     again = ledger.remember(PORTO, occurred_at="2024-01-01")
@@ -157,7 +162,12 @@ def test_an_existing_memory_takes_the_place_of_another_from_then(ledger: Ledger)
     globex = ledger.remember("Ada works at Globex.", occurred_at="2020-06-01")
     successor = ledger.supersede(acme.id, "Ada works at Globex.", occurred_at=LATER)
     old = ledger.memories.get(acme.id)
-    assert (successor.id, old.status, old.superseded_by, old.valid_to) == (globex.id, "superseded", globex.id, LATER_UTC)
+    assert (successor.id, old.status, old.superseded_by, old.valid_to) == (
+        globex.id,
+        "superseded",
+        globex.id,
+        LATER_UTC,
+    )
     assert (successor.valid_from[:10], successor.stated_at) == ("2020-06-01", LATER_UTC)
 
 

@@ -13,7 +13,9 @@ def told(ledger: Ledger, count: int = 8) -> list[int]:
     """Append messages of two months, and return their positions."""
     chat = ledger.session("chat")
     return [
-        chat.append("user" if number % 2 == 0 else "assistant", f"Message {number}.", occurred_at=f"2024-0{1 + number // 4}-01").position
+        chat.append(
+            "user" if number % 2 == 0 else "assistant", f"Message {number}.", occurred_at=f"2024-0{1 + number // 4}-01"
+        ).position
         for number in range(count)
     ]
 
@@ -23,12 +25,23 @@ def test_summaries_come_in_with_their_messages_and_parents(ledger: Ledger) -> No
     one = chat.summaries.add("January.", at[:4], model="gpt-4o", token_count=7)
     two = chat.summaries.add("February.", [chat.message(place).id for place in at[4:8]])
     both = chat.summaries.add("Two months.", [one.id, two.id])
-    assert (one.kind, one.depth, one.messages, one.model, one.tokens, one.status) == ("leaf", 0, 4, "gpt-4o", 7, "window")
+    assert (one.kind, one.depth, one.messages, one.model, one.tokens, one.status) == (
+        "leaf",
+        0,
+        4,
+        "gpt-4o",
+        7,
+        "window",
+    )
     assert (one.earliest[:10], two.earliest[:10], one.ranges) == ("2024-01-01", "2024-02-01", ((at[0], at[3]),))
     assert (both.kind, both.depth, both.messages, both.summaries) == ("condensed", 1, 8, (one.id, two.id))
     assert (both.descendants, both.descendant_tokens) == (2, one.tokens + two.tokens)
     assert [(item.kind, item.messages) for item in chat.items()] == [("summary", 8), ("message", 1)]
-    assert {row.id: row.status for row in chat.summaries.list()} == {one.id: "under", two.id: "under", both.id: "window"}
+    assert {row.id: row.status for row in chat.summaries.list()} == {
+        one.id: "under",
+        two.id: "under",
+        both.id: "window",
+    }
     assert [message.position for message in chat.expand(both.id).messages] == at[:8]
     assert "Two months." in str(chat.window(4000).to_dict())
 
@@ -99,7 +112,7 @@ def test_sources_that_are_no_stretch_of_the_window_are_refused(ledger: Ledger, n
     at, chat = told(ledger), ledger.session("chat")
     made = chat.summaries.add("In the middle.", at[2:4])
     before = chat.items()
-    with pytest.raises(RejectedError, match="stretch|sources"):
+    with pytest.raises(RejectedError, match=r"stretch|sources"):
         chat.summaries.add("Wrong.", NOT_A_STRETCH[name](chat, at, made.id))
     assert chat.items() == before
 

@@ -57,9 +57,10 @@ def digested(given: Iterable[ChunkPiece]) -> str:
 def _checked(name: str, chunk: object) -> Checked:
     if isinstance(chunk, str):
         chunk = {"content": chunk}
-    if not isinstance(chunk, Mapping) or (unknown := [key for key in chunk if key not in FIELDS]):
-        wrong = f"the field {unknown[0]!r:.40}" if isinstance(chunk, Mapping) else f"a {type(chunk).__name__}"
-        raise RejectedError(f"{name} is a text or an object with {', '.join(FIELDS)}, and has {wrong}")
+    if not isinstance(chunk, Mapping):
+        raise RejectedError(f"{name} is a text or an object with {', '.join(FIELDS)}, not a {type(chunk).__name__}")
+    if unknown := [key for key in chunk if key not in FIELDS]:
+        raise RejectedError(f"{name} has the field {unknown[0]!r:.40}; there are: {', '.join(FIELDS)}")
     metadata = chunk.get("metadata")
     if metadata is None:
         metadata = {}

@@ -153,9 +153,7 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "session.truncate": lambda g, the, by: g.session("chat").truncate(3, **by),
     "session.clear": lambda g, the, by: g.session("chat").clear(**by),
     "session.add_alias": lambda g, the, by: g.session("chat").add_alias("talk of the sea", **by),
-    "session.summaries.add": lambda g, the, by: g.session("chat").summaries.add(
-        "They said no more.", [g.session("chat").messages()[-1].position], **by
-    ),
+    "session.summaries.add": lambda g, the, by: g.session("chat").summaries.add("Enough.", [the["said last"]], **by),
     "session.summaries.invalidate": lambda g, the, by: g.session("chat").summaries.invalidate(the["summary"], **by),
     "session.summaries.restore": lambda g, the, by: g.session("chat").summaries.restore(the["invalid"], **by),
     "session.summaries.rewrite": lambda g, the, by: g.session("chat").summaries.rewrite(

@@ -750,6 +750,7 @@ class Ledger(LedgerRead):
         chunks_used: Iterable[str] = (),
         context: Pack | Mapping[str, Any] | None = None,
         reinforce: bool = True,
+        extract: bool = True,
         append: bool = False,
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
@@ -768,6 +769,8 @@ class Ledger(LedgerRead):
             chunks_used: Ids of chunks that the model had been shown.
             context: The model's context: the ``Pack`` of a recall, or a dictionary.
             reinforce: False if the response is not evidence.
+            extract: False if memories were found in the turn elsewhere, as in an import: the jobs and the extraction of its
+                session pass over it, and only ``extract(id)`` looks.
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
@@ -784,6 +787,7 @@ class Ledger(LedgerRead):
             chunks_used=chunks_used,
             context=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
+            extract=extract,
             append=append,
             metadata=NO_PAIRS if metadata is None else metadata,
         )
@@ -804,6 +808,8 @@ class Ledger(LedgerRead):
         valid_from: Time | None = None,
         valid_to: Time | None = None,
         metadata: Metadata | None = None,
+        reference_count: int = 0,
+        last_referenced_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record an active memory, without review. The same text in the same project and kind is one memory.
@@ -823,6 +829,9 @@ class Ledger(LedgerRead):
             valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
+            reference_count: The references that the statement had where it comes from, as in an import: they count as this
+                memory's and raise no confidence. A memory that is there already keeps its own.
+            last_referenced_at: The time of the last of them; at the latest now.
         """
         from ledger.memories import commands
         from ledger.memories.asked import RememberRequest
@@ -840,6 +849,8 @@ class Ledger(LedgerRead):
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
+            reference_count=reference_count,
+            last_referenced_at=last_referenced_at,
         )
         return commands.remember(self._engine.writer, self._scope.asker(options), request)
 
@@ -906,6 +917,8 @@ class Ledger(LedgerRead):
         valid_from: Time | None = None,
         valid_to: Time | None = None,
         metadata: Metadata | None = None,
+        reference_count: int = 0,
+        last_referenced_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record a candidate, which waits for review. The arguments are those of ``remember``.
@@ -921,6 +934,9 @@ class Ledger(LedgerRead):
             valid_from: The time from which the statement is true in the world; None for ``occurred_at``, or now.
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
+            reference_count: The references that the statement had where it comes from, as in an import: they count as this
+                memory's and raise no confidence. A memory that is there already keeps its own.
+            last_referenced_at: The time of the last of them; at the latest now.
         """
         from ledger.memories import commands
         from ledger.memories.asked import RememberRequest
@@ -938,6 +954,8 @@ class Ledger(LedgerRead):
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
+            reference_count=reference_count,
+            last_referenced_at=last_referenced_at,
         )
         return commands.propose(self._engine.writer, self._scope.asker(options), request)
 
@@ -1077,13 +1095,13 @@ class Ledger(LedgerRead):
             amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
             source: The id of what supports it; the same id counts once.
         """
-        from ledger.memories import commands
+        from ledger.memories import reinforcing
 
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError(
                 "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
             )
-        return commands.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
+        return reinforcing.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
 
     def reopen(self, receipt: str) -> Pack:
         """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -65,9 +66,12 @@ Method = Literal["model", "rules"]
 Extracting = Literal["auto", "model", "rules", "off"]
 Messages = str | Mapping[str, Any] | Iterable[object]
 """A text, one message, or several, as a provider's chat has them."""
+DocumentSource = str | os.PathLike[str] | Iterable[str | Mapping[str, object]]
+"""A text, a file, or the chunks of a document that was cut elsewhere."""
 Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
+Order = Literal["recorded", "occurred"]
 Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
 Choice = Literal["erase", "cut", "keep"]
 

@@ -268,6 +268,7 @@ EVENTS: dict[str, e.EventData] = {
             content="Dark roasts are roasted longest.",
             heading_path=("Coffee", "Roasts"),
             metadata=Raw(b'{"lines":12}'),
+            own=Raw(b'{"page":3}'),
         ),
         e.DocumentReplaced(
             previous=7,
@@ -291,6 +292,7 @@ EVENTS: dict[str, e.EventData] = {
             context=Raw(b'{"budget":800}'),
             reinforce=False,
             metadata=METADATA,
+            extract=False,
         ),
         e.ResponseAttached(
             response="Dark roast.",

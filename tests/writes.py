@@ -126,6 +126,7 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "interactions.reinforce": lambda g, the, by: g.interactions.reinforce(the["said"], **by),
     "memories.set_confidence": lambda g, the, by: g.memories.set_confidence(the["fact"], 0.3, **by),
     "memories.set_validity": lambda g, the, by: g.memories.set_validity(the["fact"], valid_to="2030-01-01", **by),
+    "memories.end": lambda g, the, by: g.memories.end(the["fact"], **by),
     "memories.correct": lambda g, the, by: g.memories.correct(the["fact"], kind="fact", **by),
     "memories.tag": lambda g, the, by: g.memories.tag(the["fact"], add=["roast"], **by),
     "memories.set_metadata": lambda g, the, by: g.memories.set_metadata(the["fact"], {"ticket": 4711}, **by),
@@ -152,6 +153,7 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "session.truncate": lambda g, the, by: g.session("chat").truncate(3, **by),
     "session.clear": lambda g, the, by: g.session("chat").clear(**by),
     "session.add_alias": lambda g, the, by: g.session("chat").add_alias("talk of the sea", **by),
+    "session.summaries.add": lambda g, the, by: g.session("chat").summaries.add("Enough.", [the["said last"]], **by),
     "session.summaries.invalidate": lambda g, the, by: g.session("chat").summaries.invalidate(the["summary"], **by),
     "session.summaries.restore": lambda g, the, by: g.session("chat").summaries.restore(the["invalid"], **by),
     "session.summaries.rewrite": lambda g, the, by: g.session("chat").summaries.rewrite(

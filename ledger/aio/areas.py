@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from ledger.review.answers import Conflict, ConflictReport, Merge, MergeReport
     from ledger.review.api import Conflicts, ConflictsRead, Merges, MergesRead
     from ledger.types import (
-        Cancel, Channel, ConflictStatus, DocumentStatus, DocumentType, Freshness, GroupOptions, Job, Json,
-        MemoryStatus, MergeStatus, Metadata, Moment, ObservationStatus, OriginKind, PolicyChanges, ProjectStatus,
-        Purpose, Since, StateCategory, Subject, Time, Trend, Unit, ValueStatus, WriteOptions,
+        Cancel, Channel, ConflictStatus, DocumentSource, DocumentStatus, DocumentType, Freshness, GroupOptions, Job,
+        Json, MemoryStatus, MergeStatus, Metadata, Moment, ObservationStatus, Order, OriginKind, PolicyChanges,
+        ProjectStatus, Purpose, Since, StateCategory, Subject, Time, Trend, Unit, ValueStatus, WriteOptions,
     )
     from ledger.undo.answers import DistrustReport, Distrusted, UndoReport
     from ledger.values.answers import Value
@@ -76,13 +76,15 @@ class AsyncMemoriesRead(AsyncArea):
 
     async def list(
         self, *, kinds: Iterable[str] = (), statuses: Iterable[MemoryStatus] = ("active",), project: str | None = None,
-        tags: Iterable[str] = (), metadata: Metadata | None = None, min_confidence: float = 0.0, limit: int = 50,
+        tags: Iterable[str] = (), metadata: Metadata | None = None, min_confidence: float = 0.0,
+        since: Since | None = None, until: Since | None = None, order: Order = "recorded", limit: int = 50,
         after: str | None = None, oldest_first: bool = False,
     ) -> AsyncPage[Memory]:
         """List memories, newest first."""
         return self._page(await self._read(lambda: self._sync.list(
             kinds=kinds, statuses=statuses, project=project, tags=tags, metadata=metadata,
-            min_confidence=min_confidence, limit=limit, after=after, oldest_first=oldest_first,
+            min_confidence=min_confidence, since=since, until=until, order=order, limit=limit, after=after,
+            oldest_first=oldest_first,
         )))
 
     async def get(self, id: str) -> Memory:
@@ -131,6 +133,10 @@ class AsyncMemories(AsyncMemoriesRead):
             id, valid_from=valid_from, valid_to=valid_to, reason=reason, **options,
         ))
 
+    async def end(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Memory:
+        """End a memory that is true no longer, and has no successor: its status is superseded, and it holds until now."""
+        return await self._decide(lambda: self._sync.end(id, reason=reason, **options))
+
     async def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions],
     ) -> Memory:
@@ -148,12 +154,12 @@ class AsyncInteractionsRead(AsyncArea):
     async def list(
         self, *, project: str | None = None, session: str | None = None, client: str | None = None,
         metadata: Metadata | None = None, since: Since | None = None, until: Since | None = None, text: bool = True,
-        limit: int = 50, after: str | None = None, oldest_first: bool = False,
+        order: Order = "recorded", limit: int = 50, after: str | None = None, oldest_first: bool = False,
     ) -> AsyncPage[Interaction]:
         """List interactions, newest first."""
         return self._page(await self._read(lambda: self._sync.list(
             project=project, session=session, client=client, metadata=metadata, since=since, until=until, text=text,
-            limit=limit, after=after, oldest_first=oldest_first,
+            order=order, limit=limit, after=after, oldest_first=oldest_first,
         )))
 
     async def get(self, id: str) -> Interaction:
@@ -229,7 +235,7 @@ class AsyncDocuments(AsyncDocumentsRead):
     _sync: Documents
 
     async def add(
-        self, source: str | os.PathLike[str], *, title: str = "", tags: Iterable[str] | None = None,
+        self, source: DocumentSource, *, title: str = "", tags: Iterable[str] | None = None,
         metadata: Metadata | None = None, project: str | None = None, path: str | None = None,
         type: DocumentType | None = None, **options: Unpack[WriteOptions],
     ) -> Document:

@@ -293,26 +293,28 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
     async def capture(
         self, prompt: str, response: str = "", *, summary: str = "", project: str | None = None,
         session: str | None = None, memories_used: Iterable[str] = (), chunks_used: Iterable[str] = (),
-        context: Pack | Mapping[str, Any] | None = None, reinforce: bool = True, append: bool = False,
-        metadata: Metadata | None = None, **options: Unpack[WriteOptions],
+        context: Pack | Mapping[str, Any] | None = None, reinforce: bool = True, extract: bool = True,
+        append: bool = False, metadata: Metadata | None = None, **options: Unpack[WriteOptions],
     ) -> Interaction:
         """Record a turn. The memories that its response restates are then reinforced by a second command."""
         return await self._work(lambda: self._sync.capture(
             prompt, response, summary=summary, project=project, session=session, memories_used=memories_used,
-            chunks_used=chunks_used, context=context, reinforce=reinforce, append=append, metadata=metadata, **options,
+            chunks_used=chunks_used, context=context, reinforce=reinforce, extract=extract, append=append,
+            metadata=metadata, **options,
         ))
 
     async def remember(
         self, content: str, *, kind: str = "knowledge", project: str | None = None, session: str | None = None,
         confidence: float = 1.0, entities: Iterable[str] = (), tags: Iterable[str] = (), sources: Iterable[str] = (),
         relations: Iterable[Triple] = (), valid_from: Time | None = None, valid_to: Time | None = None,
-        metadata: Metadata | None = None, **options: Unpack[WriteOptions],
+        metadata: Metadata | None = None, reference_count: int = 0, last_referenced_at: Time | None = None,
+        **options: Unpack[WriteOptions],
     ) -> Memory:
         """Record an active memory, without review. The same text in the same project and kind is one memory."""
         return await self._decide(lambda: self._sync.remember(
             content, kind=kind, project=project, session=session, confidence=confidence, entities=entities, tags=tags,
             sources=sources, relations=relations, valid_from=valid_from, valid_to=valid_to, metadata=metadata,
-            **options,
+            reference_count=reference_count, last_referenced_at=last_referenced_at, **options,
         ))
 
     async def add(
@@ -331,13 +333,14 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         self, content: str, *, kind: str = "knowledge", project: str | None = None, session: str | None = None,
         confidence: float = 0.5, entities: Iterable[str] = (), tags: Iterable[str] = (), sources: Iterable[str] = (),
         relations: Iterable[Triple] = (), valid_from: Time | None = None, valid_to: Time | None = None,
-        metadata: Metadata | None = None, **options: Unpack[WriteOptions],
+        metadata: Metadata | None = None, reference_count: int = 0, last_referenced_at: Time | None = None,
+        **options: Unpack[WriteOptions],
     ) -> Memory:
         """Record a candidate, which waits for review. The arguments are those of ``remember``."""
         return await self._decide(lambda: self._sync.propose(
             content, kind=kind, project=project, session=session, confidence=confidence, entities=entities, tags=tags,
             sources=sources, relations=relations, valid_from=valid_from, valid_to=valid_to, metadata=metadata,
-            **options,
+            reference_count=reference_count, last_referenced_at=last_referenced_at, **options,
         ))
 
     async def promote(

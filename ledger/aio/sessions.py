@@ -235,6 +235,15 @@ class AsyncSummaries(AsyncSummariesRead):
 
     _sync: Summaries
 
+    async def add(
+        self, content: str, sources: Iterable[str | int], *, token_count: int | None = None, model: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Summary:
+        """Record a summary that was written elsewhere, in the place of a stretch of the window; no model is asked."""
+        return await self._work(lambda: self._sync.add(
+            content, sources, token_count=token_count, model=model, **options,
+        ))
+
     async def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions],
     ) -> HistoryChange:

@@ -144,7 +144,7 @@ _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
-    "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
+    "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
     "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # more help for values that are objects in Python: their form on a command line
@@ -200,6 +200,8 @@ def _type(declared: inspect.Parameter, names: dict[str, Any]) -> Any:
     members = get_args(kind) if get_origin(kind) in (Union, runtime.UnionType) else (kind,)
     if kind == list[str | int]:
         return Shell.Points
+    if bool in members and len(members) > 1:  # a word says it too, as "off" says False
+        return next(member for member in members if member is not bool)
     if int in members and str in members:
         return Shell.Point | None if type(None) in members else Shell.Point
     if Path in members:

@@ -49,6 +49,17 @@ def start_behind(connection: Connection, stream: str | None, *, oldest_first: bo
     return Start(first_position(connection, stream) if stream is not None else None, oldest_first)
 
 
+def start_in_time(connection: Connection, place: str | None, *, oldest_first: bool) -> Start:
+    """Return the start of a page by time, behind a place of ``place_in_time``; of the first page without a place."""
+    time, _, stream = (place or "").partition(" ")
+    return Start(first_position(connection, stream) if stream else None, oldest_first, time)
+
+
+def place_in_time(time: str, stream: str) -> str:
+    """Return the place of a subject in a listing by time, for the cursor."""
+    return f"{time} {stream}"
+
+
 def read_stream(
     connection: Connection, stream: str, up_to: int = 2**62, *, after: int = 0, limit: int = -1
 ) -> list[AnyEvent]:

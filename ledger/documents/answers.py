@@ -18,6 +18,7 @@ class Chunk(Answer, frozen=True, kw_only=True):
     """A piece of a document.
 
     ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is None unless the call reads texts.
+    ``metadata`` is the JSON that came with a chunk that was cut elsewhere, {} without any, None if it was erased.
 
     ``status`` is "active"; "replaced" if a newer text no longer has the chunk (``index`` then is the last index of the
     chunk, and ``line`` is None); "removed" if the document was removed or undone; or "erased".

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
@@ -12,7 +11,7 @@ from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
 from ledger.domain.metadata import checked
 from ledger.domain.text import plural
-from ledger.types import DocumentStatus, DocumentType, Metadata, Page, WriteOptions
+from ledger.types import DocumentSource, DocumentStatus, DocumentType, Metadata, Page, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -99,7 +98,7 @@ class Documents(DocumentsRead):
 
     def add(
         self,
-        source: str | os.PathLike[str],
+        source: DocumentSource,
         *,
         title: str = "",
         tags: Iterable[str] | None = None,
@@ -115,7 +114,8 @@ class Documents(DocumentsRead):
         ids. A removed document is restored.
 
         Args:
-            source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB.
+            source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB; or the chunks of a document that was
+                cut elsewhere: texts, or objects with content, and heading_path and metadata (any JSON object) if there are any.
             title: The title; "" keeps the present title, and gives a new document the title of its front matter, its first
                 heading, or its file name.
             tags: At most 10 tags; None keeps the present tags.

@@ -20,9 +20,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ledger.domain.late import late
+from ledger.log.event_base import NOTHING
 
 TARGET_CHARS = 1_200
 """The most characters of a chunk, in a text that fits into ``MAX_CHUNKS`` chunks of this size. Our choice: about 250 words, so
@@ -39,11 +40,12 @@ KINDS = ("markdown", "text")  # "text" has no headings
 
 
 class ChunkPiece(Struct, frozen=True):
-    """A chunk without an id: its text, the headings above it, and the number of lines that end in it."""
+    """A chunk without an id: its text, the headings above it, the number of lines that end in it, and a caller's metadata."""
 
     content: str
     heading_path: tuple[str, ...] = ()
     lines: int = 0
+    own: Raw = NOTHING
 
 
 class _Section(Struct, frozen=True):

@@ -12,7 +12,7 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
-from ledger.documents import answers, chunking, queries, rules
+from ledger.documents import answers, chunking, given_chunks, queries, rules
 from ledger.documents.files import SUFFIXES, read_document
 from ledger.documents.rules import DocumentState
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
@@ -20,25 +20,29 @@ from ledger.domain.metadata import checked
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.guards.guarding import TakenSecret
-from ledger.types import Metadata
+from ledger.types import DocumentSource, Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents
 
 
 class _DocumentText(Struct, frozen=True):
-    """The text of a document, cut into pieces by the rules of its ``kind``; None for a text that the document already has."""
+    """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces.
+
+    ``cut_elsewhere`` is True if the pieces were given, so that they are the same for every kind.
+    """
 
     text: str
     path: str
     digest: str
     kind: str
     pieces: tuple[chunking.ChunkPiece, ...] | None
+    cut_elsewhere: bool = False
 
 
 def add(
     engine: Engine,
     asker: Who,
-    source: str | os.PathLike[str],
+    source: DocumentSource,
     *,
     title: str = "",
     tags: Iterable[str] | None = None,
@@ -47,7 +51,7 @@ def add(
     path: str | None = None,
     doc_type: str | None = None,
 ) -> answers.Document:
-    """Add a document, cut into chunks along its headings. A ``str`` is the text, a ``pathlib.Path`` a file.
+    """Add a document, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file, a list its chunks.
 
     The ``path`` identifies a document (of a file without ``path``, its absolute path), or without a path the text. The same
     text again changes nothing (``absorbed``). Another text replaces the old text, and chunks that stay the same keep their
@@ -61,12 +65,20 @@ def add(
         RejectedError: The source is not UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of
             its own directory.
     """
-    text, name = _read(source, path)
-    text, redacted = _without_secrets(engine, text, asker.user)
+    taken: dict[str, tuple[TakenSecret, ...]] = {}
+    guard, redacts = engine.writer.guard, _redacts(engine, asker.user)
+    pieces: tuple[chunking.ChunkPiece, ...] | None = None
+    if isinstance(source, str | os.PathLike):
+        text, name = _read(source, path)
+        text = guard.without_secrets(text, taken) if redacts else text
+    else:
+        name = "" if path is None else check_text("path", path, max_bytes=rules.PATH_BYTES)
+        pieces = given_chunks.pieces(source, (lambda chunks: guard.cleaned(chunks, taken)) if redacts else None)
+        text = "".join(piece.content for piece in pieces)
     labels = tag_list(tags) if tags is not None else None
     if title:
         check_text("title", title, max_bytes=rules.TITLE_BYTES)
-    cut_text = _cut(engine, text, name, doc_type, asker.user)
+    cut_text = _cut(engine, text, name, doc_type, asker.user, pieces)
     command = rules.TextAdded(
         digest=cut_text.digest,
         size=len(text),
@@ -80,7 +92,7 @@ def add(
     pairs = None if metadata is None else checked(metadata)
 
     def body(work: Work) -> str:
-        work.taken.update(redacted)
+        work.taken.update(taken)
         described = replace(command, metadata=None if pairs is None else work.cleaned(pairs))
         return _add_text(work, cut_text, described, project, doc_type)
 
@@ -89,25 +101,36 @@ def add(
     return _answer(engine, outcome)
 
 
-def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[TakenSecret, ...]]]:
-    """Return the text, with its secrets redacted if the user's policy says so, and the redacted secrets.
+def _redacts(engine: Engine, user: str) -> bool:
+    """Return True if the user's policy asks for secrets to be redacted.
 
     The whole text is redacted before it is cut, because a cut could divide a secret.
     """
     with engine.snapshot() as snapshot:
-        policy = control.policy(snapshot.connection, user).secrets
-    redacted: dict[str, tuple[TakenSecret, ...]] = {}
-    return (engine.writer.guard.without_secrets(text, redacted) if policy == "redact" else text), redacted
+        return control.policy(snapshot.connection, user).secrets == "redact"
 
 
-def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _DocumentText:
-    """Return the text cut into pieces, outside the writer's lock; a text that the document already has is not cut."""
-    digest = engine.writer.mac("document", user, text).hex()
+def _cut(
+    engine: Engine,
+    text: str,
+    path: str,
+    doc_type: str | None,
+    user: str,
+    pieces: tuple[chunking.ChunkPiece, ...] | None = None,
+) -> _DocumentText:
+    """Return the text cut into pieces, outside the lock; a text that is known already is not cut.
+
+    With ``pieces``, which were cut elsewhere, the document is known by all that they say.
+    """
+    whole = text if pieces is None else given_chunks.digested(pieces)
+    digest = engine.writer.mac("document", user, whole).hex()
     with engine.snapshot() as snapshot:
         known = documents.known_as(snapshot.connection, user, path, digest)
     kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
     if kind not in chunking.KINDS:
         raise RejectedError(f"the type of a document is one of {', '.join(chunking.KINDS)}, not {kind!r:.40}")
+    if pieces is not None:
+        return _DocumentText(text, path, digest, kind, pieces, cut_elsewhere=True)
     is_known = known is not None and known.digest == digest and known.doc_type == kind
     return _DocumentText(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
@@ -187,7 +210,7 @@ def _add_text(
 def _with_pieces(
     work: Work, connection: Connection, command: rules.TextAdded, cut_text: _DocumentText, state: DocumentState | None
 ) -> rules.TextAdded:
-    cut = cut_text.pieces if cut_text.kind == command.doc_type else None
+    cut = cut_text.pieces if cut_text.cut_elsewhere or cut_text.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(cut_text.text, command.doc_type))
     known: list[int | None] = []
     if state is not None:
@@ -196,7 +219,9 @@ def _with_pieces(
             if chunk.index < len(known):
                 known[chunk.index] = chunk.fingerprint
     user = work.who.user
-    prints = [documents.chunk_fingerprint(work.secret, user, piece.content, piece.heading_path) for piece in pieces]
+    prints = [
+        documents.chunk_fingerprint(work.secret, user, piece.content, piece.heading_path, piece.own) for piece in pieces
+    ]
     fresh = [work.new_id("c") for _ in pieces]
     return replace(
         command, pieces=pieces, fresh=fresh, prints=prints, known=known, called=_title(cut_text, command.doc_type)
@@ -243,7 +268,7 @@ def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
         text, name, label = source, "", "the text"
     else:
         raise RejectedError(
-            f"a document is a text (str) or a file (pathlib.Path), not a {type(source).__name__}; "
+            f"a document is a text (str), a file (pathlib.Path) or a list of chunks, not a {type(source).__name__}; "
             "decode the bytes of a file first"
         )
     check_text(label, text, max_bytes=rules.TEXT_BYTES)

@@ -28,7 +28,10 @@ class DocumentAdded(EventData, frozen=True):
 
 
 class ChunkAdded(EventData, frozen=True):
-    """A piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above the piece, outermost first."""
+    """A piece of a document: ``index`` counts from 0, ``heading_path`` names the headings above the piece, outermost first.
+
+    ``metadata`` has the number of its lines; ``own`` is the metadata of whoever cut the document elsewhere.
+    """
 
     traits = Traits("reversible", quarantined_as="chunk")
 
@@ -37,6 +40,7 @@ class ChunkAdded(EventData, frozen=True):
     content: Annotated[Text | None, Use("material")]
     heading_path: Annotated[tuple[Text, ...] | None, Use("material")] = ()
     metadata: Json = NOTHING
+    own: Annotated[Json, Use("material")] = NOTHING
 
 
 Moved = tuple[int, int, int]

@@ -93,7 +93,7 @@ def _chunk(
         content=content if text else None,
         size=len(content) if content is not None else None,
         line=line,
-        metadata=chunk.metadata,
+        metadata=None if content is None else chunk.own or {},
         status=_status(chunk, state, erased=content is None),
         title=state.title if state is not None else None,
         path=(state.path or None) if state is not None else None,

@@ -150,7 +150,7 @@ def _text_added(command: TextAdded) -> list[EventData]:
 
 def _added(command: TextAdded, indexes: Iterable[int]) -> list[EventData]:
     return [
-        ChunkAdded(command.fresh[index], index, piece.content, piece.heading_path, _metadata(piece))
+        ChunkAdded(command.fresh[index], index, piece.content, piece.heading_path, _metadata(piece), piece.own)
         for index in indexes
         for piece in (command.pieces[index],)
     ]

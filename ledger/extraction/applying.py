@@ -359,7 +359,7 @@ class TurnsBatch:
             confidence=confidence,
             entities=proposal.entities,
             sources=self.sources(line),
-            valid_from=line.time,
+            valid_from=min(line.time, self.work.recorded_at),
             supersedes=target.id if target is not None else None,
             origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
             admission=row.recorded if row is not None else "",

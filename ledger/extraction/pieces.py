@@ -147,7 +147,7 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
 
 def _is_open(connection: Connection, turn: InteractionState, field: str, *, gate: bool) -> bool:
     """Return True if a message of a captured turn is still to be searched; the extractor rules/1 searches answers only."""
-    if turn.extraction == ERASED:
+    if turn.extraction in (ERASED, "off"):
         return False
     if turn.extraction != "done":
         return True

@@ -20,7 +20,7 @@ from ledger.extraction.applying import CONFIRMED, UNTRUSTED, confirm
 from ledger.extraction.lines import ConversationLine
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
-from ledger.policy.rules import REVIEW, PolicyState
+from ledger.policy.rules import REVIEW
 
 _BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
 
@@ -74,7 +74,7 @@ def record_rules(
     for extracted in findings.kept:
         line = lines[int(extracted.field)]
         claimed = line.role != "user"
-        attempt = work.cleaned(_of_rule(extracted, line, sources(line), policy))
+        attempt = work.cleaned(_of_rule(work, extracted, line, sources(line)))
         reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
         if reason == "duplicate" and attempt.status == admitting.ACTIVE:
             # An active memory may have the text of a candidate, as after a person's remember.
@@ -103,10 +103,9 @@ def record_rules(
     return kept, dropped
 
 
-def _of_rule(
-    finding: Extracted, line: ConversationLine, sources: tuple[str, ...], policy: PolicyState
-) -> MemoryCaptured:
+def _of_rule(work: Work, finding: Extracted, line: ConversationLine, sources: tuple[str, ...]) -> MemoryCaptured:
     """Return the memory of a finding, with the status that the table of admission gives."""
+    policy = work.policy()
     row = rule_row(finding, line) if policy.admit != REVIEW else None
     most = confidence_rules.millionths("claim_confidence", policy.claim_confidence)
     extractor = first_person.EXTRACTOR if finding.rule.endswith(first_person.OF_RULES) else EXTRACTOR
@@ -116,7 +115,7 @@ def _of_rule(
         status=row.status if row is not None else "candidate",
         confidence=min(finding.confidence, most) if line.role != "user" else finding.confidence,
         sources=sources,
-        valid_from=line.time,
+        valid_from=min(line.time, work.recorded_at),
         origin=Origin(finding.rule, extractor, line.field, finding.start, finding.end, line.position),
         admission=row.recorded if row is not None else "",
     )

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from msgspec.structs import replace
 
 from ledger.core.area import Area, callback
+from ledger.core.log_reading import place_in_time
 from ledger.core.paging import LIMIT, found, page
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import plural, texts
-from ledger.domain.times import with_offset
+from ledger.domain.text import one_of, plural, texts
+from ledger.domain.times import moment, with_offset
 from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
-from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
+from ledger.types import Cancel, Metadata, Order, Page, Since, Time, WriteOptions
 from projections.views.interactions import InteractionFilter
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class InteractionsRead(Area):
         since: Since | None = None,
         until: Since | None = None,
         text: bool = True,
+        order: Order = "recorded",
         limit: int = LIMIT,
         after: str | None = None,
         oldest_first: bool = False,
@@ -49,10 +51,13 @@ class InteractionsRead(Area):
             client: Only interactions captured through this program.
             metadata: Only interactions that have all of these keys with exactly these values; None is a value too.
             text: False to read no texts: prompt, response, summary and context are then None.
+            order: "recorded", or "occurred" for the order in which they happened, as after an import of old conversations.
 
         Raises:
-            RejectedError: A limit, cursor or time is not valid.
+            RejectedError: A limit, cursor, order or time is not valid.
         """
+        one_of("order", order, get_args(Order))
+        by_time = order == "occurred"
         filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
         filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata))}
         texts(client=client)
@@ -71,15 +76,20 @@ class InteractionsRead(Area):
                     limit=count,
                     after=start,
                     oldest_first=oldest_first,
+                    by_time=by_time,
                 )
+
+        def place(interaction: answers.Interaction) -> str:
+            time = moment("occurred_at", interaction.occurred_at)
+            return place_in_time(time, interaction.id) if by_time else interaction.id
 
         return page(
             "interactions",
-            filters | {"user": self._scope.user},
+            filters | {"user": self._scope.user, "order": order},
             limit,
             after,
             fetch,
-            lambda interaction: interaction.id,
+            place,
             oldest_first=oldest_first,
         )
 

@@ -23,6 +23,7 @@ class CaptureRequest(Struct, frozen=True, kw_only=True):
         chunks_used: Ids of the chunks that the model had been shown, stored without a check.
         context: The model's context, as JSON; None for no context.
         reinforce: False if the response must not reinforce memories.
+        extract: False if the turn counts as extracted, as after an import with the memories that were found in it.
         append: True to append the prompt and the response to the session as messages too.
         metadata: Keys and values of the caller.
     """
@@ -36,5 +37,6 @@ class CaptureRequest(Struct, frozen=True, kw_only=True):
     chunks_used: Iterable[str] = ()
     context: object = None
     reinforce: bool = True
+    extract: bool = True
     append: bool = False
     metadata: Metadata = NO_PAIRS

@@ -18,7 +18,7 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError, SuspendedError
 from ledger.domain.ids import LENGTH
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import check_json, check_text, plural, text_list
+from ledger.domain.text import check_json, check_text, flags, plural, text_list
 from ledger.events import (
     NOTHING,
     AnyEvent,
@@ -54,8 +54,7 @@ def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Inte
     project, session, reinforce, append = request.project, request.session, request.reinforce, request.append
     memories_used = plural("memories_used", request.memories_used)
     chunks_used = plural("chunks_used", request.chunks_used)
-    if not isinstance(reinforce, bool):
-        raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
+    flags(reinforce=reinforce, extract=request.extract)
     if append and not (session or "").strip():
         raise RejectedError("append=True needs a session, to which the messages are appended")
     pack = _json({} if request.context is None else check_json("context", request.context))
@@ -69,6 +68,7 @@ def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Inte
         context=pack,
         reinforce=reinforce,
         metadata=pairs_of.event_form(pairs_of.checked(request.metadata)),
+        extract=request.extract,
     )
     skipped = engine.keeps_out(session or "") if append else ""
     turn = TiedTurn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
@@ -76,6 +76,7 @@ def capture(engine: Engine, asker: Who, request: CaptureRequest) -> answers.Inte
     about = (project, session)
     arguments = (texts_and_settings, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
     arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
+    arguments += ("no extraction",) if not captured.extract else ()
     outcome, unknown = _record(engine, asker, captured, about, arguments, turn)
     if engine.writer.batching and not outcome.replayed:  # in a batch nobody else writes, so the answer needs no read
         answer = {"response": response, "summary": summary}

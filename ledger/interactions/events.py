@@ -11,7 +11,8 @@ class InteractionCaptured(EventData, frozen=True):
     """A prompt and, if already known, its response.
 
     ``memories_used`` and ``chunks_used`` are the ids that the model had been shown, and ``context`` is the context of the model
-    as the caller recorded it. ``reinforce`` is false if the response must not reinforce memories.
+    as the caller recorded it. ``reinforce`` is false if the response must not reinforce memories, and
+    ``extract`` if the memories of the turn were found elsewhere.
     """
 
     traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
@@ -24,6 +25,7 @@ class InteractionCaptured(EventData, frozen=True):
     context: Json = NOTHING
     reinforce: bool = True
     metadata: Annotated[Json, Use("material")] = NOTHING
+    extract: bool = True
 
 
 class ResponseAttached(EventData, frozen=True):

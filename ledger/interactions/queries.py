@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ledger.core.log_reading import start_behind
+from ledger.core.log_reading import start_behind, start_in_time
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
@@ -31,6 +31,7 @@ def listing(
     limit: int,
     after: str | None = None,
     oldest_first: bool = False,
+    by_time: bool = False,
 ) -> list[answers.Interaction]:
     """Return interactions that pass the filters, newest or oldest first.
 
@@ -46,7 +47,8 @@ def listing(
         connection,
         msgspec.structs.replace(filters, projects=project_ids, session=session_id),
         limit=limit,
-        start=start_behind(connection, after, oldest_first=oldest_first),
+        start=(start_in_time if by_time else start_behind)(connection, after, oldest_first=oldest_first),
+        by_time=by_time,
     )
     return interactions_shown(connection, states, text=text)
 

@@ -145,7 +145,7 @@ def evolve(interaction: InteractionState | None, event: AnyEvent) -> Interaction
                 memories_used=_united(now.memories_used, data.memories_used),
                 chunks_used=_united(now.chunks_used, data.chunks_used),
                 reinforcement="off" if now.reinforcement == "off" else ready,
-                extraction=ready,
+                extraction="off" if now.extraction == "off" and ready != ERASED else ready,
                 reinforcement_attempts=0,
                 extraction_attempts=0,
                 metadata=pairs_of.changed(now.metadata, data.metadata),
@@ -159,10 +159,12 @@ def evolve(interaction: InteractionState | None, event: AnyEvent) -> Interaction
             return replace(now, extraction="done", extraction_attempts=0)
         case ReinforcementFailed():
             attempt = now.reinforcement_attempts + 1
-            return replace(now, reinforcement=_after_failure(attempt), reinforcement_attempts=attempt)
+            return replace(
+                now, reinforcement=_after_failure(now.reinforcement, attempt), reinforcement_attempts=attempt
+            )
         case ExtractionFailed():
             attempt = now.extraction_attempts + 1
-            return replace(now, extraction=_after_failure(attempt), extraction_attempts=attempt)
+            return replace(now, extraction=_after_failure(now.extraction, attempt), extraction_attempts=attempt)
         case _:
             assert_never(data)
 
@@ -201,7 +203,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> InteractionState:
         prompt_at=event.position,
         response_at=event.position if answered or None in (data.response, data.summary) else None,
         reinforcement=ready if data.reinforce else "off",
-        extraction=ready,
+        extraction=ready if data.extract or ready == ERASED else "off",
         reinforcement_attempts=0,
         extraction_attempts=0,
         denials=(),
@@ -211,7 +213,10 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> InteractionState:
     )
 
 
-def _after_failure(attempt: int) -> str:
+def _after_failure(status: str, attempt: int) -> str:
+    """Return the status after a failed attempt; a failure on request does not switch on the jobs."""
+    if status == "off":
+        return status
     return "failed" if attempt >= ATTEMPTS else "pending"
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
+from ledger.core.log_reading import place_in_time
 from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
-from ledger.domain.text import plural
+from ledger.domain.text import one_of, plural
 from ledger.memories import answers, commands, confidence, correcting, queries
-from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
+from ledger.types import MemoryStatus, Metadata, Order, Page, Since, Time, WriteOptions
 from projections.views.memories import MemoryFilter
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class MemoriesRead(Area):
         tags: Iterable[str] = (),
         metadata: Metadata | None = None,
         min_confidence: float = 0.0,
+        since: Since | None = None,
+        until: Since | None = None,
+        order: Order = "recorded",
         limit: int = LIMIT,
         after: str | None = None,
         oldest_first: bool = False,
@@ -50,16 +54,22 @@ class MemoriesRead(Area):
             tags: Only memories that have all of these tags.
             metadata: Only memories that have all of these keys with exactly these values; None is a value too.
             min_confidence: Only memories with at least this confidence, without decay, from 0 to 1.
+            since: Only memories that hold since then or later (``valid_from``); a time, a date, or a duration back from now.
+            until: Only memories that hold since before then.
+            order: "recorded", or "occurred" for the order in which they began to hold, as after an import of old ones.
 
         Raises:
-            RejectedError: A limit, cursor, status or confidence is not valid.
+            RejectedError: A limit, cursor, status, order, time or confidence is not valid.
         """
+        one_of("order", order, get_args(Order))
+        by_time = order == "occurred"
         accepted_statuses = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
         pairs = pairs_of.checked(metadata)
         least = confidence_rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": accepted_statuses, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
+        bounds = self._bounds(since, until)
         filter_of_rows = MemoryFilter(
             user=self._scope.user,
             statuses=accepted_statuses,
@@ -67,16 +77,27 @@ class MemoriesRead(Area):
             tags=tags,
             metadata=pairs,
             min_confidence=least,
+            since=bounds.get("since"),
+            until=bounds.get("until"),
         )
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
                 return queries.listing(
-                    snapshot, filter_of_rows, project=project, limit=count, after=start, oldest_first=oldest_first
+                    snapshot,
+                    filter_of_rows,
+                    project=project,
+                    limit=count,
+                    after=start,
+                    oldest_first=oldest_first,
+                    by_time=by_time,
                 )
 
-        filters |= {"user": self._scope.user}
-        return page("memories", filters, limit, after, fetch, lambda memory: memory.id, oldest_first=oldest_first)
+        def place(memory: answers.Memory) -> str:
+            return place_in_time(memory.valid_from, memory.id) if by_time else memory.id
+
+        filters |= {"user": self._scope.user, "since": since, "until": until, "order": order}
+        return page("memories", filters, limit, after, fetch, place, oldest_first=oldest_first)
 
     def get(self, id: str) -> answers.Memory:
         """Return a memory of any status; ``effective_confidence(day)`` of the answer subtracts the decay of its confidence.
@@ -182,6 +203,17 @@ class Memories(MemoriesRead):
             valid_to: The exclusive end; a date alone includes that day. None removes the end, so that the memory holds on.
         """
         return commands.set_validity(self._engine.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
+
+    def end(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
+        """End a memory that is true no longer, and has no successor: its status is superseded, and it holds until now.
+
+        With ``occurred_at`` it holds until then. ``supersede`` gives it a successor, ``invalidate`` says that it never held, and
+        ``restore`` brings it back. The same text stated later is a new memory.
+
+        Raises:
+            RejectedError: The memory is not active.
+        """
+        return commands.end(self._engine.writer, self._scope.asker(options), id, reason)
 
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.core.who import Time
+from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
+from ledger.domain.times import moment
+from ledger.events import MemoryCaptured
 from ledger.types import Metadata, Triple
+
+REFERENCES = 1_000_000_000  # the most that an import says of a memory (our own choice)
 
 
 class RememberRequest(Struct, frozen=True, kw_only=True):
@@ -27,6 +33,8 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
         valid_from: The time from which the statement is true in the world; None for the command's ``occurred_at``, or now.
         valid_to: The time until which the statement is true, exclusive.
         metadata: Keys and values of the caller.
+        reference_count: The references that the statement had where it comes from.
+        last_referenced_at: The time of the last of these references, if it is known.
     """
 
     content: str
@@ -41,6 +49,8 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
     valid_from: Time | None = None
     valid_to: Time | None = None
     metadata: Metadata = NO_PAIRS
+    reference_count: int = 0
+    last_referenced_at: Time | None = None
 
 
 class SupersedeRequest(Struct, frozen=True, kw_only=True):
@@ -71,3 +81,15 @@ class SupersedeRequest(Struct, frozen=True, kw_only=True):
     valid_from: Time | None = None
     valid_to: Time | None = None
     metadata: Metadata = NO_PAIRS
+
+
+def referenced(attempt: MemoryCaptured, request: RememberRequest) -> MemoryCaptured:
+    """Return the attempt with the references that it had elsewhere; they raise no confidence, for the request has that too."""
+    count, last = request.reference_count, request.last_referenced_at
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= REFERENCES:
+        raise RejectedError(f"reference_count is a whole number from 0 to {REFERENCES:,}, and {count!r:.40} is not")
+    if not count:
+        raise RejectedError("last_referenced_at is the time of the last reference: give reference_count from 1 on too")
+    return replace(
+        attempt, reference_count=count, last_referenced_at=None if last is None else moment("last_referenced_at", last)
+    )

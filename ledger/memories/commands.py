@@ -21,12 +21,11 @@ from ledger.interactions import policy as reinforcement
 from ledger.log.event_base import NOTHING
 from ledger.memories import admission, answers
 from ledger.memories import rules as memory_rules
-from ledger.memories.asked import RememberRequest, SupersedeRequest
+from ledger.memories.asked import RememberRequest, SupersedeRequest, referenced
 from ledger.memories.rules import CONTENT_BYTES, MemoryState
-from ledger.memories.sources import own, session_of, source_list, with_sources
+from ledger.memories.sources import session_of, source_list, with_sources
 from ledger.observations import evidence
 from ledger.types import Metadata
-from projections.views import confidence as timeline
 
 # --- new memories --------------------------------------------------------------------------------------------
 
@@ -45,12 +44,16 @@ def _record(
     writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest
 ) -> answers.Memory:
     attempt = _stated(request, "active" if verb == "remember" else "candidate")
+    if request.reference_count or request.last_referenced_at is not None:
+        attempt = referenced(attempt, request)
     edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
 
     def body(work: Work) -> str:
         work.project = work.project_named(request.project)
         work.session = work.session_named(request.session)
         draft = admission.by_channel(work, _in_time(work, attempt), verb)
+        if (draft.last_referenced_at or "") > work.recorded_at:
+            draft = replace(draft, last_referenced_at=work.recorded_at)
         if draft.sources:
             draft = with_sources(work, draft)
         id = admission.add(work, draft)
@@ -257,6 +260,16 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     return with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
 
+def end(writer: Writer, asker: Who, id: str, reason: str = "") -> answers.Memory:
+    """Supersede a memory without a successor, from when it happened or now on."""
+    reason = check_reason("reason", reason)
+
+    def body(work: Work, memory: MemoryState) -> None:
+        emit(work, memory, memory_rules.Supersede(None, _happened(work), reason))
+
+    return change(writer, asker, "memories.end", id, body, (id, reason))
+
+
 # --- edges ---------------------------------------------------------------------------------------------------
 
 
@@ -367,33 +380,6 @@ def release(
     reason: str = "",
 ) -> answers.Memory:
     return _change_with_reason(writer, asker, "guards.release", id, memory_rules.Release, reason)
-
-
-def reinforce(
-    writer: Writer,
-    asker: Who,
-    id: str,
-    amount: float | None = None,
-    *,
-    source: str | None = None,
-) -> answers.Memory:
-    delta = None if amount is None else confidence_rules.millionths("amount", amount)
-
-    def body(work: Work, memory: MemoryState) -> None:
-        interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
-        if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
-            return
-        policy = work.policy()
-        echo = interaction is not None and memory.id in interaction.memories_used
-        by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
-        name = interaction.id if interaction is not None else None
-        emit(
-            work,
-            memory,
-            memory_rules.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
-        )
-
-    return change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
 # --- shared steps --------------------------------------------------------------------------------------------

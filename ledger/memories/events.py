@@ -166,8 +166,8 @@ class ValidityChanged(EventData, frozen=True):
 class MemorySuperseded(EventData, frozen=True):
     """The end of a memory because another memory, ``by``, took its place.
 
-    ``by`` is missing only if a policy let the memory expire; ``rule`` then names the rule. The memory was true up to
-    ``valid_to``; if it began later, it was never true.
+    ``by`` is missing if nothing took its place: somebody ended the memory, or a policy let it expire and ``rule`` names the rule.
+    The memory held up to ``valid_to``, or not at all if it began later.
     """
 
     traits = Traits("reversible")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ledger.core.log_reading import first_position, start_behind
+from ledger.core.log_reading import first_position, start_behind, start_in_time
 from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.extraction import lines as turns
 from ledger.interactions.rules import InteractionState
@@ -44,6 +44,7 @@ def listing(
     limit: int,
     after: str | None = None,
     oldest_first: bool = False,
+    by_time: bool = False,
 ) -> list[answers.Memory]:
     """Return memories that pass the filters, newest or oldest first.
 
@@ -62,8 +63,8 @@ def listing(
         tags=[tag.strip().lower() for tag in filters.tags],
         valid=snapshot.valid,
     )
-    start = start_behind(connection, after, oldest_first=oldest_first)
-    return memories_shown(connection, memories.listing(connection, stored, limit=limit, start=start))
+    start = (start_in_time if by_time else start_behind)(connection, after, oldest_first=oldest_first)
+    return memories_shown(connection, memories.listing(connection, stored, limit=limit, start=start, by_time=by_time))
 
 
 def memories_shown(connection: Connection, states: Sequence[MemoryState]) -> list[answers.Memory]:

@@ -472,7 +472,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
         data.supersedes, None, False, None, None, None, data.origin, data.admission,
-        envelope.recorded_at, happened(envelope.occurred_at, envelope.recorded_at), None,
+        envelope.recorded_at, _stated(event, data, None), None,
         event.position, event.version, event.position,
     )  # fmt: skip
 
@@ -487,6 +487,13 @@ def _time(event: AnyEvent, known: str | None) -> str:
     envelope = event.envelope
     time = happened(envelope.occurred_at, envelope.recorded_at)
     return time if envelope.occurred_at is None else max(time, known or "")
+
+
+def _stated(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed, known: str | None) -> str:
+    """Return the time of a statement; a finding was stated with the words that it was found in, which is its ``valid_from``."""
+    if data.origin is None or data.valid_from is None:
+        return _time(event, known)
+    return max(min(data.valid_from, event.envelope.recorded_at), known or "")
 
 
 def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
@@ -544,7 +551,7 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
         case MemoryReleased():
             return {"quarantined": False}
         case DuplicateAbsorbed():
-            return {"stated_at": _time(event, memory.stated_at)}
+            return {"stated_at": _stated(event, data, memory.stated_at)}
         case MemoryCaptured():
             return {}
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import field
 
 from ledger.core.answer import Answer
@@ -24,7 +25,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     ``field`` is "prompt" or "response" of an interaction, "content" or "parts" of a message. ``content`` is None if the text was
     erased; the content of a JSON value has a line for each field. ``speaker`` is the role of the speaker, for example "user" or
     "assistant", with the name of the speaker if the message has a name; "" for a chunk or a value. ``heading_path`` has the
-    headings above a chunk, or the labels and the key of a value.
+    headings above a chunk, or the labels and the key of a value. ``metadata`` is the JSON that came with a chunk.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     heading_path: tuple[str, ...] = ()
     speaker: str = ""
     message: str | None = None
+    metadata: dict[str, object] = msgspec.field(default_factory=dict)
 
 
 class Item(Answer, frozen=True, kw_only=True):

@@ -171,7 +171,7 @@ def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
     disputed = conflicts.open_among(connection, options)
     rows = [hit.passage for hit in hits if hit.passage is not None]
     names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
-    above: dict[int, tuple[str | None, tuple[str, ...]]] = {}
+    above: dict[int, tuple[str | None, tuple[str, ...], dict[str, object]]] = {}
     above |= documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
     above |= _keys(connection, [row for row in rows if row.corpus == VALUE])
     roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
@@ -196,11 +196,13 @@ def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
     return items
 
 
-def _keys(connection: Connection, rows: Sequence[PassageRow]) -> dict[int, tuple[None, tuple[str, ...]]]:
+def _keys(
+    connection: Connection, rows: Sequence[PassageRow]
+) -> dict[int, tuple[None, tuple[str, ...], dict[str, object]]]:
     """Return the labels and the key of the value of each passage, by the position of the passage."""
     states = values.by_row(connection, {row.subject for row in rows})
     return {
-        row.position: (None, (*labels_of(state.place), state.name))
+        row.position: (None, (*labels_of(state.place), state.name), {})
         for row in rows
         if (state := states.get(row.subject)) is not None and state.place is not None and state.name is not None
     }
@@ -361,10 +363,10 @@ def _belief(state: MemoryState) -> tuple[int, int]:
 def _passage(
     row: PassageRow,
     names: dict[str, str],
-    above: dict[int, tuple[str | None, tuple[str, ...]]],
+    above: dict[int, tuple[str | None, tuple[str, ...], dict[str, object]]],
     roles: dict[int, str],
 ) -> Passage:
-    document, heading_path = above.get(row.position, (None, ()))
+    document, heading_path, metadata = above.get(row.position, (None, (), {}))
     return Passage(
         id=row.id,
         field=row.field,
@@ -380,4 +382,5 @@ def _passage(
         heading_path=heading_path,
         speaker=spoken_by(row.corpus, row.field, roles.get(row.position, ""), row.speaker or "", row.text),
         message=message_id(row.id, row.position) if row.corpus == MESSAGE else None,
+        metadata=metadata,
     )

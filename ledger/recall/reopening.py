@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import json
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
@@ -211,10 +212,12 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
     data = event.data if event is not None else None
     whole: str | None = None
     heading: tuple[str, ...] = ()
-    document = None
+    document: str | None = None
+    metadata: dict[str, object] = {}
     begun, role, name = event, "", ""
     if event is not None and isinstance(data, ChunkAdded):
         whole, heading, document = data.content, data.heading_path or (), event.stream
+        metadata = json.decode(data.own) or {}
     elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
         whole = text_of(connection, getattr(data, delivered.field, None))
         begun = read_event(connection, event.first)
@@ -243,6 +246,7 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
         heading_path=heading,
         speaker=spoken_by("chunk" if document else "", delivered.field, role, name, text or ""),
         message=message_id(delivered.subject, delivered.position) if isinstance(data, MessageAppended) else None,
+        metadata=metadata,
     )
 
 

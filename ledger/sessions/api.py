@@ -595,6 +595,34 @@ class Summaries(SummariesRead):
         super().__init__(inner)
         self._scope = scope
 
+    def add(
+        self,
+        content: str,
+        sources: Iterable[str | int],
+        *,
+        token_count: int | None = None,
+        model: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> answers.Summary:
+        """Record a summary that was written elsewhere, in the place of a stretch of the window; no model is asked.
+
+        Args:
+            content: The text, at most 1 MiB of UTF-8.
+            sources: Every message that it stands for, by position or id; or the ids of the summaries that it was written from.
+            token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
+            model: The model that wrote it.
+
+        Raises:
+            RejectedError: The sources are no stretch of the window, or are messages and summaries.
+            NotFoundError: This session has no such message or summary.
+        """
+        entries = tuple(sources) if isinstance(sources, Iterable) and not isinstance(sources, str) else sources
+        if not isinstance(entries, tuple) or not all(type(entry) in (str, int) for entry in entries):
+            raise RejectedError(f"sources is a list of positions or ids, as in [45, 46], and {sources!r:.60} is not")
+        return summary_writes.add_summary(
+            self._inner, self._scope.asker(options), content, entries, token_count=token_count, model=model
+        )
+
     def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:

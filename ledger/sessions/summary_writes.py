@@ -8,14 +8,16 @@ from msgspec import Struct
 
 from ledger.core.who import Who
 from ledger.core.work import Work
-from ledger.domain.errors import RejectedError
-from ledger.domain.text import check_reason
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.ids import message_place
+from ledger.domain.text import check_reason, check_text
 from ledger.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
+from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.statuses import unerased
-from ledger.sessions.rules.window import CONDENSED
+from ledger.sessions.rules.window import CONDENSED, LEAF
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from projections.core.rows import Connection
@@ -126,6 +128,94 @@ def record(
     work.emit(state.id, created, first=state.row)
     work.emit(state.id, ContextReplaced(made, tuple(summary.id for summary in sources.summaries)), first=state.row)
     return made
+
+
+def add_summary(
+    conversation: Conversation,
+    asker: Who,
+    content: str,
+    sources: Sequence[str | int],
+    *,
+    token_count: int | None = None,
+    model: str = "",
+) -> answers.Summary:
+    """Record a summary that was written elsewhere, in the place of its messages or of the summaries that it was written from.
+
+    Raises:
+        RejectedError: The sources are no stretch of the window, are of both kinds, or a pattern keeps the session out.
+        NotFoundError: This session has no such message or summary.
+    """
+    writing.check_kept_in(conversation)
+    check_text("content", content, max_bytes=writing.SUMMARY_BYTES)
+    check_text("model", model, blank_allowed=True)
+    given = check_tokens("token_count", token_count) if token_count is not None else None
+
+    def body(work: Work) -> str:
+        state = writing.known(conversation, work)
+        window, text = OpenWindow(work.connection(), state), work.cleaned(content)
+        kind, found = _stretch(window, sources)
+        tokens = conversation.counter.of_text(text) if given is None else given
+        counter = conversation.counter.name if given is None else "given"
+        record(work, state, found, WrittenSummary(kind, "normal", text, tokens, counter, model))
+        return state.id
+
+    arguments = (conversation.name, content, tuple(sources), given, model)
+    outcome = conversation.writer.run("session.summaries.add", asker, body, arguments)
+    with conversation.reading() as (connection, state):
+        rows = summaries.of_session(connection, conversation.needed(state).row)
+        row = max((row for row in rows if row.row <= outcome.position), key=lambda row: row.row)
+        return reading.summary_shown(conversation, connection, row)
+
+
+def _stretch(window: OpenWindow, sources: Sequence[str | int]) -> tuple[str, SummarySources]:
+    """Return the kind of a summary of these messages or summaries, and its sources.
+
+    Raises:
+        RejectedError: The sources are not a stretch of the window: one is not in it, or an item between two of them is missing.
+        NotFoundError: This session has no such message or summary.
+    """
+    connection, state = window.connection, window.state
+    found: SummarySources | None
+    of_both = {isinstance(source, str) and source.startswith("y_") for source in sources}
+    if len(of_both) != 1:
+        raise RejectedError(
+            "sources are the messages that the summary stands for, or the summaries that it was written from: give one of the"
+            " two, and at least one source"
+        )
+    if of_both == {True}:
+        rows = {row.id: row for row in (reading.summary_row(connection, state, id) for id in sources)}
+        chosen = sorted(rows.values(), key=lambda row: row.first)
+        if out := [row.id for row in chosen if row.status != summaries.WINDOW]:
+            raise RejectedError(
+                f"the summary {out[0]} is not in the window, so no summary can take its place", subject=out[0]
+            )
+        first, last = chosen[0].first, max(span[1] for row in chosen for span in row.ranges)
+        between = of_messages(window, first, last) is not None
+        kind, found = CONDENSED, of_summaries(connection, state.row, chosen)
+    else:
+        positions = {_position(connection, state, source) for source in sources}
+        first, last = min(positions), max(positions)
+        chosen, free = [], of_messages(window, first, last)
+        if free is None or sessions.count(connection, state.row, [(at, at) for at in positions])[0] != free.messages:
+            free, between = None, True
+        kind, found, between = LEAF, free, free is None
+    inside = {row.id for row in window.summaries if first <= row.first <= last} - {row.id for row in chosen}
+    if between or inside or found is None:
+        raise RejectedError(
+            f"the sources are no stretch of the window: between {first} and {last} it has other messages or summaries, or not all"
+            " of them are there; name every item of the stretch",
+            rule="transition",
+        )
+    return kind, found
+
+
+def _position(connection: Connection, state: State, source: str | int) -> int:
+    """Return the position of a message of the session, named by its position or its id."""
+    place = message_place(source) if isinstance(source, str) else (state.id, source)
+    row = sessions.at_position(connection, place[1]) if place is not None and place[0] == state.id else None
+    if row is None or row.session != state.row:
+        raise NotFoundError(f"this session has no message or summary {source!r:.40}")
+    return row.row
 
 
 def invalidate_summary(

@@ -10,10 +10,14 @@ from ledger.domain.metadata import Pairs, pattern
 
 
 class Start(Struct, frozen=True):
-    """The place at which a page of a listing begins: behind a row, or at the listing's first end without a row."""
+    """The place at which a page of a listing begins: behind a row, or at the listing's first end without a row.
+
+    In a listing by time the place is behind the row and its ``time``.
+    """
 
     row: int | None = None
     oldest_first: bool = False
+    time: str | None = None
 
     @property
     def behind(self) -> str:
@@ -73,6 +77,11 @@ class Conditions:
         """Require that the row of a column lies on the page."""
         if start.row is not None:
             self.add(f"{column} {start.behind} ?", start.row)
+
+    def begin_in_time(self, column: str, start: Start) -> None:
+        """Require that the time of a column, and of equal times the row, lies on the page."""
+        if start.row is not None:
+            self.add(f"({column}, row) {start.behind} (?, ?)", start.time, start.row)
 
     def among(self, column: str, values: Sequence[object]) -> None:
         if values:

@@ -59,10 +59,19 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
         values = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
         return self.from_row(values) if values else None
 
-    def listed(self, connection: sqlite3.Connection, where: Conditions, limit: int, start: Start = NEWEST) -> list[S]:
-        """Return the subjects that meet the conditions, in the order of ``start`` and from there on."""
-        where.begin("row", start)
-        sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {start.order} LIMIT ?"
+    def listed(
+        self, connection: sqlite3.Connection, where: Conditions, limit: int, start: Start = NEWEST, *, time: str = ""
+    ) -> list[S]:
+        """Return the subjects that meet the conditions, in the order of ``start`` and from there on.
+
+        With ``time`` they are in the order of that column.
+        """
+        if time:
+            where.begin_in_time(time, start)
+        else:
+            where.begin("row", start)
+        order = f"{time} {start.order}, row {start.order}" if time else f"row {start.order}"
+        sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY {order} LIMIT ?"
         return [self.from_row(row) for row in connection.execute(sql, (*where.values, limit))]
 
 

@@ -125,7 +125,7 @@ SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAG
 
 
 class Passages:
-    name, version, follows = "passages", 6, frozenset("idsv")
+    name, version, follows = "passages", 7, frozenset("idsv")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: FoldLog | None) -> None:
@@ -244,7 +244,9 @@ def _of_chunk(state: DocumentState, event: AnyEvent, since: int) -> Iterator[Val
     data: ChunkAdded = event.data
     if data.content:
         what = (CHUNK, state.row, data.chunk, "")
-        place = (state.user, state.project, None, event.envelope.recorded_at, since)
+        envelope = event.envelope
+        time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
+        place = (state.user, state.project, None, time, since)
         yield from _pieces(_first(event), what, data.content, place, headings=data.heading_path or ())
 
 

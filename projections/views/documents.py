@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.documents import rules as document
@@ -21,6 +21,7 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from ledger.events import AnyEvent, ChunkAdded, DocumentReplaced
+from ledger.log.event_base import NOTHING
 from projections.core.codec import codec, columns
 from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among
@@ -44,7 +45,7 @@ class ChunkRow(Struct, frozen=True):
     """A row of ``chunks``, or of ``chunks_were`` with the position that ended it.
 
     ``heading_path``, ``size`` (in characters) and ``fingerprint`` (of the text and the headings) are None after an erasure.
-    ``metadata`` has ``lines``, the number of lines that end in the chunk.
+    ``metadata`` has ``lines``, the number of lines that end in the chunk. ``own`` is the metadata that a caller gave.
     """
 
     row: int
@@ -55,6 +56,7 @@ class ChunkRow(Struct, frozen=True):
     size: int | None
     metadata: dict[str, Any] | None
     fingerprint: int | None
+    own: dict[str, object] | None
     from_position: int
     to_position: int | None = None
 
@@ -74,13 +76,13 @@ _INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_posi
 _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
-def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str]) -> int:
-    """Return a keyed fingerprint of a chunk: equal for the same user, text and headings."""
-    return fingerprint(secret, user, content, *heading_path)
+def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str], own: Raw) -> int:
+    """Return a keyed fingerprint of a chunk: equal for the same user, text, headings and metadata of a caller."""
+    return fingerprint(secret, user, content, *heading_path, *(() if own is NOTHING else (None, bytes(own).decode())))
 
 
 class DocumentsProjection:
-    name, version, follows = "documents", 3, frozenset("d")
+    name, version, follows = "documents", 4, frozenset("d")
     tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
 
     def __init__(self, secret: bytes) -> None:
@@ -101,11 +103,14 @@ class DocumentsProjection:
 
     def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
         user, words, headings = event.envelope.user, data.content, data.heading_path
-        mark = None if None in (user, words, headings) else chunk_fingerprint(self._secret, user, words, headings)  # type: ignore[arg-type]
+        own = bytes(data.own).decode() if data.own is not NOTHING else "null"
+        mark = None
+        if user is not None and words is not None and headings is not None:
+            mark = chunk_fingerprint(self._secret, user, words, headings, data.own)
         path = msgspec.json.encode(headings).decode() if headings is not None else None
         metadata = bytes(data.metadata).decode()
         size = len(words) if words is not None else None
-        numbers = (size, metadata if metadata != "null" else None, mark, since)
+        numbers = (size, _unless_null(metadata), mark, _unless_null(own), since)
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
     def _in_effect(self, change: SubjectChange) -> dict[int, Values]:
@@ -115,6 +120,10 @@ class DocumentsProjection:
             values = self._added(event, event.data, at)
             chunks[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
         return chunks
+
+
+def _unless_null(encoded: str) -> str | None:
+    return None if encoded == "null" else encoded
 
 
 def _put_chunks(rows: ProjectionRows, change: SubjectChange, chunks: dict[int, Values]) -> None:
@@ -220,12 +229,16 @@ def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | No
     return None
 
 
-def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:
-    """Return (id of the document, headings above) of chunks, by row."""
-    documents: dict[int, tuple[str, tuple[str, ...]]] = {}
-    sql = "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document WHERE c.row IN {}"
-    for row, id, headings in rows_among(connection, sql, list(rows)):
+def places(
+    connection: sqlite3.Connection, rows: Iterable[int]
+) -> dict[int, tuple[str, tuple[str, ...], dict[str, object]]]:
+    """Return (id of the document, headings above, metadata of a caller) of chunks, by row."""
+    documents: dict[int, tuple[str, tuple[str, ...], dict[str, object]]] = {}
+    columns = "c.row, d.id, c.heading_path, c.own"
+    sql = f"SELECT {columns} FROM chunks c CROSS JOIN documents d ON d.row = c.document WHERE c.row IN {{}}"
+    for row, id, headings, own in rows_among(connection, sql, list(rows)):
         if not isinstance(id, str):
             raise DamagedError(FAMILY.live.name, None, "its id is of another type")
-        documents[row] = (id, _strings.decode(headings) if headings is not None else ())
+        above = _strings.decode(headings) if headings is not None else ()
+        documents[row] = (id, above, msgspec.json.decode(own) if own is not None else {})
     return documents

@@ -23,6 +23,7 @@ FAMILY = family(
     ("interactions", "interaction_versions"),
     indexes=(
         ("user, project", ""),
+        ("user, time", ""),  # for a page of a listing by time
         ("session", "session IS NOT NULL"),
         ("row", "reinforcement = 'pending'"),
         ("row", "extraction = 'pending'"),
@@ -36,7 +37,7 @@ from_row = FAMILY.from_row
 
 
 class InteractionsProjection:
-    name, version, follows = "interactions", 5, frozenset("i")
+    name, version, follows = "interactions", 7, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -70,7 +71,12 @@ class InteractionFilter(Struct, frozen=True, kw_only=True):
 
 
 def listing(
-    connection: sqlite3.Connection, filters: InteractionFilter, *, limit: int, start: Start = NEWEST
+    connection: sqlite3.Connection,
+    filters: InteractionFilter,
+    *,
+    limit: int,
+    start: Start = NEWEST,
+    by_time: bool = False,
 ) -> list[InteractionState]:
     """Return at most ``limit`` interactions, from ``start`` on."""
     where = Conditions("user = ?", filters.user)
@@ -80,7 +86,7 @@ def listing(
     where.given("time < ?", filters.until)
     where.of_projects(filters.projects)
     where.has_pairs(filters.metadata)
-    return FAMILY.listed(connection, where, limit, start)
+    return FAMILY.listed(connection, where, limit, start, time="time" if by_time else "")
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[InteractionState]:

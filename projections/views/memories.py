@@ -29,6 +29,7 @@ FAMILY = family(
         ("user", "status = 'active' AND admission <> ''"),  # for memories that no person admitted
         ("user, project, from_position", ""),  # for the memories that changed since the last consolidation
         ("user", ""),  # for a page of a listing without sorting
+        ("user, valid_from", ""),  # for a page of a listing by time
         ("superseded_by", "superseded_by IS NOT NULL"),
     ),
     among=(("status", memory.STATUSES),),
@@ -38,7 +39,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class MemoriesProjection:
-    name, version, follows = "memories", 13, frozenset("m")
+    name, version, follows = "memories", 14, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -77,6 +78,8 @@ class MemoryFilter(Struct, frozen=True, kw_only=True):
         min_confidence: The least confidence, in millionths.
         valid: A time at which the memories must be true in the world; quarantined memories are then left out.
         admitted: True for only the memories that the admission table admitted and no person confirmed.
+        since: The earliest beginning of validity, inclusive.
+        until: The latest beginning of validity, exclusive.
     """
 
     user: str
@@ -88,6 +91,8 @@ class MemoryFilter(Struct, frozen=True, kw_only=True):
     min_confidence: int = 0
     valid: str | None = None
     admitted: bool = False
+    since: str | None = None
+    until: str | None = None
 
 
 def listing(
@@ -96,6 +101,7 @@ def listing(
     *,
     limit: int,
     start: Start = NEWEST,
+    by_time: bool = False,
 ) -> list[MemoryState]:
     """Return at most ``limit`` memories, from ``start`` on."""
     where = Conditions("user = ?", filters.user)
@@ -109,7 +115,9 @@ def listing(
     where.given("confidence >= ?", filters.min_confidence or None)
     if filters.admitted:
         where.add("admission <> ''")
-    return FAMILY.listed(connection, where, limit, start)
+    where.given("valid_from >= ?", filters.since)
+    where.given("valid_from < ?", filters.until)
+    return FAMILY.listed(connection, where, limit, start, time="valid_from" if by_time else "")
 
 
 def newest(

@@ -61,9 +61,11 @@ def answers_of(of, ids, users=USERS[:2]):
         told = {
             "memories": asked.memories.list(statuses=()),
             "active": asked.memories.list(),
+            "by time": asked.memories.list(statuses=(), order="occurred", since="2020-01-01"),
             "filtered": asked.memories.list(project="Home", tags=("x",), min_confidence=0.3, limit=3),
             "review": asked.review(),
             "interactions": asked.interactions.list(),
+            "turns by time": asked.interactions.list(order="occurred", oldest_first=True),
             "in a session": asked.interactions.list(session="s", project="casa"),
             "projects": asked.projects.list(statuses=()),
             "state": [perhaps(asked.projects.state, name, history=True) for name in ("Home", "hut", "Work")],

@@ -209,7 +209,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "MemoryReleased": {},
     "RelationAdded": {"edges": (Edge("Ana", "works_at", "Acme", EARLIER, LATER, 9),)},
     "RelationRemoved": {"edges": ()},
-    "DuplicateAbsorbed": {"stated_at": NOW},
+    "DuplicateAbsorbed": {"stated_at": EARLIER},
     "MemoryCaptured": {},
 }
 
@@ -236,7 +236,7 @@ def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_i
         tags=("drinks",),
         edges=(),
         recorded_at=NOW,
-        active_at=NOW,
+        active_at=EARLIER,
         decided_at=9,
         position=9,
     )

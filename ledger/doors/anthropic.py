@@ -24,9 +24,7 @@ try:
     )
     from anyio.to_thread import run_sync
 except ImportError as error:
-    raise ImportError(
-        "ledger.doors.anthropic needs Anthropic's SDK: pip install 'belief-ledger[anthropic]'"
-    ) from error
+    raise ImportError("ledger.doors.anthropic needs Anthropic's SDK: pip install 'belief-ledger[anthropic]'") from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -295,7 +293,8 @@ class MemoryFiles:
         above = path.rstrip("/")
         lines = [f"{_size(whole)}\t{path}"]
         lines += [
-            f"{_size(sizes[names])}\t{above}/{'/'.join(names)}{'' if names in files else '/'}" for names in sorted(sizes)
+            f"{_size(sizes[names])}\t{above}/{'/'.join(names)}{'' if names in files else '/'}"
+            for names in sorted(sizes)
         ]
         header = f"Here're the files and directories up to {DEPTH} levels deep in {path}, excluding hidden items:"
         return "\n".join([header, *lines])

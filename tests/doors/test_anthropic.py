@@ -79,9 +79,21 @@ def test_another_user_sees_and_changes_nothing(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "memories/x", "/memoriesx/y", "../memories/x", "", "/", "/memories/../x", "/memories/a/../../b", "//memories/x"],
+    [
+        "/etc/passwd",
+        "memories/x",
+        "/memoriesx/y",
+        "../memories/x",
+        "",
+        "/",
+        "/memories/../x",
+        "/memories/a/../../b",
+        "//x",
+    ],
 )
-def test_a_path_that_leads_elsewhere_is_refused_by_every_command(ledger: Ledger, tool: LedgerMemoryTool, path: str) -> None:
+def test_a_path_that_leads_elsewhere_is_refused_by_every_command(
+    ledger: Ledger, tool: LedgerMemoryTool, path: str
+) -> None:
     call(tool, "create", NOTES, file_text="tea")
     ledger.values.put((), "x", "the root is not the model's")
     position = ledger.position
@@ -92,10 +104,10 @@ def test_a_path_that_leads_elsewhere_is_refused_by_every_command(ledger: Ledger,
         "insert": {"insert_line": 0, "insert_text": "x"},
         "delete": {},
     }.items():
-        with pytest.raises(ToolError, match="must start with|would escape"):
+        with pytest.raises(ToolError, match=r"must start with|would escape"):
             call(tool, command, path, **arguments)
     for old, new in ((path, "/memories/new"), (NOTES, path)):
-        with pytest.raises(ToolError, match="must start with|would escape"):
+        with pytest.raises(ToolError, match=r"must start with|would escape"):
             call(tool, "rename", old_path=old, new_path=new)
     assert ledger.position == position
 
@@ -112,7 +124,9 @@ def test_no_path_writes_outside_of_the_namespace(parts: list[str]) -> None:
             assert [(namespace or ())[:2] for namespace, _ in keys(ledger)] == [("deep", "below")]
 
 
-def test_every_edit_is_a_version_and_a_directory_moves_and_goes_in_one_commit(ledger: Ledger, tool: LedgerMemoryTool) -> None:
+def test_every_edit_is_a_version_and_a_directory_moves_and_goes_in_one_commit(
+    ledger: Ledger, tool: LedgerMemoryTool
+) -> None:
     call(tool, "create", "/memories/a/one.md", file_text="1")
     call(tool, "create", "/memories/a/b/two.md", file_text="2")
     call(tool, "str_replace", "/memories/a/one.md", old_str="1", new_str="uno")
@@ -179,13 +193,16 @@ def test_a_directory_that_cannot_move_whole_does_not_move(ledger: Ledger, tool: 
 def test_a_secret_and_a_threat_are_refused_in_words_for_the_model(ledger: Ledger, tool: LedgerMemoryTool) -> None:
     call(tool, "create", NOTES, file_text="The key: ")
     for text in (SECRET, THREAT):
-        with pytest.raises(ToolError, match="contains a secret|looks like a threat|holds a secret|a secret"):
+        with pytest.raises(ToolError, match=r"looks like a threat|a secret"):
             call(tool, "create", "/memories/bad.md", file_text=text)
         with pytest.raises(ToolError):
             call(tool, "insert", NOTES, insert_line=1, insert_text=text)
     with pytest.raises(ToolError):
         call(tool, "create", f"/memories/{SECRET}.md", file_text="x")
-    assert keys(ledger) == [(("memories",), "notes.md")] and ledger.values.get(("memories",), "notes.md").value == "The key: "
+    assert (
+        keys(ledger) == [(("memories",), "notes.md")]
+        and ledger.values.get(("memories",), "notes.md").value == "The key: "
+    )
 
 
 def test_what_is_in_quarantine_or_no_text_is_not_shown(ledger: Ledger, tool: LedgerMemoryTool) -> None:
@@ -209,8 +226,12 @@ def test_twenty_writers_lose_no_line(ledger: Ledger, tool: LedgerMemoryTool) -> 
 
 
 def test_of_twenty_that_create_a_file_one_does(ledger: Ledger, tool: LedgerMemoryTool) -> None:
-    errors = together(*(lambda number=number: call(tool, "create", NOTES, file_text=str(number)) for number in range(20)))
-    assert len(errors) == 19 and all(isinstance(error, ToolError) and "already exists" in str(error) for error in errors)
+    errors = together(
+        *(lambda number=number: call(tool, "create", NOTES, file_text=str(number)) for number in range(20))
+    )
+    assert len(errors) == 19 and all(
+        isinstance(error, ToolError) and "already exists" in str(error) for error in errors
+    )
 
 
 KILLED = """
@@ -256,7 +277,13 @@ def scripted(asked: list[Any]) -> httpx2.MockTransport:
             if number < len(SCRIPT)
             else {"type": "text", "text": "Done."}
         )
-        message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "scripted", "content": [block]}
+        message = {
+            "id": f"msg_{number}",
+            "type": "message",
+            "role": "assistant",
+            "model": "scripted",
+            "content": [block],
+        }
         usage = {"input_tokens": 1, "output_tokens": 1}
         reason = "tool_use" if number < len(SCRIPT) else "end_turn"
         return httpx2.Response(200, json={**message, "stop_reason": reason, "stop_sequence": None, "usage": usage})

@@ -185,7 +185,8 @@ def run_official(name: str) -> OfficialResult:
             "OFFICIAL_REPORT": str(report),
             "TMPDIR": scratch,
         }
-        options = ["-o", "addopts=", "-o", "asyncio_mode=auto", "-o", "filterwarnings=default", "-o", "xfail_strict=false"]
+        settings = ("addopts=", "asyncio_mode=auto", "filterwarnings=default", "xfail_strict=false")
+        options = [word for setting in settings for word in ("-o", setting)]
         plugins = ["--noconftest", "-p", "no:cacheprovider", "-p", f"{STAND_INS}.plugin"]
         command = [str(python), "-m", "pytest", "-q", "--tb=short", *options, *plugins]
         files = [str(folder / file) for file in contract.tests]
@@ -200,7 +201,9 @@ def run_official(name: str) -> OfficialResult:
         )
         (PLACE / f"{name}.log").write_text(done.stdout + done.stderr)
         if not report.exists():
-            return OfficialResult(contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log")
+            return OfficialResult(
+                contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log"
+            )
         seen = json.loads(report.read_text())
     unused = f"no test is called {', '.join(seen['unused'])}" if seen["unused"] else ""
     return OfficialResult(contract, len(seen["passed"]), tuple(seen["failed"]), seen["not_applicable"], unused)

@@ -1,4 +1,4 @@
-"""Agents of LangGraph and deepagents on a ledger, with a model that follows a script: run by ``dev.py doors langgraph-agents``."""
+"""Agents of LangGraph and deepagents on a ledger, with a model that follows a script, for ``dev.py doors langgraph-agents``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
-from deepagents import create_deep_agent
-from deepagents.backends import StoreBackend
+from deepagents import create_deep_agent  # type: ignore[import-not-found]
+from deepagents.backends import StoreBackend  # type: ignore[import-not-found]
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
-from langgraph.prebuilt import InjectedStore, create_react_agent
+from langgraph.prebuilt import InjectedStore, create_react_agent  # type: ignore[import-untyped]
 from langgraph.store.base import BaseStore
 
 from ledger import Ledger

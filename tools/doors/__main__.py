@@ -1,4 +1,4 @@
-"""The doors tried with clients that others wrote: ``python tools/doors [check ...]`` prints a table.
+"""The doors tried with clients and tests that others wrote: ``python tools/doors [check ...]`` prints tables.
 
 Node 22, the conformance suite, the Claude Code binary and opencode come from the package indexes into ``.venv-doors``. None
 of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped, and the table says why.

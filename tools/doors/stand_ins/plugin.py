@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.doors.official import CONTRACTS, STAND_INS
+from tools.doors.stand_ins.naming import is_named
 
 CONTRACT = CONTRACTS[os.environ["OFFICIAL_CONTRACT"]]
 _passed, _failed = set[str](), set[str]()
@@ -30,7 +31,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept, left_out = list[pytest.Item](), list[pytest.Item]()
     for item in items:
-        part = next((part for part in CONTRACT.not_applicable if _is_named(item.nodeid, part)), None)
+        part = next((part for part in CONTRACT.not_applicable if is_named(item.nodeid, part)), None)
         if part is None:
             kept.append(item)
         else:
@@ -39,14 +40,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out.append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
-
-
-def _is_named(nodeid: str, part: str) -> bool:
-    """Return True if a test is meant: by its whole name, or by the beginning of its name if the part ends with "*"."""
-    name = nodeid.partition("::")[2]
-    plain = name.partition("[")[0]
-    wanted = {name, plain, plain.rpartition("::")[2]}
-    return any(word.startswith(part[:-1]) for word in wanted) if part.endswith("*") else part in wanted
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -63,7 +63,7 @@ def crash(rest: list[str]) -> int:
 
 
 def doors(rest: list[str]) -> int:
-    """Try the doors with clients that others wrote, which are installed on first use; say what was skipped and why."""
+    """Try the doors with clients and tests that others wrote, installed on first use; say what was skipped and why."""
     return run(set_up("test"), "tools/doors", *rest)
 
 

@@ -12,7 +12,7 @@ hold the content: the content is in the log, in the event at the position ``cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
 import msgspec
@@ -26,13 +26,13 @@ from ledger.types import Json
 
 VALUE_BYTES = 10 * 1024 * 1024  # of a text, or of JSON as UTF-8: as much as a message
 LABELS = 32  # of a namespace
+FIELDS = 64  # by which a value is searched
 JSON, TEXT = "json", "text"
 ACTIVE, REMOVED, EXPIRED, ERASED = "active", "removed", "expired", "erased"
 STATUSES = (ACTIVE, REMOVED, ERASED)  # of a row; a value expires without an event
 EXPIRY = "expiry/1"  # the rule of a removal by the job
 NAMES = ("key", "name", "field", "id")  # of objects that have the value beside its name
 NAMED_CHARS = 200  # the most characters of a text under a key that tells of a secret; a longer text is prose
-OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
 
 _encode, _decode = msgspec.json.encode, msgspec.json.decode
 
@@ -54,6 +54,7 @@ class ValueState(Struct, frozen=True):
     content_at: int
     size: int | None
     indexed: bool
+    fields: tuple[str, ...] | None  # by which an object is searched; all of them if none is named
     expires_at: str | None
     status: str
     underlying: str | None  # the status that the value would have if it had not been erased
@@ -191,123 +192,52 @@ def named_in(key: str, content: str, type: str) -> Iterator[tuple[str, str]]:
             pending += part
 
 
-def readable(content: str, type: str) -> str:
-    """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark"."""
+def checked_fields(fields: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of fields by which an object is searched; () for all fields."""
+    names = () if fields is None else plural("fields", fields)
+    for name in names:
+        check_text("a name of fields", name, max_bytes=NAME_BYTES)
+    if len(names) > FIELDS:
+        raise RejectedError(
+            f"fields has {len(names)} names; at most {FIELDS} are allowed",
+            rule="size",
+            limit=FIELDS,
+            requested=len(names),
+        )
+    return names
+
+
+def readable(content: str, type: str, fields: Collection[str] = ()) -> str:
+    """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark".
+
+    With names of ``fields`` only these fields of an object have a line, with everything below them.
+    """
     if type == TEXT:
         return content
     value = decoded(content, type)
-    return value if isinstance(value, str) else "\n".join(_lines("", value))
+    return value if isinstance(value, str) else "\n".join(_lines("", value, fields))
 
 
-def _lines(path: str, value: object) -> Iterator[str]:
+def _lines(path: str, value: object, fields: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a part of a value at a path, of which only ``fields`` are wanted; of all fields if none is named."""
+    if path in fields:
+        fields = ()
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _lines(f"{path}.{key}" if path else key, item)
+            yield from _lines(f"{path}.{key}" if path else key, item, fields)
     elif isinstance(value, list):
         plain = [_as_text(item) for item in value if not isinstance(item, dict | list)]
-        if plain:
+        if plain and not fields:
             yield f"{path}: {', '.join(plain)}" if path else ", ".join(plain)
         for item in value:
             if isinstance(item, dict | list):
-                yield from _lines(path, item)
-    else:
+                yield from _lines(path, item, fields)
+    elif not fields:
         yield f"{path}: {_as_text(value)}" if path else _as_text(value)
 
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
-
-
-# --- filters ---------------------------------------------------------------------------------------------------------
-
-
-def checked_filter(where: object) -> Mapping[str, Json]:
-    """Return a filter of fields.
-
-    Raises:
-        RejectedError: The filter is no object, or has an unknown operator or a bound that cannot be compared.
-    """
-    if where is None:
-        return {}
-    if not isinstance(where, Mapping):
-        raise RejectedError(
-            f"where is a dictionary of fields, as in {{'score': {{'$gte': 5}}}}, and {where!r:.40} is not"
-        )
-    if operators := [name for name in where if isinstance(name, str) and name.startswith("$")]:
-        raise RejectedError(f"where begins with the names of fields, and {operators[0]!r:.40} is an operator")
-    checked = check_json("where", dict(where))
-    pending: list[object] = [checked]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, dict):
-            _check_operators(part)
-            pending += part.values()
-        elif isinstance(part, list):
-            pending += part
-    return checked
-
-
-def _check_operators(part: Mapping[str, object]) -> None:
-    operators = [name for name in part if name.startswith("$")]
-    if unknown := [name for name in (part if operators else ()) if name not in OPERATORS]:
-        raise RejectedError(
-            f"where compares with {', '.join(OPERATORS)} alone or with fields alone, and {unknown[0]!r:.40} is neither"
-        )
-    for name in operators:
-        if name not in ("$eq", "$ne") and (
-            isinstance(part[name], bool) or not isinstance(part[name], str | int | float)
-        ):
-            raise RejectedError(f"{name} compares with a number or a text, not with {part[name]!r:.40}")
-
-
-def matches(value: object, where: Mapping[str, Json]) -> bool:
-    """Return True if the value is an object whose fields are as the filter wants them; a missing field is None."""
-    return isinstance(value, dict) and all(_matches(value.get(name), wanted) for name, wanted in where.items())
-
-
-def _matches(value: object, wanted: object) -> bool:
-    if isinstance(wanted, dict):
-        if any(name in OPERATORS for name in wanted):
-            return all(_compares(value, operator, bound) for operator, bound in wanted.items())
-        return isinstance(value, dict) and all(_matches(value.get(name), part) for name, part in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(value, list) and len(value) == len(wanted) and all(map(_matches, value, wanted))
-    return is_equal(value, wanted)
-
-
-def _compares(value: Json, operator: str, bound: Json) -> bool:
-    if operator == "$eq":
-        return is_equal(value, bound)
-    if operator == "$ne":
-        return not is_equal(value, bound)
-    if not _have_order(value, bound):
-        return False
-    match operator:
-        case "$gt":
-            return bool(value > bound)
-        case "$gte":
-            return bool(value >= bound)
-        case "$lt":
-            return bool(value < bound)
-        case _:
-            return bool(value <= bound)
-
-
-def _have_order(left: object, right: object) -> bool:
-    """Return True for two numbers or two texts; True and False are no numbers."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return False
-    numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    return numbers or (isinstance(left, str) and isinstance(right, str))
-
-
-def is_equal(left: object, right: object) -> bool:
-    """Return True for equal JSON: 1 equals 1.0, and True equals only True."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(is_equal(left[name], right[name]) for name in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(is_equal, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -321,6 +251,7 @@ class PutValue(Struct, frozen=True):
     namespace: tuple[str, ...]
     name: str
     indexed: bool = True
+    fields: tuple[str, ...] = ()
     expires_at: str | None = None
     has_content: bool = False
 
@@ -385,8 +316,8 @@ def _is_expired(value: ValueState, now: str) -> bool:
 
 
 def _is_put_already(command: PutValue, value: ValueState) -> bool:
-    same = (command.type, command.indexed, command.expires_at) == (value.type, value.indexed, value.expires_at)
-    return command.has_content and same
+    put = (value.type, value.indexed, value.fields, value.expires_at)
+    return command.has_content and put == (command.type, command.indexed, command.fields, command.expires_at)
 
 
 def _put(command: PutValue) -> ValuePut:
@@ -397,6 +328,7 @@ def _put(command: PutValue) -> ValuePut:
         name=command.name,
         expires_at=command.expires_at,
         indexed=command.indexed,
+        fields=command.fields,
     )
 
 
@@ -434,6 +366,7 @@ def _begun(event: AnyEvent, data: ValuePut) -> ValueState:
         content_at=event.position,
         size=_size(data.content),
         indexed=data.indexed,
+        fields=data.fields,
         expires_at=data.expires_at,
         status=ACTIVE,
         underlying=None,
@@ -454,6 +387,7 @@ def _changes(value: ValueState, event: AnyEvent, data: ValueEvent) -> dict[str, 
                 "content_at": event.position,
                 "size": _size(data.content),
                 "indexed": data.indexed,
+                "fields": data.fields,
                 "expires_at": data.expires_at,
                 "status": ACTIVE,
                 "updated_at": event.envelope.recorded_at,

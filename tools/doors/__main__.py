@@ -1,4 +1,4 @@
-"""The doors tried with clients that others wrote: ``python tools/doors [check ...]`` prints a table.
+"""The doors tried with clients and tests that others wrote: ``python tools/doors [check ...]`` prints tables.
 
 Node 22, the conformance suite, the Claude Code binary and opencode come from the package indexes into ``.venv-doors``. None
 of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped, and the table says why.
@@ -28,6 +28,7 @@ if str(HERE) in sys.path:  # python puts a folder that it runs there
 sys.path.insert(0, str(ROOT))
 
 from ledger.doors.tokens import TokenFile  # noqa: E402
+from tools.doors.official import CONTRACTS, HEADER, CannotInstall, OfficialResult, run_official  # noqa: E402
 
 PLACE = ROOT / ".venv-doors"
 EXPECTED = HERE / "conformance.yaml"
@@ -73,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("| check | result | seen |\n|---|---|---|")
     for name, result in results.items():
         print(f"| {name} | {result.verdict} | {result.note} |")
+    if _official:
+        print("", HEADER, *(result.line() for result in _official), sep="\n")
     return int(any(result.verdict == "FAILED" for result in results.values()))
 
 
@@ -166,6 +169,22 @@ AGMI_REJECTED = {
     "AgainstAdapter": 9,
 }  # of the nine edits, at least
 
+
+_official: list[OfficialResult] = []
+
+
+def official(name: str) -> DoorResult:
+    """Run the official tests of a contract with the door in the place of the library's own class."""
+    try:
+        result = run_official(name)
+    except CannotInstall as error:
+        raise NotTried(str(error)) from None
+    _official.append(result)
+    count = f"{result.passed} of {result.run} tests pass"
+    failed = "".join(f"; {test.partition('::')[2] or test}" for test in result.failed[:3])
+    return DoorResult("ok" if result.ok else "FAILED", result.problem or f"{count}{failed}")
+
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
@@ -173,6 +192,7 @@ CHECKS: dict[str, Callable[[], DoorResult]] = {
     "claude": claude,
     "opencode": opencode,
     "agmi": agmi,
+    **{name: partial(official, name) for name in CONTRACTS},
 }
 
 

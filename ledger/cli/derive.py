@@ -141,9 +141,9 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
-    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin, "where": Shell.Json, "over": list[str],
-    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
-    "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "proof": Path, "metadata": Shell.Metadata,
+    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin, "where": Shell.Json, "proof": Path,
+    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]), "over": list[str],
+    "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "metadata": Shell.Metadata,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",

@@ -19,12 +19,16 @@ def test_a_shell_brings_old_memories_with_their_references_ends_and_order(db: st
     boat = answer("remember", "Ada owns a boat.", "--occurred-at", "2021-03-01", db=db)
     assert (porto["reference_count"], porto["last_referenced_at"]) == (40, "2023-11-05T00:00:00.000000Z")
     over = answer("memories", "end", boat["id"], "--occurred-at", "2023-08-01", "--reason", "sold", db=db)
-    assert (over["status"], over["valid_to"], over["superseded_by"]) == ("superseded", "2023-08-01T00:00:00.000000Z", None)
+    assert (over["status"], over["valid_to"], over["superseded_by"]) == (
+        "superseded",
+        "2023-08-01T00:00:00.000000Z",
+        None,
+    )
     listed = answer("memories", "list", "--statuses", "all", "--order", "occurred", db=db)
     assert [memory["id"] for memory in listed] == [porto["id"], boat["id"]]
-    assert [memory["id"] for memory in answer("memories", "list", "--statuses", "all", "--since", "2022-01-01", db=db)] == [
-        porto["id"]
-    ]
+    assert [
+        memory["id"] for memory in answer("memories", "list", "--statuses", "all", "--since", "2022-01-01", db=db)
+    ] == [porto["id"]]
     assert run("memories", "list", "--order", "newest", db=db).exit_code == 2
 
 

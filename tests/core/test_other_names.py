@@ -101,7 +101,9 @@ def test_the_signatures_of_calls_are_those_of_the_source() -> None:
 def test_a_namespace_that_is_called_says_what_to_call(ledger: Ledger) -> None:
     with pytest.raises(TypeError, match=r"History cannot be called: ledger\.why\(id\) .* ledger\.history\.audit\("):
         ledger.history("m_1")  # type: ignore[operator]
-    with pytest.raises(TypeError, match=r"Memories cannot be called: its calls are confidence, correct, end, get, list"):
+    with pytest.raises(
+        TypeError, match=r"Memories cannot be called: its calls are confidence, correct, end, get, list"
+    ):
         ledger.memories()  # type: ignore[operator]
     with pytest.raises(TypeError, match=r"Ledger cannot be called: ledger\.recall"):
         ledger("tea")  # type: ignore[operator]

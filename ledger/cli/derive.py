@@ -142,10 +142,9 @@ _TYPES: dict[str, Any] = {  # names in annotations that mean another type on a c
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
-    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
-    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
-    "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
-    "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
+    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin, "where": Shell.Json, "proof": Path,
+    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]), "over": list[str],
+    "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "metadata": Shell.Metadata,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # more help for values that are objects in Python: their form on a command line
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
@@ -200,8 +199,7 @@ def _type(declared: inspect.Parameter, names: dict[str, Any]) -> Any:
     members = get_args(kind) if get_origin(kind) in (Union, runtime.UnionType) else (kind,)
     if kind == list[str | int]:
         return Shell.Points
-    if bool in members and len(members) > 1:  # a word says it too, as "off" says False
-        return next(member for member in members if member is not bool)
+    kind = members[0] if bool in members else kind  # a word such as "off" says False too
     if int in members and str in members:
         return Shell.Point | None if type(None) in members else Shell.Point
     if Path in members:

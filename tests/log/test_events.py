@@ -164,7 +164,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "SummaryRestored": ("reason",),
         "RecallDelivered": ("query", "warnings"),
         "DocumentAdded": ("path", "title", "tags", "metadata"),
-        "ChunkAdded": ("content", "heading_path", "metadata"),
+        "ChunkAdded": ("content", "heading_path", "metadata", "own"),
         "DocumentReplaced": ("title", "tags", "metadata"),
         "DocumentRemoved": ("reason",),
         "DocumentRestored": ("reason",),

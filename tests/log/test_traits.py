@@ -224,7 +224,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "InteractionCaptured": ("prompt", "response", "summary", "metadata"),
             "ResponseAttached": ("response", "summary", "metadata"),
             "MessageAppended": ("content", "reasoning", "parts", "speaker", "metadata"),
-            "ChunkAdded": ("content", "heading_path"),
+            "ChunkAdded": ("content", "heading_path", "own"),
             "SummaryCreated": ("content",),
             "AbstractSet": ("content",),
         },

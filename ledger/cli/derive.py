@@ -1,7 +1,6 @@
 """The commands, made from the signatures and docstrings of methods; only this file uses cyclopts, which parses command lines.
 
-A positional parameter becomes an argument, a keyword parameter an option. The help of a parameter is in the docstring of the
-method, or in the table of shared parameters (``ledger.types.SHARED``).
+A positional parameter is an argument, a keyword parameter an option. Its help stands in the docstring or ``ledger.types.SHARED``.
 """
 
 from __future__ import annotations
@@ -315,10 +314,7 @@ def command(method: Method) -> Callable[..., ShellCall]:
 
 def _help_only(text: str) -> Callable[..., None]:
     """Return a function without parameters that shows a command with its help in a list of commands."""
-
-    def nothing() -> None: ...
-
-    return _with(nothing, (), text)
+    return _with(lambda: None, (), text)
 
 
 def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], text: str) -> Callable[..., Any]:

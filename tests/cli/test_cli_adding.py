@@ -73,7 +73,7 @@ def test_what_is_indented_in_an_answer_stays_in_it_as_it_stands(db: str) -> None
         ("", "blank"),
     ],
 )
-def test_what_is_no_conversation_is_refused_by_its_line_and_makes_nothing(text: str, why: str, db: str) -> None:
+def test_an_invalid_conversation_is_refused_with_its_line_and_stores_nothing(text: str, why: str, db: str) -> None:
     result = run("add", "-", db=db, stdin=text.encode())
     assert result.exit_code == 4 and why in result.stderr and result.stderr.count("\n") == 1
     assert json.loads(run("sessions", "list", "--json", db=db).stdout or '{"items": []}')["items"] == []

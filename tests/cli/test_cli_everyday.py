@@ -163,7 +163,7 @@ def test_spans_of_the_text_of_an_event_can_be_erased(db: str) -> None:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_python_says_with_objects_has_words(db: str) -> None:
+def test_arguments_that_are_objects_in_python_have_a_form_in_the_shell(db: str) -> None:
     words = ("--relations", '["Ana", "works_at", "Acme"]', "--actor", "crawler")
     id = answer("remember", "Ana took a job.", *words, db=db)["id"]
     assert answer("memories", "get", id, db=db)["relations"][0]["object"] == "Acme"

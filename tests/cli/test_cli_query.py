@@ -34,7 +34,7 @@ def test_a_question_is_answered_as_a_table_without_control_characters(db: str) -
     assert "Says" in shown.stdout and "0.25" in shown.stdout and "NULL" in shown.stdout
 
 
-def test_what_does_not_fit_the_width_has_one_field_a_line(db: str) -> None:
+def test_a_table_wider_than_the_terminal_has_one_field_a_line(db: str) -> None:
     lines = run("query", "SELECT * FROM memories ORDER BY row", "--every-user", db=db).stdout.splitlines()
     lines = [line.rstrip() for line in lines]
     ids = [line.split()[1] for line in lines if re.match(r"id +m_", line)]

@@ -75,7 +75,7 @@ def test_quiet_prints_the_act_that_a_redo_names(tmp_path: Path) -> None:
     assert [each["content"] for each in answer("memories", "list", db=db)] == ["The sea is salty."]
 
 
-def test_what_was_undone_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+def test_an_undone_memory_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
     memory = answer("remember", "The sea is salty.", db=db)
     run("undo", "2", db=db)

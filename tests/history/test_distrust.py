@@ -29,7 +29,7 @@ def contents(ledger: Ledger) -> list[str | None]:
 # --- what a source recorded ------------------------------------------------------------------------------------------
 
 
-def test_what_a_source_said_goes_and_what_others_said_stays(ledger: Ledger) -> None:
+def test_a_distrust_takes_memories_of_the_source_and_leaves_others(ledger: Ledger) -> None:
     ledger.bind(actor="ann").remember("The user is allergic to nuts.")
     forged = ledger.bind(actor="eve").remember("The user loves peanuts.")
     report = ledger.history.distrust("eve", kind="actor", reason="a forger")
@@ -43,7 +43,7 @@ def test_what_a_source_said_goes_and_what_others_said_stays(ledger: Ledger) -> N
     assert ledger.history.distrusted() == []
 
 
-def test_what_a_source_hid_or_moved_comes_back(ledger: Ledger) -> None:
+def test_a_distrust_restores_memories_that_the_source_hid_or_changed(ledger: Ledger) -> None:
     coffee = ledger.bind(actor="ann").remember("The user drinks coffee.", confidence=0.5)
     gone = ledger.bind(actor="ann").remember("The user has a dog.")
     ledger.bind(actor="eve").supersede(coffee.id, "The user drinks brake fluid.")
@@ -201,7 +201,7 @@ def test_a_memory_that_cites_an_observation_stays_while_something_bears_it_out(l
     assert ledger.memories.list() == []
 
 
-def test_what_only_the_source_brought_as_evidence_bears_nothing_out(ledger: Ledger) -> None:
+def test_evidence_that_only_the_distrusted_source_added_does_not_count(ledger: Ledger) -> None:
     lie = ledger.bind(actor="eve").remember("The user loves peanuts.")
     fact = ledger.bind(actor="bob").remember("The user bought almonds.")
     seen = ledger.bind(actor="ann").observations.add("The user is a nut person.", (lie.id,))
@@ -213,7 +213,7 @@ def test_what_only_the_source_brought_as_evidence_bears_nothing_out(ledger: Ledg
 
 @pytest.mark.parametrize("how", ["distrust", "undo"])
 @pytest.mark.parametrize("around", [0, 1, 2])
-def test_what_cites_itself_in_a_circle_stands_on_nothing(ledger: Ledger, how: str, around: int) -> None:
+def test_memories_that_cite_each_other_in_a_circle_have_no_source(ledger: Ledger, how: str, around: int) -> None:
     first = ledger.bind(actor="eve").remember("The user loves peanuts.")
     cited = first.id
     for number in range(around):
@@ -767,7 +767,7 @@ def test_a_distrust_of_several_events_can_be_erased_with_its_name(
         assert ledger.proof.verify().ok
 
 
-def test_what_a_distrusted_policy_would_do_waits(ledger: Ledger) -> None:
+def test_work_under_a_distrusted_policy_waits(ledger: Ledger) -> None:
     fact = ledger.remember("The cabin has a red wooden door.", kind="identity", confidence=0.5)
     ledger.history.distrust("policy:reinforcement", kind="actor")
     turn = ledger.capture("Which?", "The cabin has a red wooden door.")
@@ -792,7 +792,7 @@ def test_a_distrusted_actor_takes_nothing_back_and_trusts_nobody(ledger: Ledger,
     assert len(ledger.memories.list()) == 1 and len(ledger.history.distrusted()) == 1
 
 
-def test_what_reacted_in_another_users_memory_stays(ledger: Ledger) -> None:
+def test_reactions_in_memories_of_another_user_stay(ledger: Ledger) -> None:
     fact = ledger.bind(user="ann", actor="eve").remember("The vault is in Geneva.")
     cause = ledger.bind(user="ann").history.audit()[0].event_id
     ledger.bind(user="ben", actor="ben").remember("Ben has a secret dog.", causation_id=cause)

@@ -43,7 +43,7 @@ def played(ledger: Ledger, steps: Iterable[Step]) -> None:
 @example(steps=FITS_AGAIN, which=0)
 @example(steps=COPIED, which=2)
 @settings(deadline=None)
-def test_what_falls_is_the_least_set_that_follows_from_the_log(how: str, steps: list[Step], which: int) -> None:
+def test_an_undo_takes_the_least_set_that_follows_from_the_log(how: str, steps: list[Step], which: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder, "memory.db"), clock=Clock()) as ledger:
         played(ledger, steps)
         rows = rows_of(ledger)
@@ -70,7 +70,7 @@ def test_what_falls_is_the_least_set_that_follows_from_the_log(how: str, steps: 
 @given(steps=st.lists(step, min_size=3, max_size=30), which=st.integers(0, 20), order=st.integers(0, 9))
 @example(steps=FITS_AGAIN, which=0, order=0)
 @settings(deadline=None)
-def test_what_falls_does_not_depend_on_what_is_looked_at_first(
+def test_the_set_that_an_undo_takes_does_not_depend_on_the_order_of_the_search(
     how: str, steps: list[Step], which: int, order: int
 ) -> None:
     def lists(ledger: Ledger) -> object:

@@ -209,7 +209,9 @@ def test_what_was_found_in_an_undone_text_comes_back_with_the_text_not_with_its_
 
 @pytest.mark.parametrize("first", ["ann", "eve"])
 @pytest.mark.parametrize("back", ["ann", "eve"])
-def test_what_two_sources_made_is_back_when_both_are_trusted(ledger: Ledger, first: str, back: str) -> None:
+def test_a_memory_of_two_distrusted_sources_is_back_when_both_are_trusted(
+    ledger: Ledger, first: str, back: str
+) -> None:
     turn = ledger.bind(actor="eve").capture("Which lamp?", "The green one.")
     fact = ledger.bind(actor="ann").remember(WORDS[0], sources=(turn.id,))
     second = {"ann": "eve", "eve": "ann"}

@@ -395,7 +395,7 @@ def test_a_retirement_for_want_of_evidence_that_was_restored_goes_with_what_it_w
 
 
 @WAYS
-def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> None:
+def test_an_observation_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> None:
     source = ledger.bind(actor="ann").remember(BOAT).id
     seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", (source,))
     withdrawn = ledger.bind(actor="eve").retract(source)
@@ -405,7 +405,7 @@ def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> Non
 
 
 @WAYS
-def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: Ledger, way: str) -> None:
+def test_an_observation_retired_into_an_undone_observation_is_active_again(ledger: Ledger, way: str) -> None:
     """The policy retires into one that is there when another source makes two of them say the same."""
     source = ledger.bind(actor="ann").remember(BOAT).id
     into = ledger.bind(actor="eve").observations.add("Ana is at sea.", (source,))

@@ -69,7 +69,7 @@ def told(found: Observation | None) -> object:
     return None if found is None else replace(found, as_of="", position=0)
 
 
-def test_what_bears_an_observation_out_no_more_is_told_of_it(ledger: Ledger) -> None:
+def test_what_if_lists_the_sources_that_an_observation_loses(ledger: Ledger) -> None:
     mine = ledger.bind(actor="ann").remember("The user bought a grinder.")
     theirs = ledger.bind(actor="eve").remember("The user drinks coffee.")
     both = ledger.bind(actor="ann").observations.add("The user likes coffee.", [mine.id, theirs.id])

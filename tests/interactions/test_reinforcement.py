@@ -233,7 +233,7 @@ def test_an_echo_is_recognized_by_the_beginning_of_the_memory_id(ledger: Ledger)
     assert [point.echo for point in ledger.memories.confidence(injected.id)] == [False, True, True]
 
 
-def test_what_is_no_memory_of_this_user_is_kept_named_and_never_an_echo(ledger: Ledger) -> None:
+def test_an_id_of_no_memory_of_the_user_is_kept_with_a_warning_and_is_no_echo(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, kind="preference", confidence=0.5)
     theirs = ledger.bind(user="bob").remember("Bob's own.")
     given = ["m_ffffffffffffffff", "fact-17", "m_", theirs.id[:10], fact.id]
@@ -259,7 +259,7 @@ def test_the_beginning_of_several_ids_names_none_of_them(ledger: Ledger) -> None
 
 
 @pytest.mark.parametrize("used", [[7], [None], [b"m_1"], 7, "m_1"])
-def test_what_is_no_text_is_refused_among_the_memories_used(ledger: Ledger, used: Any) -> None:
+def test_memories_used_must_be_texts(ledger: Ledger, used: Any) -> None:
     with pytest.raises(RejectedError, match="memories_used"):
         ledger.capture("And?", memories_used=used)
 
@@ -505,7 +505,9 @@ def test_a_failing_extraction_is_tried_three_times_whatever_reinforcement_did(
     assert len(ledger.history.audit(type="ExtractionFailed")) == 3
 
 
-def test_what_a_crash_prevented_is_done_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reinforcement_that_a_crash_prevented_is_done_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class PowerCut(BaseException):
         pass
 
@@ -526,7 +528,7 @@ def test_what_a_crash_prevented_is_done_by_the_next_run(tmp_path: Path, monkeypa
         assert ledger.proof.digest() == probe.rebuild(ledger).digest
 
 
-def test_what_was_captured_in_a_batch_is_reinforced_by_the_next_run(ledger: Ledger) -> None:
+def test_a_response_captured_in_a_batch_is_reinforced_by_the_next_run(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, kind="preference")
     with ledger.batch():
         for number in range(3):

@@ -42,7 +42,7 @@ def waiting(ledger: Ledger) -> list[str]:
 # --- the table, without a model --------------------------------------------------------------------------------------
 
 
-def test_what_the_user_says_of_himself_is_active_since_he_said_it(memory: Ledger) -> None:
+def test_a_statement_of_the_user_about_himself_is_active_from_its_time(memory: Ledger) -> None:
     memory.add([{"role": "user", "content": NUTS, "created_at": "2026-03-01T10:00:00Z"}], session="s")
     (fact,) = memory.memories.list()
     assert (fact.content, fact.status, fact.valid_from) == (FACT, "active", "2026-03-01T10:00:00.000000Z")
@@ -68,7 +68,7 @@ def test_a_standing_order_that_a_rule_found_waits_for_review(memory: Ledger) -> 
         "2026-01-02 10:00 INFO I live in Kiruna",
     ],
 )
-def test_what_may_be_somebody_elses_text_waits_for_review(memory: Ledger, text: str) -> None:
+def test_a_text_that_may_be_by_somebody_else_waits_for_review(memory: Ledger, text: str) -> None:
     memory.add(text)
     assert believed(memory) == []
 
@@ -78,7 +78,7 @@ def test_what_stands_before_a_pasted_text_is_the_users_own(memory: Ledger) -> No
     assert believed(memory) == ["The user lives in Tavira"]
 
 
-def test_what_the_assistant_states_waits_with_little_confidence(memory: Ledger) -> None:
+def test_a_statement_of_the_assistant_waits_with_low_confidence(memory: Ledger) -> None:
     memory.add([{"role": "user", "content": "And?"}, {"role": "assistant", "content": "Decision: store events only."}])
     (found,) = memory.review()
     assert believed(memory) == [] and found.memory.confidence == 0.4
@@ -113,14 +113,14 @@ def test_a_text_with_a_threat_is_not_admitted(memory: Ledger) -> None:
 
 
 @pytest.mark.parametrize("how", ["retract", "invalidate"])
-def test_what_a_person_turned_down_is_not_admitted_again(memory: Ledger, how: str) -> None:
+def test_a_memory_that_a_person_turned_down_is_not_admitted_again(memory: Ledger, how: str) -> None:
     (found,) = memory.add(NUTS).learned
     getattr(memory, how)(found.id)
     again = memory.add("I'm allergic to hazelnuts!")
     assert (again.learned, again.proposed) == ((), ())
 
 
-def test_what_does_not_fit_the_budget_is_dropped_with_that_reason(memory: Ledger) -> None:
+def test_a_memory_beyond_the_budget_is_dropped_with_that_reason(memory: Ledger) -> None:
     memory.policy.set(memory_chars=40)
     added = memory.add("I live in Lisbon. " + NUTS)
     assert len(added.learned) == 1 and any("no room in the policy's budget" in why for why in added.reasons)
@@ -144,7 +144,7 @@ def test_what_an_agent_remembers_is_active_with_at_most_point_six_and_listed(mem
 
 
 @pytest.mark.parametrize("channel", ["web", "tool", "file"])
-def test_what_a_page_a_tool_or_a_file_remembers_waits_for_review(memory: Ledger, channel: Any) -> None:
+def test_memories_from_a_page_a_tool_or_a_file_wait_for_review(memory: Ledger, channel: Any) -> None:
     assert memory.bind(channel=channel).remember("Tea is in the tin.").status == "candidate"
     assert believed(memory) == [] and waiting(memory) == ["Tea is in the tin."]
 
@@ -220,7 +220,7 @@ def test_what_the_user_ends_is_retracted_with_its_reason_and_its_call(tmp_path: 
         assert believed(memory) == ["The user works at Acme."]
 
 
-def test_what_the_user_says_was_never_so_is_invalid(tmp_path: Path) -> None:
+def test_a_memory_that_the_user_calls_wrong_is_invalid(tmp_path: Path) -> None:
     with asking(tmp_path, retracts(wrong=True)) as memory:
         old = memory.remember("The user works at Acme.")
         memory.add("I never worked at Acme, that is wrong.")

@@ -71,7 +71,7 @@ def test_a_decision_of_the_past_ends_the_idle_time_then(ledger: Ledger) -> None:
     assert ledger.revise(idea.id, "Ada lives in old Porto.", occurred_at="2020-02-02").active_at == LATER_UTC
 
 
-def test_what_is_dated_in_the_future_counts_from_its_record(ledger: Ledger) -> None:
+def test_idle_days_of_a_future_statement_start_at_its_recording(ledger: Ledger) -> None:
     memory = ledger.remember(PORTO, occurred_at="2999-01-01")
     assert memory.valid_from == memory.active_at == memory.recorded_at
 

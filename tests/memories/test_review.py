@@ -158,7 +158,7 @@ def test_a_candidate_and_an_active_one_may_say_the_same_but_not_two_active_ones(
         ledger.restore(active.id)
 
 
-def test_what_was_hidden_does_not_absorb(ledger: Ledger) -> None:
+def test_a_hidden_memory_absorbs_no_duplicate(ledger: Ledger) -> None:
     first = ledger.remember(TEA)
     ledger.retract(first.id)
     second = ledger.remember(TEA)

@@ -63,7 +63,7 @@ def test_why_lists_predecessors_and_successors_nearest_first(ledger: Ledger) -> 
     assert chains == [([], [second.id, third.id]), ([first.id], [third.id]), ([second.id, first.id], [])]
 
 
-def test_what_does_not_exist_has_no_reason(ledger: Ledger) -> None:
+def test_why_of_an_unknown_memory_is_not_found(ledger: Ledger) -> None:
     assert absent(ledger.why, "m_0000000000000000") and absent(ledger.history.events, "m_0000000000000000")
 
 

@@ -239,7 +239,7 @@ def test_one_append_of_a_consolidation_has_at_most_two_hundred_sources(ledger: L
     assert seen == [(200, 450), (400, 450), (450, 450)]
 
 
-def test_what_was_promoted_revised_or_came_back_is_new(ledger: Ledger) -> None:
+def test_promoted_revised_or_restored_memories_are_new_sources(ledger: Ledger) -> None:
     ledger.remember(COFFEE[0])
     idea = ledger.propose(COFFEE[1])
     assert ledger.consolidate().formed == 0
@@ -314,7 +314,7 @@ def test_a_wording_whose_source_is_gone_is_made_anew_of_another(ledger: Ledger) 
     assert ledger.position == position
 
 
-def test_what_has_no_source_left_for_now_waits_for_it(ledger: Ledger) -> None:
+def test_an_observation_without_a_live_source_waits_for_a_source(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE[:2]]
     ledger.consolidate()
     for each in made:
@@ -327,7 +327,7 @@ def test_what_has_no_source_left_for_now_waits_for_it(ledger: Ledger) -> None:
     assert told(ledger) == [(COFFEE[0], 2)] and ledger.observations.list()[0].freshness == "fresh"
 
 
-def test_what_was_withdrawn_does_not_come_back_by_itself(ledger: Ledger) -> None:
+def test_a_withdrawn_source_is_not_restored_by_a_consolidation(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE]
     ledger.consolidate()
     ledger.observations.withdraw([made[0].id])
@@ -385,7 +385,7 @@ def test_observations_that_come_to_say_the_same_are_merged(ledger: Ledger) -> No
     assert (merged.id, merged.retracted, merged.merged_into) == (first.id, "merged", second.id)
 
 
-def test_what_a_person_worded_is_borne_out_and_never_worded_anew(ledger: Ledger) -> None:
+def test_a_wording_by_a_person_gains_evidence_and_is_never_reworded(ledger: Ledger) -> None:
     made = [ledger.remember(text) for text in COFFEE[:2]]
     mine = ledger.observations.add("The user likes coffee of a dark roast.", [made[0].id, made[1].id])
     ledger.remember(COFFEE[2])
@@ -472,7 +472,7 @@ def test_two_consolidations_at_once_form_each_observation_once(tmp_path: Path) -
         others[2].close()
 
 
-def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
+def test_an_observation_that_changes_during_planning_is_skipped(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looked at again under the lock: a source that is gone, an observation that was worded anew."""
@@ -605,7 +605,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
     assert ledger.consolidate().formed == 1
 
 
-def test_what_a_distrusted_policy_would_write_is_not_written(ledger: Ledger) -> None:
+def test_a_distrusted_policy_writes_no_observation(ledger: Ledger) -> None:
     for text in COFFEE[:2]:
         ledger.remember(text)
     ledger.history.distrust("policy:consolidation", kind="actor")

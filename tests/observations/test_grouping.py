@@ -66,7 +66,7 @@ def test_two_names_in_common_bring_texts_together_that_share_less() -> None:
     assert likeness(read(one.replace("Jolene", "her")), read(other.replace("Jolene", "her"))) == 0
 
 
-def test_what_two_people_say_of_themselves_is_not_the_same() -> None:
+def test_statements_of_two_people_about_themselves_are_not_alike() -> None:
     text = "I love hiking in the mountains."
     assert likeness(read(text, speaker="Ann"), read(text, speaker="Ann"))
     assert not likeness(read(text, speaker="Ann"), read(text, speaker="Bob"))

@@ -109,7 +109,7 @@ def test_the_same_source_bears_out_once() -> None:
     ]
 
 
-def test_what_was_withdrawn_comes_back_only_when_somebody_puts_it_back() -> None:
+def test_a_withdrawn_source_counts_again_only_after_its_restoration() -> None:
     borne = [Support(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
     again = (EvidenceSource(MEMORY, EARLIER),)
     assert observation_rules.decide(observation_rules.Add(again, "grouping/1"), STATES["active"], borne) == []

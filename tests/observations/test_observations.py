@@ -285,7 +285,7 @@ def test_the_same_words_put_back_a_source_that_was_withdrawn(ledger: Ledger) -> 
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
 
 
-def test_what_is_retired_takes_no_more_evidence_so_the_same_words_are_a_new_one(ledger: Ledger) -> None:
+def test_a_retired_observation_gains_no_evidence_and_its_words_form_a_new_one(ledger: Ledger) -> None:
     first, second = two(ledger)
     seen = ledger.observations.add(COFFEE, (first,))
     ledger.retract(seen.id)
@@ -468,7 +468,7 @@ def test_a_report_names_what_is_stale_also_where_it_was_before(ledger: Ledger) -
     assert (report.stale, report.retracted, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
 
 
-def test_what_was_undone_can_be_withdrawn_too(ledger: Ledger) -> None:
+def test_an_undone_source_can_be_withdrawn(ledger: Ledger) -> None:
     first, second = ledger.remember("The user drinks coffee."), ledger.remember("The user bought a grinder.")
     seen = ledger.observations.add(COFFEE, [first.id, second.id])
     undone = ledger.undo(first.position)

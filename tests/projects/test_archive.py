@@ -63,7 +63,7 @@ def test_memories_of_an_archived_project_stay_listed_and_can_be_added(sails: Led
     assert sails.projects.get("boat").status == "archived"
 
 
-def test_what_is_archived_already_is_so(sails: Ledger) -> None:
+def test_archiving_an_archived_project_appends_nothing(sails: Ledger) -> None:
     assert sails.projects.restore("boat").absorbed
     assert not sails.projects.archive("boat").absorbed
     before = sails.position
@@ -88,7 +88,7 @@ def test_undo_the_past_and_the_audit_trail_know_of_it(sails: Ledger) -> None:
     assert names(sails) == ["house"]
 
 
-def test_what_is_joined_into_an_archived_project_is_archived_with_it(sails: Ledger) -> None:
+def test_a_project_joined_into_an_archived_project_is_archived(sails: Ledger) -> None:
     sails.projects.archive("boat")
     joined = sails.projects.join("boat", "house")
     assert joined.status == "archived" and names(sails) == []

@@ -235,7 +235,7 @@ def test_an_erasure_of_the_project_is_of_both_and_a_hold_keeps_both(ledger: Ledg
     assert b"blue tin" not in text and b"boat shed" not in text
 
 
-def test_what_was_joined_into_an_erased_project_stands_by_itself(ledger: Ledger) -> None:
+def test_a_project_joined_into_an_erased_project_is_separate_again(ledger: Ledger) -> None:
     """Else a join that comes back after the erasure would leave it found under nothing that has a name."""
     for name, text in (("larder", TEA), ("harbour", OARS)):
         ledger.remember(text, project=name)

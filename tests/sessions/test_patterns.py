@@ -74,7 +74,7 @@ def test_a_list_of_patterns_is_kept_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["a*", None, ("",), (" \n",), (1,), (None,), {"a": 1}, (b"a",)])
-def test_what_is_no_list_of_patterns_is_refused(wrong: object) -> None:
+def test_an_invalid_list_of_patterns_is_refused(wrong: object) -> None:
     for kind in ("ignored", "stateless"):
         with pytest.raises(RejectedError):
             NamePatterns(**{kind: wrong})  # type: ignore[arg-type]

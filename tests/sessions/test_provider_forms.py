@@ -352,7 +352,9 @@ EVERY = [("openai", name) for name in OPENAI] + [("anthropic", name) for name in
 
 
 @pytest.mark.parametrize(("provider", "name"), EVERY)
-def test_what_a_provider_wrote_comes_back_to_it_as_it_was(memory: Ledger, provider: str, name: str) -> None:
+def test_a_message_of_a_provider_is_rendered_unchanged_for_that_provider(
+    memory: Ledger, provider: str, name: str
+) -> None:
     transcript = (OPENAI if provider == "openai" else ANTHROPIC)[name]
     found, normal = come_back(memory.session("chat"), transcript, provider), NORMAL[provider]
     assert list(map(normal, found)) == [

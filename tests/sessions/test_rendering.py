@@ -306,7 +306,7 @@ def test_every_rendered_conversation_is_valid_for_anthropic(
 
 
 @given(st.lists(TEXTS, max_size=5))
-def test_what_people_say_is_shown_once_and_in_order(texts: list[str]) -> None:
+def test_every_message_is_rendered_once_and_in_order(texts: list[str]) -> None:
     entries = [says(message(("user", "assistant")[at % 2]), text) for at, text in enumerate(texts)]
     shown = [text for text in texts if text.strip()]
     assert [each["content"] for each in openai(entries).messages] == shown

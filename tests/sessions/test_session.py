@@ -173,7 +173,9 @@ def test_the_long_names_of_fields_are_read_too(ledger: Ledger) -> None:
         ("user", "x", [{"type": "text", "text": "y" * 300_000}, {"type": "text", "text": "z" * 300_000}], "bytes"),
     ],
 )  # fmt: skip
-def test_what_is_no_message_is_refused_by_name_and_leaves_nothing(ledger: Ledger, role, content, parts, match) -> None:
+def test_an_invalid_message_is_refused_with_the_field_and_stores_nothing(
+    ledger: Ledger, role, content, parts, match
+) -> None:
     before = ledger.position
     with pytest.raises(RejectedError, match=match):
         ledger.session("chat").append(role, content, parts=parts)

@@ -263,7 +263,7 @@ def test_what_is_given_to_a_model_is_within_the_budget_valid_and_accounted_for(
 # --- recall ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_recalled_is_woven_in_within_its_share(ledger: Ledger, chat) -> None:
+def test_recalled_memories_are_in_the_window_within_their_share(ledger: Ledger, chat) -> None:
     for number in range(40):
         ledger.remember(f"Weather fact {number}: in Bern it rains {words(20)} {number}")
     talk(chat, 100)
@@ -301,7 +301,7 @@ def test_memories_of_another_user_are_not_in_the_window(ledger: Ledger, chat) ->
 
 
 @pytest.mark.slow
-def test_what_was_recorded_is_opened_again_as_it_was(ledger: Ledger, chat, clock: Clock) -> None:
+def test_a_recorded_window_is_reopened_unchanged(ledger: Ledger, chat, clock: Clock) -> None:
     ledger.remember("The weather in Bern is wet.")
     talk(chat, 100, 500)
     tell(chat, call("a", "Look"), result("a"))
@@ -349,7 +349,7 @@ def test_a_receipt_is_of_its_session_and_user(ledger: Ledger, chat) -> None:
     assert absent(chat.reopen, other.event_id), "an event of another kind"
 
 
-def test_what_was_erased_since_is_shown_as_erased(ledger: Ledger, chat) -> None:
+def test_a_reopened_window_shows_erased_messages_as_erased(ledger: Ledger, chat) -> None:
     tell(chat, ("user", "CANARY at 12 Harbour Row"), ("assistant", "Noted."))
     receipt = chat.window(1_000, receipt=True).receipt
     ledger.bind(actor="ann").erase(Event(chat.messages()[0].position), reason="asked")

@@ -305,7 +305,7 @@ def test_a_summary_in_another_language_is_accepted(chat) -> None:
     assert "天気" in str(chat.window(10**6).render().messages[0])
 
 
-def test_what_is_not_shorter_replaces_nothing_and_the_loop_ends(chat) -> None:
+def test_a_summary_that_is_not_shorter_replaces_nothing_and_ends_the_loop(chat) -> None:
     for number in range(TAIL + 20):
         chat.append("user", str(number))
     writer = Writer(*[lambda asked: words(asked.target_tokens + 50)] * 500)
@@ -314,7 +314,7 @@ def test_what_is_not_shorter_replaces_nothing_and_the_loop_ends(chat) -> None:
     assert {each.why for each in found.skipped} & {"no_improvement", "refused"}
 
 
-def test_what_is_no_summariser_is_refused(chat) -> None:
+def test_an_invalid_summarizer_is_refused(chat) -> None:
     talk(chat, 3)
     for bad in (5, "name", object(), []):
         with pytest.raises(RejectedError, match="summarizer"):

@@ -346,7 +346,7 @@ def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all
     assert [each.position for each in ledger.erase(kept.id, dry_run=True).sources] == [said[0].position]
 
 
-def test_what_cites_no_message_quotes_none(ledger: Ledger) -> None:
+def test_a_memory_that_cites_no_message_quotes_none(ledger: Ledger) -> None:
     told_of_home(ledger, ())
     (candidate,) = ledger.review()
     assert candidate.provenance is not None and candidate.provenance.quote is None

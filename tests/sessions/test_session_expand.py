@@ -36,7 +36,7 @@ def test_a_condensed_summary_expands_down_to_its_messages_in_order(ledger: Ledge
     assert given(session.expand(top[:-3])) == ([] if leaves else at), "an ambiguous beginning is unknown"
 
 
-def test_what_does_not_fit_is_listed_with_its_tokens(ledger: Ledger) -> None:
+def test_expand_lists_messages_beyond_the_budget_with_their_tokens(ledger: Ledger) -> None:
     session, at, leaves, top = graph(ledger)
     found = session.expand(top, budget=35)
     assert given(found) == at[:3] and found.used == 30
@@ -70,7 +70,7 @@ def test_messages_are_asked_for_by_position_in_any_order_with_summaries(ledger: 
     assert given(session.expand([at[7], leaves[1], str(at[0]), at[2]])) == [at[0], at[2], at[3], at[7]]
 
 
-def test_what_the_session_does_not_have_is_told_and_not_raised(ledger: Ledger) -> None:
+def test_expand_lists_unknown_ids_and_raises_nothing(ledger: Ledger) -> None:
     session, at = filled(ledger, 1)
     other = ledger.session("tuesday").append("user", "elsewhere").position
     wanted = [at[0], other, 10**15, -1, 0, "y_nothing", "%", "", 10**30]
@@ -82,7 +82,7 @@ def test_what_the_session_does_not_have_is_told_and_not_raised(ledger: Ledger) -
         session.expand([None])  # type: ignore[list-item]
 
 
-def test_what_is_hidden_says_so_and_can_be_expanded(ledger: Ledger) -> None:
+def test_hidden_messages_are_marked_and_can_be_expanded(ledger: Ledger) -> None:
     session, _, _, top = graph(ledger)
     session.truncate(2)
     assert [message.hidden for message in session.expand(top).messages] == ["truncate"] * 6 + [""] * 2

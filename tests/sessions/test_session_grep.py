@@ -322,7 +322,7 @@ def test_an_invalid_summary_is_found_only_with_what_is_hidden(ledger: Ledger) ->
 # --- hidden, undone, erased, as of -----------------------------------------------------------------------------------
 
 
-def test_what_is_hidden_is_found_on_request_and_said_to_be(ledger: Ledger) -> None:
+def test_grep_finds_hidden_messages_on_request_and_marks_them(ledger: Ledger) -> None:
     said(ledger, "old gearbox", "new gearbox")
     session = ledger.session("monday")
     session.truncate(1)

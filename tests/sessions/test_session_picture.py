@@ -122,7 +122,7 @@ def test_a_summary_taken_out_by_others_is_beneath_what_is_apart(ledger: Ledger) 
     assert [each.id for each in session.summaries.graph(include_replaced=True).replaced] == [leaf]
 
 
-def test_what_two_times_have_in_common_is_said_once() -> None:
+def test_a_picture_states_the_common_date_of_two_times_once() -> None:
     day = "2026-03-01T10:00:00.000000Z"
     assert span(day, day) == "2026-03-01 10:00"
     assert span(day, "2026-03-01T11:30:00.000000Z") == "2026-03-01 10:00 – 11:30"

@@ -65,7 +65,7 @@ def test_an_empty_session_takes_all_and_a_second_time_nothing(ledger: Ledger) ->
     totals_agree(session)
 
 
-def test_what_is_missing_at_the_end_is_appended_in_order(ledger: Ledger) -> None:
+def test_messages_missing_at_the_end_are_appended_in_order(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.reconcile(lines(10))
     before = session.messages()
@@ -324,7 +324,7 @@ def test_arguments_that_are_no_json_are_kept_as_they_are(ledger: Ledger) -> None
         {5: "role"},
     ],
 )
-def test_what_is_no_message_is_named_and_nothing_is_written(ledger: Ledger, bad: Any) -> None:
+def test_an_invalid_message_of_a_transcript_is_named_and_nothing_is_written(ledger: Ledger, bad: Any) -> None:
     session = ledger.session("chat")
     session.reconcile(lines(4))
     before = ledger.position

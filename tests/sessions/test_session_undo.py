@@ -222,7 +222,7 @@ def test_a_distrusted_source_takes_its_messages_and_what_was_written_from_them(l
     check_window(ledger, "talk")
 
 
-def test_what_a_distrusted_source_hid_is_there_again(ledger: Ledger) -> None:
+def test_messages_hidden_by_a_distrusted_source_are_shown_again(ledger: Ledger) -> None:
     session, said = talk(ledger)
     one = summed(session, 0, 2)
     session.bind(actor="eve").truncate(2)
@@ -259,7 +259,7 @@ def test_a_session_and_an_interaction_are_sources(ledger: Ledger) -> None:
 # --- the fold --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_hidden_is_counted_once() -> None:
+def test_a_message_hidden_twice_is_counted_once() -> None:
     seen = Visible()
     for position in (3, 5, 8, 9):
         seen.append(position)

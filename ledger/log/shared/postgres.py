@@ -387,7 +387,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _from_now(seconds: float) -> str:
-    return f"clock_timestamp() + interval '{_milliseconds(seconds):d} milliseconds'"
+    return f"clock_timestamp() + interval '{round(seconds * 1000):d} milliseconds'"
 
 
 def _values(tenant: str, row: LogRow) -> str:

@@ -95,9 +95,11 @@ BEGIN
         IF NEW.position <> 0 OR NEW.head <> decode(repeat('00', 32), 'hex')
         THEN RAISE EXCEPTION 'a new log is empty' USING ERRCODE = 'integrity_constraint_violation';
         END IF;
-    ELSIF NEW.tenant <> OLD.tenant OR NEW.position < OLD.position OR NEW.head IS DISTINCT FROM
-        (SELECT head FROM ledger.events WHERE tenant = NEW.tenant ORDER BY tenant DESC, position DESC LIMIT 1)
-        OR NOT EXISTS (SELECT FROM ledger.events WHERE tenant = NEW.tenant AND position = NEW.position AND head = NEW.head)
+    ELSIF NEW.tenant <> OLD.tenant OR NOT EXISTS (
+        SELECT FROM (
+            SELECT position, head FROM ledger.events WHERE tenant = NEW.tenant ORDER BY position DESC LIMIT 1
+        ) AS last WHERE last.position = NEW.position AND last.head = NEW.head
+    )
     THEN RAISE EXCEPTION 'a log ends at its last event' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     RETURN NEW;

@@ -11,7 +11,7 @@ from unittest import mock
 from uuid import uuid4
 
 import pytest
-from servers import ROLE, Server
+from servers import Server
 from shared_rows import locked, publication, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -109,24 +109,6 @@ def test_a_reader_sees_the_view_of_its_tenant_alone(server: Server) -> None:
         for table in ("events", "globex_events", "logs"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(f"SELECT * FROM ledger.{table}")
-
-
-def test_a_condition_with_a_side_effect_sees_no_row_of_another_tenant(server: Server) -> None:
-    """A view without a barrier would show it each row that row security lets through."""
-    database = server.new_database()
-    url = server.url(database)
-    for tenant in ("acme", "globex"):
-        write(PostgresLog(url, tenant, "ada"), f"of {tenant}")
-    make_view(url, "acme")
-    server.sql(
-        "CREATE FUNCTION tell(bytea) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS"
-        " $$ BEGIN RAISE EXCEPTION 'saw %', convert_from($1, 'UTF8'); END $$",
-        database=database,
-        role=ROLE,
-    )
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("SET ledger.tenant = 'globex'")
-        assert connection.execute("SELECT * FROM ledger.acme_events WHERE tell(state)").fetchall() == []
 
 
 def test_a_tenant_of_any_name_has_a_view(server: Server) -> None:

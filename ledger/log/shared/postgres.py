@@ -70,6 +70,7 @@ class PostgresLog:
         self._url, self._listen_url = url, listen_url or url
         self._timeout, self._idle = timeout_seconds, idle_seconds
         self._held: Connection | None = None  # the connection whose transaction has the lock
+        self._erased_through: int | None = None  # as this object reported last
 
     @property
     def _pool(self) -> Pool:
@@ -224,12 +225,18 @@ class PostgresLog:
     # --- replicas and leases ---------------------------------------------------------------------------------------
 
     def report(self, position: int, erased_through: int) -> None:
-        """Record how far this machine has come."""
+        """Record how far this machine has come; after an erasure look once more for old versions of rows.
+
+        The first look comes right after the commit, and a transaction that was open then may have kept the old versions.
+        """
         self._do(
             f"INSERT INTO ledger.replicas VALUES ({self._tenant}, {text_literal(self.machine)}, {position:d}, {erased_through:d},"
             " clock_timestamp(), NULL) ON CONFLICT (tenant, machine) DO UPDATE SET position = excluded.position,"
             " erased_through = excluded.erased_through, seen = excluded.seen, forgotten = NULL"
         )
+        if self._erased_through is not None and erased_through > self._erased_through:
+            vacuum(self._pool, self.tenant)
+        self._erased_through = erased_through
 
     def replicas(self) -> list[Replica]:
         """Return the machines that follow this log, by name, without those that were forgotten."""

@@ -17,6 +17,7 @@ import probe
 import pytest
 from hypothesis import settings
 from places import QUICK, ROOT
+from shared_log import machines as machines
 
 from ledger import Ledger
 from ledger.core.log_reading import FoldReading

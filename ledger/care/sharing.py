@@ -118,7 +118,7 @@ class Sharing:
         self.failure: LedgerError | None = None
         self._engine = engine
         self._stop: Callable[[], None] = lambda: None
-        self._following = threading.Lock()
+        self._following, self._is_closed = threading.Lock(), False
         self._news = threading.Condition()
         self._reported, self._reported_at = (-1, -1), 0.0
 
@@ -131,9 +131,13 @@ class Sharing:
         self._stop = self.log.follow(self.follow)
 
     def close(self) -> None:
-        self._stop()
-        with self._following:  # a call under way ends first
-            self.log.close()
+        """Stop following, after a call under way; a second call does nothing."""
+        stop, self._stop = self._stop, lambda: None
+        stop()
+        with self._following:
+            if not self._is_closed:
+                self._is_closed = True
+                self.log.close()
 
     def _fold(self, transaction: Transaction) -> None:
         carry_out = partial(arriving.carry_out, self._engine, transaction)
@@ -146,6 +150,9 @@ class Sharing:
         nothing is taken in, because the writer does so itself.
         """
         if not self._following.acquire(blocking=False):
+            return
+        if self._is_closed:
+            self._following.release()
             return
         try:
             self.catch_up()

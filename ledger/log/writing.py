@@ -297,9 +297,10 @@ class Writing:
     def _roll_back(self) -> None:
         """Take back the transaction, except for the events of other machines, which are folded."""
         self.data_version = -1
-        with suppress(sqlite3.Error):
-            if self.shared is not None and self.cursor is not None:
+        if self.shared is not None and self.cursor is not None:
+            with suppress(sqlite3.Error):
                 self.shared.let_go(self.cursor)
+        with suppress(sqlite3.Error):
             if self.cursor is not None and self.cursor.connection.in_transaction:
                 self.cursor.execute("ROLLBACK")
 

@@ -83,6 +83,7 @@ class Joining:
         assert outgoing is not None and before is not None
         if outgoing.is_empty:
             self._release()
+            self._is_caught_up = False
             return False
         publication = Publication(
             before=before,

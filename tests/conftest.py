@@ -21,6 +21,7 @@ from servers import mortal_server as mortal_server
 from servers import server as server
 from servers import shared_url as shared_url
 from servers import tenant as tenant
+from shared_log import machines as machines
 
 from ledger import Ledger
 from ledger.core.log_reading import FoldReading

@@ -21,6 +21,7 @@ from ledger.log.past_views import Prepare
 from projections.core.rows import Connection
 
 if TYPE_CHECKING:
+    from ledger.care.sharing import Sharing
     from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
     from ledger.guards.scanner import Scanner
@@ -36,6 +37,8 @@ class Engine(ReadingEngine):
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
+    sharing: Sharing | None = None  # this machine's part in a log that machines share
+    is_of_shared_log = False  # the tables are this machine's own, and no event of the log is about them
     checked_to = 0  # the position up to which opening checked that this version knows every event
 
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
@@ -46,6 +49,7 @@ class Engine(ReadingEngine):
         # (purpose, user) -> the position up to which this process has looked
         self.looked: dict[tuple[str, str], int] = {}
         self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process -> texts that no file may hold
+        self.purges_recorded: set[str] = set()  # erasures whose purge on this machine the shared log records
         self.erased_vectors: dict[bytes, None] = {}  # vectors that no file may hold
 
     @once
@@ -105,6 +109,8 @@ class Engine(ReadingEngine):
             with suppress(RejectedError, ConflictError):  # it is closed, or belongs to the process before a fork
                 self.store.check_open()
                 queue.close()
+        if self.sharing is not None:
+            self.sharing.close()
         self.store.close()
         if self.after_close is not None:
             self.after_close()

@@ -46,7 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
     seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
-    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers.
+    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The three settings of ``[log]`` name a log that machines share: its
+    address, the tenant, and this machine.
     """
 
     path: str = "memory.db"
@@ -65,6 +66,9 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     model_timeout: float | None = None
     summaries: bool = True
     wal_mib: int = 64
+    log_url: str | None = None
+    log_tenant: str | None = None
+    log_machine: str | None = None
     origins: dict[str, str] = {}
 
     @classmethod

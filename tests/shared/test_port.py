@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from shared_log import Double, Server
 from shared_rows import START, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError
@@ -23,7 +24,12 @@ def in_postgres(request: pytest.FixtureRequest) -> OpenLog:
     return lambda machine: PostgresLog(url, tenant, machine, timeout_seconds=TIMEOUT_SECONDS)
 
 
-KINDS = {"postgres": in_postgres}
+def in_memory(request: pytest.FixtureRequest) -> OpenLog:
+    server = Server()
+    return lambda machine: Double(server, machine, busy_seconds=TIMEOUT_SECONDS)
+
+
+KINDS = {"memory": in_memory, "postgres": in_postgres}
 
 
 @pytest.fixture(params=KINDS)

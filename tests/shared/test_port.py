@@ -30,6 +30,7 @@ def in_memory(request: pytest.FixtureRequest) -> OpenLog:
 
 
 KINDS = {"memory": in_memory, "postgres": in_postgres}
+only_of_a_server = pytest.mark.parametrize("open_log", ["postgres"], indirect=True)  # the double leaves that to its tests
 
 
 @pytest.fixture(params=KINDS)
@@ -139,6 +140,7 @@ def test_a_release_leaves_nothing(log: SharedLog) -> None:
     assert log.tail(0, 5).tip == START
 
 
+@only_of_a_server
 def test_rows_that_do_not_follow_the_last_are_refused(log: SharedLog) -> None:
     tip = write(log, "1")
     locked(log, tip)
@@ -150,6 +152,7 @@ def test_rows_that_do_not_follow_the_last_are_refused(log: SharedLog) -> None:
     assert states(log.tail(0, 5)) == ["1"]
 
 
+@only_of_a_server
 def test_after_a_refusal_the_lock_is_free(log: SharedLog, open_log: OpenLog) -> None:
     tip = write(log, "1")
     locked(log, tip)
@@ -158,6 +161,7 @@ def test_after_a_refusal_the_lock_is_free(log: SharedLog, open_log: OpenLog) -> 
     locked(open_log("bob"), tip)
 
 
+@only_of_a_server
 def test_a_commit_is_written_whole_or_not_at_all(log: SharedLog) -> None:
     write(log, "1", blobs=[("b_1", b"1")])
     tail = locked(log)
@@ -235,6 +239,7 @@ def test_a_lease_has_one_holder(log: SharedLog, open_log: OpenLog) -> None:
     assert bob.take_lease("sessions", "bob-1", 60)
 
 
+@only_of_a_server
 def test_a_lease_that_ran_out_is_taken_by_another_and_else_renewed(log: SharedLog) -> None:
     assert log.take_lease("sessions", "ada-1", 0)
     assert log.renew_lease("sessions", "ada-1", 0)
@@ -242,6 +247,7 @@ def test_a_lease_that_ran_out_is_taken_by_another_and_else_renewed(log: SharedLo
     assert not log.renew_lease("sessions", "ada-1", 60)
 
 
+@only_of_a_server
 def test_a_follower_hears_of_a_commit(log: SharedLog, open_log: OpenLog) -> None:
     heard = threading.Event()
     stop = open_log("bob").follow(heard.set)

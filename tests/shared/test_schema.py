@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import pytest
-from servers import ROLE, Server
 from shared_rows import locked, publication, rows_after, states, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -20,6 +19,7 @@ from ledger.log.shared.connections import pool_of
 from ledger.log.shared.opening import open_shared
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
+from tools.shared.server import ROLE, Server
 
 OTHER = "another tenant's"
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from servers import Server
 from shared_rows import locked, publication, rows_after, states, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -20,6 +19,7 @@ from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import link
 from ledger.log.shared.connections import Connection, LostError
 from ledger.log.shared.postgres import PostgresLog
+from tools.shared.server import Server
 
 AWAY = "postgresql://app@/postgres?host=/nowhere"
 

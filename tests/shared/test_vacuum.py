@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from servers import Server
 from shared_rows import locked, publication, rows_after, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -16,6 +15,7 @@ import psycopg
 
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
+from tools.shared.server import Server
 
 LONGEST_WAIT_SECONDS = 60
 TEXTS = {

@@ -11,7 +11,6 @@ from unittest import mock
 from uuid import uuid4
 
 import pytest
-from servers import Server
 from shared_rows import locked, publication, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -29,6 +28,7 @@ from ledger.log.writing import LogRow, chained
 
 try:
     from eventsourcing.tests import persistence as cases
+from tools.shared.server import ROLE, Server
 except ImportError:  # it imports a cipher that needs a package of its own
     cipher = types.ModuleType("eventsourcing.cipher")
     cipher.AESCipher = None  # type: ignore[attr-defined]

@@ -16,7 +16,6 @@ from typing import Any
 import probe
 import pytest
 from life import life
-from servers import Server
 from shared_log import assert_equal
 from soundness import contents
 
@@ -83,7 +82,7 @@ def test_a_machine_recalls_what_another_remembered(opening: Open) -> None:
 def test_a_command_sends_two_messages_and_a_recall_sends_none(opening: Open, shared_url: str, tenant: str) -> None:
     a = opening("a")
     a.remember("Ada owns a boat")
-    probe.inside(a).sharing.end()  # so that no follower reads meanwhile
+    probe.inside(a).sharing.close()  # so that no follower reads meanwhile
     pool = pool_of(shared_url)
     before = pool.messages
     a.remember(TEA)
@@ -204,6 +203,7 @@ import os, signal, sys
 from ledger import Ledger
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.writing import Transaction
+from tools.shared.server import Server
 
 path, url, tenant, step = sys.argv[1:]
 ledger = Ledger.open(path, log=url, tenant=tenant, machine="a", user="ada", actor="ada")

@@ -8,14 +8,15 @@ and every machine, a new one and a rebuilt one must have the same tables.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 HERE = Path(os.path.abspath(__file__)).parent
@@ -25,10 +26,14 @@ if str(HERE) in sys.path:
 sys.path.insert(0, str(ROOT))
 
 from ledger import Ledger  # noqa: E402
+from ledger.care import sharing  # noqa: E402, F401 - so that a machine that is started again need not import it
+from ledger.log.shared import postgres  # noqa: E402, F401
 from tools.shared.life import is_kept, text_of  # noqa: E402
+from tools.shared.life import main as main_of_a_machine  # noqa: E402
 from tools.shared.server import Server  # noqa: E402
 
-MACHINES = ("a", "b", "c")
+FORKS = multiprocessing.get_context("fork")  # takes no time to import the product; nothing is open in this process yet
+MACHINES = ("a", "b", "c", "d")
 TENANT = "acme"
 START_SECONDS = 60.0  # the longest wait for a machine that was started again
 PAUSE_SECONDS = 0.05  # the longest wait before a kill of a machine that works
@@ -39,7 +44,7 @@ class Machine:
     name: str
     folder: Path
     url: str
-    process: subprocess.Popen[bytes] | None = None
+    process: BaseProcess | None = None
 
     @property
     def path(self) -> Path:
@@ -54,24 +59,26 @@ class Machine:
         return len(self.notes.read_text(encoding="ascii").splitlines()) if self.notes.exists() else 0
 
     def start(self) -> None:
-        words = [str(self.path), self.url, TENANT, self.name, str(self.notes)]
-        with (self.folder / f"{self.name}.errors").open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tools.shared.life", *words], cwd=ROOT, stderr=errors
-            )
+        self.process = FORKS.Process(target=self._live, daemon=True)
+        self.process.start()
+
+    def _live(self) -> None:
+        descriptor = os.open(self.folder / f"{self.name}.errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(descriptor, 2)
+        main_of_a_machine(str(self.path), self.url, TENANT, self.name, str(self.notes))
 
     def kill(self) -> None:
         assert self.process is not None
-        if self.process.poll() is not None:
+        if not self.process.is_alive():
             raise RuntimeError(f"the machine {self.name} ended by itself: see {self.folder}/{self.name}.errors")
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
     def await_work(self) -> None:
         """Wait until the machine has had another command acknowledged."""
         before, until = self.acknowledged, time.monotonic() + START_SECONDS
         while self.acknowledged == before:
-            if time.monotonic() > until or (self.process is not None and self.process.poll() is not None):
+            if time.monotonic() > until or (self.process is not None and not self.process.is_alive()):
                 raise RuntimeError(f"the machine {self.name} does not work: see {self.folder}/{self.name}.errors")
             time.sleep(0.01)
 
@@ -92,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
                 play(server, machines, options.kills, options.stops, random.Random(options.seed))
             finally:
                 for machine in machines:
-                    if machine.process is not None and machine.process.poll() is None:
+                    if machine.process is not None and machine.process.is_alive():
                         machine.kill()
             failures = compared(machines)
             for line in failures:

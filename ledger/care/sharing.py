@@ -40,9 +40,9 @@ def connect(url: str, tenant: str | None, machine: str | None) -> SharedLog:
     machine = socket.gethostname() if machine is None else machine
     for label, name in (("tenant", tenant), ("machine", machine)):
         check_text(label, name, max_bytes=NAME_BYTES)
-    from ledger.log.shared import postgres
+    from ledger.log.shared.opening import open_shared
 
-    return postgres.connect(url, tenant, machine)
+    return open_shared(url, tenant, machine)
 
 
 # --- a file and its log --------------------------------------------------------------------------------------------------

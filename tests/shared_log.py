@@ -124,7 +124,7 @@ class Double:
             if server.is_away:
                 self._end()
                 raise UnreachableError("the shared log cannot be reached")
-            if failure in (LOST_AFTER, UNKNOWN):
+            if failure in (LOST_AFTER, UNKNOWN) and not lost:
                 server.apply(publication)
             if failure in (UNKNOWN, UNKNOWN_BEFORE):
                 self._end()

@@ -1,0 +1,13 @@
+"""Random lives of three machines; ``tools/shared/lives.py`` plays many long ones."""
+
+from __future__ import annotations
+
+import pytest
+from shared_lives import Life
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_machines_that_lag_at_random_are_equal_in_the_end(tmp_path, seed):
+    life = Life(tmp_path, seed)
+    life.play(40)
+    assert len(life.done) > 8

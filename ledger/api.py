@@ -529,7 +529,7 @@ class Ledger(LedgerRead):
             embedder: A source of vectors, which recall searches besides words, as for ``open``.
             projections: Your own projections, classes or objects.
             group_commit: Commit the commands of many threads together, as for ``open``.
-            settings: The values for arguments that are left out.
+            settings: The values for arguments that are left out, besides those of a shared log.
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
         """
@@ -544,7 +544,7 @@ class Ledger(LedgerRead):
             embedder=embedder,
             projections=projections,
             group_commit=group_commit,
-            settings=settings,
+            settings=settings.without_log() if settings is not None else None,
             clock=clock,
             random=random,
         )

@@ -110,15 +110,25 @@ class Lease:
 class LeaseOfMachines:
     """The right to a piece of work over all machines that share the log."""
 
-    def __init__(self, log: SharedLog, work: str, seconds: float) -> None:
-        self._log, self._work, self._seconds = log, work, seconds
+    def __init__(self, store: EventStore, log: SharedLog, work: str, seconds: float) -> None:
+        self._store, self._log, self._work, self._seconds = store, log, work, seconds
         self._holder = f"{log.machine}-{new_holder()}"
         self._until = 0.0
 
     def take(self) -> bool:
-        """Take the lease and return True; return False if another holder has it."""
+        """Take the lease, bring the file to the end of the log, and return True; return False if another holder has it.
+
+        An earlier holder may have done the work on another machine, which this file does not show before.
+        """
         self._until = time.time() + self._seconds
-        return self._log.take_lease(self._work, self._holder, self._seconds)
+        if not self._log.take_lease(self._work, self._holder, self._seconds):
+            return False
+        try:
+            with self._store.command():
+                return True
+        except BaseException:
+            self.give_back()
+            raise
 
     def renew(self) -> bool:
         """Keep the lease for its full time again; return False if another holder has taken it."""
@@ -142,7 +152,7 @@ def leased(store: EventStore, work: str, seconds: float) -> Iterator[HeldLease |
     The holder is one of all machines if they share the log.
     """
     shared = store.shared
-    lease = Lease(store, work, seconds) if shared is None else LeaseOfMachines(shared.log, work, seconds)
+    lease = Lease(store, work, seconds) if shared is None else LeaseOfMachines(store, shared.log, work, seconds)
     if not lease.take():
         yield None
         return

@@ -25,10 +25,11 @@ def test_a_lease_keeps_other_machines_out_until_it_ends(machines):
 def test_two_machines_do_each_pending_piece_of_a_job_once(machines):
     a, b = machines.open("a"), machines.open("b")
     a.remember("Ada likes green tea")
-    a.capture("Tea?", "Ada likes green tea, I know.", reinforce=False)
+    with a.batch():
+        a.capture("Tea?", "Ada likes green tea, I know.")
     machines.news()
-    reports = [ledger.jobs.run() for ledger in (a, b)]
-    assert sum(report.reinforced for report in reports) == 1
+    reports = [next(iter(ledger.jobs.work())) for ledger in (a, b)]
+    assert sum(report.reinforced_interactions for report in reports) == 1
     machines.news()
     assert_equal(a, b)
 

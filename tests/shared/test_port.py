@@ -248,7 +248,7 @@ def test_a_lease_that_ran_out_is_taken_by_another_and_else_renewed(log: SharedLo
 
 
 @only_of_a_server
-def test_a_follower_hears_of_a_commit(log: SharedLog, open_log: OpenLog) -> None:
+def test_a_follower_hears_of_a_commit_of_another_machine(log: SharedLog, open_log: OpenLog) -> None:
     heard = threading.Event()
     stop = open_log("bob").follow(heard.set)
     try:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 from ledger.domain.errors import LedgerError
 from ledger.log.shared.connections import Connection, LostError, RefusedError, await_any, check_format, is_ready
@@ -15,36 +16,56 @@ from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
 CONNECT_SECONDS = 2.0
-LONGEST_PAUSE_SECONDS = 10.0  # between two attempts to connect
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0  # between two attempts to connect
 
 _logger = logging.getLogger("ledger")
 OnNews = Callable[[], None]
 
 
-class Listener:
-    """A thread that calls the functions of a tenant after each notice for it, and every function once a second.
+class Follower(NamedTuple):
+    """A function to call after commits to a tenant's log, except for those of its own machine, whose file has them."""
 
-    The thread runs while a function is registered. Without a connection it still calls every function once a second.
+    tenant: str
+    machine: str
+    on_news: OnNews
+
+    def is_meant(self, notices: set[str]) -> bool:
+        own = notice_of(self.tenant, self.machine)
+        return any(notice != own and notice.partition(_BETWEEN)[0] == self.tenant for notice in notices)
+
+
+_BETWEEN = "\t"  # which no tenant has in its name
+
+
+def notice_of(tenant: str, machine: str) -> str:
+    """Return the payload of the notice that a commit of a machine sends."""
+    return f"{tenant}{_BETWEEN}{machine}"
+
+
+class Listener:
+    """A thread that calls the followers of a tenant after a commit of another machine, and every follower once a second.
+
+    The thread runs while a follower is registered. Without a connection it still calls every follower once a second.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()  # of what follows
-        self._registered: dict[object, tuple[str, OnNews]] = {}
+        self._registered: dict[object, Follower] = {}
         self._thread: threading.Thread | None = None
         self._waker: tuple[int, int] = (-1, -1)  # a pipe
         self._calling = threading.RLock()  # held during each call
         self._connection: Connection | None = None  # this and the rest are the thread's alone
-        self._connect_at, self._pause, self._polled_at = 0.0, POLL_SECONDS, 0.0
+        self._connect_at, self._pause, self._polled_at = 0.0, FIRST_PAUSE_SECONDS, 0.0
 
-    def add(self, tenant: str, on_news: OnNews) -> Callable[[], None]:
+    def add(self, tenant: str, machine: str, on_news: OnNews) -> Callable[[], None]:
         """Register a function; return the way to take it out again, which waits for the end of a running call.
 
         Whoever takes a function out must hold no lock that the function needs.
         """
         token = object()
         with self._lock:
-            self._registered[token] = (tenant, on_news)
+            self._registered[token] = Follower(tenant, machine, on_news)
             if self._thread is None:
                 self._waker = os.pipe()
                 self._thread = threading.Thread(target=self._run, name="memory-ledger listener", daemon=True)
@@ -66,10 +87,10 @@ class Listener:
                 if not self._registered:
                     self._end()
                     return
-            tenants = self._awaited()
+            notices = self._awaited()
             if time.monotonic() >= self._polled_at + POLL_SECONDS:
-                tenants, self._polled_at = None, time.monotonic()
-            self._call(tenants)
+                notices, self._polled_at = None, time.monotonic()
+            self._call(notices)
 
     def _end(self) -> None:
         for descriptor in self._waker:
@@ -77,22 +98,22 @@ class Listener:
         if self._connection is not None:
             self._connection.close()
         self._connection, self._thread = None, None
-        self._connect_at, self._pause = 0.0, POLL_SECONDS
+        self._connect_at, self._pause = 0.0, FIRST_PAUSE_SECONDS
 
     def _awaited(self) -> set[str] | None:
-        """Return the tenants of the notices of up to a second; None if a notice may have been missed."""
+        """Return the notices of up to a second; None if a notice may have been missed."""
         seconds = max(0.0, self._polled_at + POLL_SECONDS - time.monotonic())
         try:
             if self._connection is None:
-                if time.monotonic() < self._connect_at:
-                    await_any((self._waker[0],), seconds)
+                if (left := self._connect_at - time.monotonic()) > 0:
+                    await_any((self._waker[0],), min(left, seconds))
                     self._drain()
                     return set()
                 self._connection = self._connected()
                 return None
-            tenants = self._connection.notices(self._waker[0], seconds)
+            notices = set(self._connection.notices(self._waker[0], seconds))
             self._drain()
-            return set(tenants)
+            return notices
         except (LostError, RefusedError, LedgerError) as error:
             _logger.info("the connection that listens for news of shared logs is away: %s", error)
             self._connection = None
@@ -113,19 +134,19 @@ class Listener:
         except BaseException:
             connection.close()
             raise
-        self._pause = POLL_SECONDS
+        self._pause = FIRST_PAUSE_SECONDS
         return connection
 
-    def _call(self, tenants: set[str] | None) -> None:
+    def _call(self, notices: set[str] | None) -> None:
         with self._lock:
             registered = list(self._registered.items())
-        for token, (tenant, on_news) in registered:
-            if tenants is not None and tenant not in tenants:
+        for token, follower in registered:
+            if notices is not None and not follower.is_meant(notices):
                 continue
             with self._calling:
                 if token in self._registered:
                     try:
-                        on_news()
+                        follower.on_news()
                     except Exception:  # of one ledger; the others still want to hear
                         _logger.exception("a ledger could not follow its shared log")
 

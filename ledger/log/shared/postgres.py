@@ -28,7 +28,7 @@ from ledger.log.shared.connections import (
     typed,
     unreachable,
 )
-from ledger.log.shared.listening import listener_of
+from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
 from ledger.log.writing import LogRow
@@ -219,8 +219,8 @@ class PostgresLog:
             yield from rows
 
     def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after each notice for this tenant and each second; return the way to stop it."""
-        return listener_of(self._listen_url).add(self.tenant, on_news)
+        """Call a function after each commit of another machine and each second; return the way to stop it."""
+        return listener_of(self._listen_url).add(self.tenant, self.machine, on_news)
 
     # --- replicas and leases ---------------------------------------------------------------------------------------
 
@@ -352,7 +352,8 @@ class PostgresLog:
                 f"UPDATE ledger.blobs SET data = NULL, erased_by = {by:d}"
                 f" WHERE tenant = {tenant} AND id = {text(blob_id)} AND data IS NOT NULL"
             )
-        parts.append(f"SELECT pg_notify('{CHANNEL}', {tenant}), pg_notify({text_literal(view_of(self.tenant))}, '')")
+        notice = text_literal(notice_of(self.tenant, self.machine))
+        parts.append(f"SELECT pg_notify('{CHANNEL}', {notice}), pg_notify({text_literal(view_of(self.tenant))}, '')")
         parts.append("COMMIT")
         return "; ".join(parts)
 

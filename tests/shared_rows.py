@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ledger.log.integrity import GENESIS, digest, link
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
-from ledger.log.writing import LogRow
+from ledger.log.rows import LogRow
 
 START = Tip(0, GENESIS)
 

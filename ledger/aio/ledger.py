@@ -286,9 +286,9 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
             progress=progress,
         ))
 
-    async def wait(self, position: int, timeout: float = 30.0) -> None:
+    async def wait(self, position: int, timeout: float = 30.0, *, cancel: Cancel | None = None) -> None:
         """Wait until this file holds the log up to a position, such as the ``position`` of an answer on another machine."""
-        return await self._wait(lambda stop: self._sync.wait(position, timeout), cancel)
+        return await self._wait(lambda stop: self._sync.wait(position, timeout, cancel=stop), cancel)
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import run
-from shared_log import Machines
+from tools.shared.double import Machines
 from shared_rows import write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")

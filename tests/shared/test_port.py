@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from shared_log import Double, Server
+from tools.shared.double import Double, Server
 from shared_rows import START, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError

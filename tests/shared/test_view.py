@@ -24,7 +24,7 @@ from ledger.domain.errors import ConflictError
 from ledger.log.shared.port import Tip
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
-from ledger.log.writing import LogRow, chained
+from ledger.log.rows import LogRow, chained
 
 try:
     from eventsourcing.tests import persistence as cases

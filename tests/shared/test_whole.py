@@ -16,7 +16,7 @@ from typing import Any
 import probe
 import pytest
 from life import life
-from shared_log import assert_equal
+from tools.shared.double import assert_equal
 from soundness import contents
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")

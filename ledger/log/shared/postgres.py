@@ -31,7 +31,7 @@ from ledger.log.shared.connections import (
 from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
-from ledger.log.writing import LogRow
+from ledger.log.rows import LogRow
 
 IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
 ROWS_A_STATEMENT = 1000

@@ -64,7 +64,9 @@ def forget(url: str, tenant: str, machine: str, *, reason: str) -> None:
     if not reason.strip():
         raise RejectedError("a machine is forgotten with a reason, and none was given", rule="reason")
     if not open_shared(url, tenant, "", timeout_seconds=TIMEOUT_SECONDS).forget(machine, reason):
-        raise NotFoundError(f"no machine {machine!r:.60} follows the log of {tenant!r:.60}; replicas(url, tenant) lists them")
+        raise NotFoundError(
+            f"no machine {machine!r:.60} follows the log of {tenant!r:.60}; replicas(url, tenant) lists them"
+        )
 
 
 def share(path: StrPath, url: str, tenant: str, *, machine: str | None = None) -> int:
@@ -107,7 +109,9 @@ def rejoin(path: StrPath, url: str | None = None) -> RejoinReport:
     from ledger.core.settings import Settings
 
     if url is None and (url := Settings.load(path).log_url) is None:
-        raise RejectedError("the address of the shared log is not known: give url=…, or set url in [log]", rule="shared")
+        raise RejectedError(
+            "the address of the shared log is not known: give url=…, or set url in [log]", rule="shared"
+        )
     row = shared_files.replica_row(path)
     with closing(sharing.connect(url, row.tenant, row.machine)) as log:
         return shared_files.rejoin_file(path, log)

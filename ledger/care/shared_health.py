@@ -24,7 +24,9 @@ def of_file(connection: sqlite3.Connection) -> Iterator[Finding]:
         return
     sql = "SELECT count(*) FROM events WHERE type = 'ContentErased' AND position > ?"
     (waiting,) = connection.execute(sql, (row.erased_through,)).fetchone()
-    name = f"this file is the copy of the machine {one_line(row.machine)!r:.60} of the log of {one_line(row.tenant)!r:.60}"
+    name = (
+        f"this file is the copy of the machine {one_line(row.machine)!r:.60} of the log of {one_line(row.tenant)!r:.60}"
+    )
     if waiting:
         yield Finding(
             level="warning",

@@ -26,6 +26,7 @@ from ledger.domain.errors import ConflictError, LedgerError, UnreachableError
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
 from ledger.types import EVERYTHING
+from tools.shared.server import Server
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
 LONGEST_WAIT_SECONDS = 60

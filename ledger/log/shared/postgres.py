@@ -130,7 +130,8 @@ class PostgresLog:
     def _make(self) -> None:
         """Make the row of a new tenant, unless another machine has made it."""
         self._pool.ask(
-            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)}) ON CONFLICT DO NOTHING; COMMIT",
+            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)})"
+            " ON CONFLICT DO NOTHING; COMMIT",
             self._timeout,
         )
 
@@ -162,7 +163,9 @@ class PostgresLog:
         ) from why
 
     def _settle_once(self, publication: Publication, seconds: float) -> None:
-        connection = self._pool.connect(seconds)  # besides the pool, where the place of the lost connection is still taken
+        connection = self._pool.connect(
+            seconds
+        )  # besides the pool, where the place of the lost connection is still taken
         try:
             statements = (
                 f"{self._locking(seconds)} SELECT head FROM ledger.events"
@@ -264,7 +267,8 @@ class PostgresLog:
         """Take a lease that nobody has, that ran out, or that the holder has already."""
         return bool(
             self._do(
-                f"INSERT INTO ledger.leases VALUES ({self._tenant}, {text_literal(work)}, {text_literal(holder)}, {_from_now(seconds)})"
+                f"INSERT INTO ledger.leases VALUES ({self._tenant}, {text_literal(work)}, {text_literal(holder)},"
+                f" {_from_now(seconds)})"
                 " ON CONFLICT (tenant, work) DO UPDATE SET holder = excluded.holder, until = excluded.until"
                 " WHERE leases.until <= clock_timestamp() OR leases.holder = excluded.holder RETURNING holder"
             )
@@ -457,4 +461,6 @@ def _tail(answers: Sequence[Sequence[Row]], position: int, limit: int) -> Tail:
     head_there: bytes | None = GENESIS if position == 0 else None
     if rows and _int(rows[0][0]) == position:
         head_there, rows = _unhex(rows[0][6]), rows[1:]
-    return Tail(tip, head_there, [_log_row(row) for row in rows[:limit]], [_blob(row) for row in blobs], len(rows) > limit)
+    return Tail(
+        tip, head_there, [_log_row(row) for row in rows[:limit]], [_blob(row) for row in blobs], len(rows) > limit
+    )

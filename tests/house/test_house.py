@@ -59,6 +59,7 @@ LAYERS = (  # each may import from its own and from those before it
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
 CORE = {
+    "shared",
     "domain",
     "english",
     "log",

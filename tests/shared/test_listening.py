@@ -68,7 +68,11 @@ def test_a_follower_hears_of_commits_of_other_machines_of_its_tenant_alone(
     ada, bob = PostgresLog(shared_url, tenant, "ada"), PostgresLog(shared_url, tenant, "bob")
     other = PostgresLog(shared_url, f"{tenant}, another", "ada")
     heard, heard_elsewhere, last = Counter(), Counter(), threading.Event()
-    stops = [ada.follow(heard), other.follow(heard_elsewhere), PostgresLog(shared_url, "the last", "x").follow(last.set)]
+    stops = [
+        ada.follow(heard),
+        other.follow(heard_elsewhere),
+        PostgresLog(shared_url, "the last", "x").follow(last.set),
+    ]
     assert until(lambda: heard.calls and heard_elsewhere.calls and last.is_set())
     assert until(lambda: server_listens(bob))
     before = heard.calls, heard_elsewhere.calls

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from tools.shared.double import Double, Server
 from shared_rows import START, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError
 from ledger.log.integrity import GENESIS
 from ledger.log.shared.port import SharedBlob, SharedLog, Tip
+from tools.shared.double import Double, Server
 
 OpenLog = Callable[[str], SharedLog]
 TIMEOUT_SECONDS = 1.0
@@ -30,7 +30,9 @@ def in_memory(request: pytest.FixtureRequest) -> OpenLog:
 
 
 KINDS = {"memory": in_memory, "postgres": in_postgres}
-only_of_a_server = pytest.mark.parametrize("open_log", ["postgres"], indirect=True)  # the double leaves that to its tests
+only_of_a_server = pytest.mark.parametrize(
+    "open_log", ["postgres"], indirect=True
+)  # the double leaves that to its tests
 
 
 @pytest.fixture(params=KINDS)
@@ -55,7 +57,13 @@ def log(open_log: OpenLog) -> SharedLog:
 
 def test_a_new_log_is_empty(log: SharedLog) -> None:
     tail = locked(log)
-    assert (tail.tip, tail.head_there, list(tail.rows), list(tail.blobs), tail.is_cut) == (START, GENESIS, [], [], False)
+    assert (tail.tip, tail.head_there, list(tail.rows), list(tail.blobs), tail.is_cut) == (
+        START,
+        GENESIS,
+        [],
+        [],
+        False,
+    )
     log.release()
     assert log.tail(0, 10).tip == START
 
@@ -184,7 +192,10 @@ def test_an_erasure_takes_texts_and_blobs_in_the_same_commit(log: SharedLog, ope
     after = open_log("bob").tail(0, 5)
     assert states(after) == ["[gone]", "public", "erases 1"]
     assert [row.erased_by for row in after.rows] == [3, None, None]
-    assert [(blob.id, blob.data, blob.erased_by) for blob in after.blobs] == [("b_1", None, 3), ("b_2", b"public", None)]
+    assert [(blob.id, blob.data, blob.erased_by) for blob in after.blobs] == [
+        ("b_1", None, 3),
+        ("b_2", b"public", None),
+    ]
     assert [row.head for row in after.rows[:2]] == [row.head for row in tail.rows]
 
 

@@ -136,7 +136,9 @@ def test_the_shared_log_refuses_even_a_superuser(log: PostgresLog, server: Serve
 
 
 def test_an_append_that_leaves_the_end_behind_cannot_be_followed_by_another(log: PostgresLog, shared_url: str) -> None:
-    copy = "INSERT INTO ledger.events SELECT tenant, {0}, 's{0}', 1, type, state, digest, head FROM ledger.events LIMIT 1"
+    copy = (
+        "INSERT INTO ledger.events SELECT tenant, {0}, 's{0}', 1, type, state, digest, head FROM ledger.events LIMIT 1"
+    )
     with pytest.raises(psycopg.Error, match="takes the position after the last"):
         ask(shared_url, log.tenant, f"{copy.format(3)}; {copy.format(4)}")
 
@@ -206,9 +208,7 @@ def test_a_role_that_owns_nothing_can_do_a_machines_work_after_prepare(server: S
     log = PostgresLog(server.url(database, name), "acme", "ada")
     write(log, "secret")
     tail = locked(log)
-    log.publish(
-        publication(tail.tip, rows_after(tail.tip, "erases", type_="ContentErased"), (), [(1, "[gone]", 2)])
-    )
+    log.publish(publication(tail.tip, rows_after(tail.tip, "erases", type_="ContentErased"), (), [(1, "[gone]", 2)]))
     log.report(2, 2)
     assert log.take_lease("work", "ada-1", 5)
     log.give_back_lease("work", "ada-1")
@@ -268,7 +268,9 @@ def test_a_missing_driver_is_named_with_the_line_that_installs_it(monkeypatch: p
 
 
 def test_the_product_imports_no_driver_until_a_log_is_shared() -> None:
-    program = "import sys, ledger, ledger.api, ledger.shared; print([n for n in sys.modules if n.startswith('psycopg')])"
+    program = (
+        "import sys, ledger, ledger.api, ledger.shared; print([n for n in sys.modules if n.startswith('psycopg')])"
+    )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
 
 

@@ -19,16 +19,16 @@ import psycopg
 from eventsourcing.persistence import IntegrityError
 from eventsourcing.postgres import PostgresApplicationRecorder
 
-from ledger.doors.eventsourcing import make_view, shared_recorder
 from ledger.domain.errors import ConflictError
+from ledger.doors.eventsourcing import make_view, shared_recorder
+from ledger.log.rows import LogRow, chained
 from ledger.log.shared.port import Tip
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
-from ledger.log.rows import LogRow, chained
+from tools.shared.server import Server
 
 try:
     from eventsourcing.tests import persistence as cases
-from tools.shared.server import ROLE, Server
 except ImportError:  # it imports a cipher that needs a package of its own
     cipher = types.ModuleType("eventsourcing.cipher")
     cipher.AESCipher = None  # type: ignore[attr-defined]
@@ -87,7 +87,12 @@ class TestReading(cases.ApplicationRecorderTestCase):
 
 def test_every_case_of_the_library_is_run_or_is_one_of_time():
     named = {name for name in vars(cases.ApplicationRecorderTestCase) if name.startswith("test_")}
-    assert named == {"test_insert_select", "test_performance", "test_concurrent_no_conflicts", "test_concurrent_throughput"}
+    assert named == {
+        "test_insert_select",
+        "test_performance",
+        "test_concurrent_no_conflicts",
+        "test_concurrent_throughput",
+    }
     assert issubclass(TestReading, unittest.TestCase)
 
 

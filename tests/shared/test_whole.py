@@ -16,8 +16,9 @@ from typing import Any
 import probe
 import pytest
 from life import life
-from tools.shared.double import assert_equal
 from soundness import contents
+
+from tools.shared.double import assert_equal
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
@@ -26,6 +27,7 @@ from ledger.domain.errors import ConflictError, LedgerError, UnreachableError
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
 from ledger.types import EVERYTHING
+from tools.shared.server import Server
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
 LONGEST_WAIT_SECONDS = 60

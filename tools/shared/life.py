@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from ledger import Ledger
 from ledger.domain.errors import ConflictError, NotFoundError, UnknownOutcomeError, UnreachableError
 
+Answer = TypeVar("Answer")
 UNDO_EACH, ERASE_EACH = 7, 11
 
 
@@ -46,7 +49,7 @@ def command(ledger: Ledger, machine: str, number: int) -> None:
         ledger.erase(memory.id, reason="she asked", idempotency_key=f"erase {machine}{number}")
 
 
-def reached(work):  # type: ignore[no-untyped-def]
+def reached(work: Callable[[], Answer]) -> Answer:
     """Return what some work returns, as soon as the log can be reached and no other machine is in the way."""
     while True:
         try:

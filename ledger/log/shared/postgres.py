@@ -15,6 +15,7 @@ from datetime import datetime
 
 from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import GENESIS
+from ledger.log.rows import LogRow
 from ledger.log.shared.connections import (
     GRACE_SECONDS,
     Connection,
@@ -31,7 +32,6 @@ from ledger.log.shared.connections import (
 from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
-from ledger.log.rows import LogRow
 
 IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
 ROWS_A_STATEMENT = 1000
@@ -130,7 +130,8 @@ class PostgresLog:
     def _make(self) -> None:
         """Make the row of a new tenant, unless another machine has made it."""
         self._pool.ask(
-            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)}) ON CONFLICT DO NOTHING; COMMIT",
+            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)})"
+            " ON CONFLICT DO NOTHING; COMMIT",
             self._timeout,
         )
 
@@ -162,7 +163,9 @@ class PostgresLog:
         ) from why
 
     def _settle_once(self, publication: Publication, seconds: float) -> None:
-        connection = self._pool.connect(seconds)  # besides the pool, where the place of the lost connection is still taken
+        connection = self._pool.connect(
+            seconds
+        )  # besides the pool, where the place of the lost connection is still taken
         try:
             statements = (
                 f"{self._locking(seconds)} SELECT head FROM ledger.events"
@@ -264,7 +267,8 @@ class PostgresLog:
         """Take a lease that nobody has, that ran out, or that the holder has already."""
         return bool(
             self._do(
-                f"INSERT INTO ledger.leases VALUES ({self._tenant}, {text_literal(work)}, {text_literal(holder)}, {_from_now(seconds)})"
+                f"INSERT INTO ledger.leases VALUES ({self._tenant}, {text_literal(work)}, {text_literal(holder)},"
+                f" {_from_now(seconds)})"
                 " ON CONFLICT (tenant, work) DO UPDATE SET holder = excluded.holder, until = excluded.until"
                 " WHERE leases.until <= clock_timestamp() OR leases.holder = excluded.holder RETURNING holder"
             )
@@ -457,4 +461,6 @@ def _tail(answers: Sequence[Sequence[Row]], position: int, limit: int) -> Tail:
     head_there: bytes | None = GENESIS if position == 0 else None
     if rows and _int(rows[0][0]) == position:
         head_there, rows = _unhex(rows[0][6]), rows[1:]
-    return Tail(tip, head_there, [_log_row(row) for row in rows[:limit]], [_blob(row) for row in blobs], len(rows) > limit)
+    return Tail(
+        tip, head_there, [_log_row(row) for row in rows[:limit]], [_blob(row) for row in blobs], len(rows) > limit
+    )

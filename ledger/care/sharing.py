@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from weakref import ref
 
 from ledger.care import following
 from ledger.core.engine import Engine
@@ -129,7 +130,7 @@ class Sharing:
         assert joining is not None
         joining.fold = self._fold
         self.follow()
-        self._stop = self.log.follow(self.follow)
+        self._stop = self.log.follow(_following(self))
 
     def close(self) -> None:
         """Stop following, after a call under way; a second call does nothing."""
@@ -220,6 +221,17 @@ class Sharing:
                 raise self.failure or following.late(self._engine, position, stopping)
             with self._news:
                 self._news.wait(LOOK_SECONDS)
+
+
+def _following(sharing: Sharing) -> Callable[[], None]:
+    """Return a function that follows the log while the ledger is in use; a ledger that nobody closes can go."""
+    known = ref(sharing)
+
+    def follow() -> None:
+        if (alive := known()) is not None:
+            alive.follow()
+
+    return follow
 
 
 def _take_in(joining: Shared, tail: Tail, transaction: Transaction) -> None:

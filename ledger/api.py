@@ -697,22 +697,24 @@ class Ledger(LedgerRead):
             stopping=Stopping(timeout, cancel),
         )
 
-    def wait(self, position: int, timeout: float = 30.0) -> None:
+    def wait(self, position: int, timeout: float = 30.0, *, cancel: Cancel | None = None) -> None:
         """Wait until this file holds the log up to a position, such as the ``position`` of an answer on another machine.
 
         Args:
             position: The position; 0 is always there.
             timeout: The longest wait in seconds.
+            cancel: An event or a function; set or true, it ends the wait.
 
         Raises:
-            BusyError: The time is over.
+            BusyError: The time is over, or the wait was cancelled.
             ConflictError: The call comes from inside a batch, which keeps other writers out.
             DivergedError: The file has events that the shared log does not have.
             UnreachableError: The time is over, and the shared log cannot be reached.
         """
         from ledger.care import following
+        from ledger.core.stopping import Stopping
 
-        following.wait(self._engine, position, timeout)
+        following.wait(self._engine, position, Stopping(timeout, cancel))
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ledger.log.integrity import GENESIS, digest, link
+from ledger.log.rows import LogRow
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
-from ledger.log.writing import LogRow
 
 START = Tip(0, GENESIS)
 

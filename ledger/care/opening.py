@@ -143,8 +143,10 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
                 if log is None:
                     _finish_erasures(engine)
         if log is not None:
-            engine.sharing = sharing.Sharing(engine, log)
-            engine.sharing.begin()
+            from ledger.care import sharing
+
+            own_part = engine.sharing = sharing.Sharing(engine, log)
+            own_part.begin()
     except BaseException:
         store.close()
         raise

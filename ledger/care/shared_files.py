@@ -17,8 +17,8 @@ from ledger.log.file_lock import lock_of
 from ledger.log.integrity import GENESIS
 from ledger.log.paths import StrPath, path_name
 from ledger.log.replica_file import ReplicaRow
+from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tip
-from ledger.log.writing import COLUMNS, LogRow
 from projections.views import erasures
 
 CHUNK_ROWS, CHUNK_BYTES = 1_000, 4 * 1024 * 1024  # of one commit to the shared log
@@ -40,7 +40,9 @@ def share_file(path: StrPath, log: SharedLog) -> int:
     path = path_name(path)
     with closing(EventStore.open(path, readonly=True)) as store, store.snapshot() as connection:
         if (row := replica_file.read(connection)) is not None:
-            raise RejectedError(f"{path} follows the shared log of the tenant {row.tenant!r:.60} already", rule="shared")
+            raise RejectedError(
+                f"{path} follows the shared log of the tenant {row.tenant!r:.60} already", rule="shared"
+            )
     engine = open_engine(path, OpenRequest(create=False))
     try:
         with engine.store.transact() as transaction:
@@ -68,7 +70,9 @@ def _send(path: str, connection: sqlite3.Connection, end: Tip, log: SharedLog) -
             log.release()
             if tail.head_there != before.head:
                 raise _other_events(path, log)
-            raise ConflictError(f"another machine writes to the log of the tenant {log.tenant!r:.60} meanwhile: call share again")
+            raise ConflictError(
+                f"another machine writes to the log of the tenant {log.tenant!r:.60} meanwhile: call share again"
+            )
         log.publish(chunk)
 
 
@@ -79,35 +83,42 @@ def _other_events(path: str, log: SharedLog) -> RejectedError:
     )
 
 
-def _chunks(connection: sqlite3.Connection, after: int) -> Iterator[Publication]:
+def _chunks(connection: sqlite3.Connection, behind: int) -> Iterator[Publication]:
     """Yield the log behind a position in parts, each blob with the event that names it."""
-    before = Tip(after, _head(connection, after))
-    left = {blob: (data, by) for blob, data, by in _unnamed(connection)} if not after else {}
+    before = Tip(behind, _head(connection, behind))
+    sent = _named(connection, behind)
+    unnamed = _unnamed(connection) if not behind else ()
     rows: list[LogRow] = []
-    blobs = [SharedBlob(blob, 1, data, by) for blob, (data, by) in left.items()]
+    blobs = [SharedBlob(blob, 1, data, by) for blob, data, by in unnamed]
     size = sum(len(blob.data or b"") for blob in blobs)
     sql = f"SELECT {COLUMNS} FROM events WHERE position > ? ORDER BY position"
-    for row in map(lambda columns: LogRow(*columns), connection.execute(sql, (after,))):
+    for row in (LogRow(*columns) for columns in connection.execute(sql, (behind,))):
         rows.append(row)
         for named in blobs_named(row.position, row.stream, row.version, row.type, row.state):
+            if named.blob in sent:
+                continue  # an earlier event names it too
+            sent.add(named.blob)
             data, by = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (named.blob,)).fetchone()
             blobs.append(SharedBlob(named.blob, row.position, data, by))
             size += len(data or b"")
         size += len(row.state)
         if len(rows) >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield Publication(before, after := Tip(row.position, row.head), rows, blobs)
+            after = Tip(row.position, row.head)
+            yield Publication(before, after, rows, blobs)
             before, rows, blobs, size = after, [], [], 0
     if rows:
         yield Publication(before, Tip(rows[-1].position, rows[-1].head), rows, blobs)
 
 
+def _named(connection: sqlite3.Connection, up_to: int) -> set[str]:
+    """Return the blobs that the events up to a position name."""
+    sql = "SELECT position, stream, version, type, state FROM events WHERE position <= ? AND instr(state, '\"blob\":')"
+    return {blob.blob for row in connection.execute(sql, (up_to,)) for blob in blobs_named(*row)}
+
+
 def _unnamed(connection: sqlite3.Connection) -> list[tuple[str, bytes | None, int | None]]:
     """Return the blobs that no event names any more, because an erasure took the event's text."""
-    named = {
-        blob.blob
-        for row in connection.execute("SELECT position, stream, version, type, state FROM events WHERE instr(state, '\"blob\":')")
-        for blob in blobs_named(*row)
-    }
+    named = _named(connection, 2**62)
     return [row for row in connection.execute("SELECT id, data, erased_by FROM blobs") if row[0] not in named]
 
 
@@ -135,7 +146,8 @@ def rejoin_file(path: StrPath, log: SharedLog) -> answers.RejoinReport:
         lost = _lost(connection, common)
     if not lost:
         raise RejectedError(
-            f"{path} has no event that the shared log lacks, so there is nothing to rejoin: open it with log=…", rule="shared"
+            f"{path} has no event that the shared log lacks, so there is nothing to rejoin: open it with log=…",
+            rule="shared",
         )
     kept = _set_aside(path)
     engine = open_engine(path, OpenRequest(log=log))

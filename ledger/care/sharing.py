@@ -11,17 +11,18 @@ from functools import partial
 from itertools import islice
 
 from ledger.care import following
-from ledger.care.following import LOOK_SECONDS
 from ledger.core.engine import Engine
-from ledger.domain.errors import DivergedError, LedgerError, RejectedError, UnreachableError
+from ledger.core.stopping import LOOK_SECONDS, Stopping
+from ledger.domain.errors import DivergedError, LedgerError, RejectedError
 from ledger.domain.text import check_text
 from ledger.erasure import arriving, replicas
-from ledger.log.event_store import EventStore
 from ledger.log import replica_file
+from ledger.log.event_store import EventStore
+from ledger.log.replica_file import ReplicaRow
+from ledger.log.rows import LogRow
 from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SharedLog, Tail
-from ledger.log.replica_file import ReplicaRow
-from ledger.log.writing import LogRow, Transaction
+from ledger.log.writing import Transaction
 
 NAME_BYTES = 200  # of a tenant or a machine
 REPORT_SECONDS = 1.0  # between two reports of a machine's position
@@ -201,11 +202,11 @@ class Sharing:
             self.log.report(*report)
             self._reported, self._reported_at = report, time.monotonic()
 
-    def wait(self, position: int, deadline: float) -> None:
+    def wait(self, position: int, stopping: Stopping) -> None:
         """Return when this machine's file holds the log up to a position.
 
         Raises:
-            BusyError: The time is over.
+            BusyError: The time is over, or the wait was cancelled.
             DivergedError: The file has events that the shared log does not have.
             UnreachableError: The time is over, and the log cannot be reached.
         """
@@ -213,13 +214,12 @@ class Sharing:
             self.follow()
             if isinstance(self.failure, DivergedError):
                 raise self.failure
-            if (left := deadline - time.monotonic()) <= 0:
-                if isinstance(self.failure, UnreachableError):
-                    raise self.failure
-                raise following.late(self._engine, position)
-            if self._engine.store.head()[0] < position:
-                with self._news:
-                    self._news.wait(min(left, LOOK_SECONDS))
+            if self._engine.store.head()[0] >= position:
+                return
+            if stopping.why:
+                raise self.failure or following.late(self._engine, position, stopping)
+            with self._news:
+                self._news.wait(LOOK_SECONDS)
 
 
 def _take_in(joining: Joining, tail: Tail, transaction: Transaction) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ledger.core.apart import fold_to
 from ledger.core.clock import Clock, Random
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LiveSnapshot, Snapshot
+from ledger.core.stopping import Stopping
 from ledger.core.who import Who
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.late import once
@@ -21,11 +22,20 @@ from ledger.log.past_views import Prepare
 from projections.core.rows import Connection
 
 if TYPE_CHECKING:
-    from ledger.care.sharing import Sharing
     from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
     from ledger.guards.scanner import Scanner
     from ledger.models.port import Model, NamedSummarizer
+
+
+class Shared(Protocol):
+    """This machine's part in a log that machines share; the code is loaded only if there is such a log."""
+
+    def wait(self, position: int, stopping: Stopping) -> None:
+        """Return when this machine's file holds the log up to a position."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Engine(ReadingEngine):
@@ -37,7 +47,7 @@ class Engine(ReadingEngine):
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
-    sharing: Sharing | None = None  # this machine's part in a log that machines share
+    sharing: Shared | None = None  # this machine's part in a log that machines share
     is_of_shared_log = False  # the tables are this machine's own, and no event of the log is about them
     checked_to = 0  # the position up to which opening checked that this version knows every event
 

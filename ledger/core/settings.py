@@ -49,8 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
     seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
-    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The three settings of ``[log]`` name a log that machines share: its
-    address, the tenant, and this machine.
+    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The settings of
+    the table ``[log]`` name a log that machines share: its address, the tenant, and this machine.
     """
 
     path: str = "memory.db"
@@ -224,7 +224,11 @@ def _read(place: str) -> bytes | None:
         raise RejectedError(
             f"{place}: a file of settings has at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES
         )
-    if b"model_api_key " in content or b"model_api_key=" in content or _PASSWORD.search(content.decode("utf-8", "replace")):
+    if (
+        b"model_api_key " in content
+        or b"model_api_key=" in content
+        or _PASSWORD.search(content.decode("utf-8", "replace"))
+    ):
         _check_unread(place, status.st_mode)
     return content
 

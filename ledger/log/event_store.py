@@ -32,8 +32,9 @@ from ledger.log.recorders import (
     Subscription,
     TrackingRecorder,
 )
+from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
-from ledger.log.writing import COLUMNS, LogRow, Transaction, Writing
+from ledger.log.writing import Transaction, Writing
 
 if TYPE_CHECKING:
     from ledger.log.shared.joining import Joining
@@ -95,8 +96,9 @@ class EventStore:
     def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """Return a context with the writer's lock and one transaction; a nested context is the same transaction.
 
-        The outermost context commits. While machines share the log, only ``command()`` may append to it. A commit that is not ``durable`` may be lost in a power cut, together with all that
-        came after it, until the next durable commit of any process. It is for work that can be done again.
+        The outermost context commits. While machines share the log, only ``command()`` may append to it. A commit that is not
+        ``durable`` may be lost in a power cut, together with all that came after it, until the next durable commit of any
+        process. It is for work that can be done again.
         """
         if folding.now.is_on:
             folding.refuse()

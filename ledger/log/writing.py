@@ -10,45 +10,25 @@ from dataclasses import dataclass
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Never
-from uuid import UUID
 
-from eventsourcing import persistence, sqlite
+from eventsourcing import persistence
 from eventsourcing.persistence import StoredEvent
 
 from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError, UnknownOutcomeError
 from ledger.log.copies import REFUSED
 from ledger.log.failures import raise_typed, typed
-from ledger.log.integrity import GENESIS, digest, link
+from ledger.log.integrity import GENESIS
 from ledger.log.mapper import Stored
 from ledger.log.pool import ConnectionPool
 from ledger.log.reading import read_tip
+from ledger.log.rows import LogRow, Row, chained, insert, unfit
 from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
 from ledger.log.token import Token
 
 if TYPE_CHECKING:
     from ledger.log.shared.joining import Joining, Outgoing
 
-# position, stream, version, type, state, digest, head, key, erased_by
-Row = tuple[int, str, int, str, str, bytes, bytes, bytes | None, int | None]
-
-COLUMNS = "position, stream, version, type, state, digest, head, key, erased_by"
 _IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
-
-
-@dataclass(frozen=True, slots=True)
-class LogRow:
-    """A row of the log as it is stored."""
-
-    position: int
-    stream: str
-    version: int
-    type: str
-    state: str
-    digest: bytes
-    head: bytes
-    key: bytes | None
-    erased_by: int | None
 
 
 class Writing:
@@ -308,16 +288,16 @@ class Writing:
 class _Scope:
     """The context that ``transact()`` and ``command()`` return; it has no state of its own, so one object serves every call."""
 
-    __slots__ = ("_durable", "_joins", "_writing")
+    __slots__ = ("_durable", "_joins", "writing")
 
     def __init__(self, writing: Writing, *, durable: bool, joins: bool = False) -> None:
-        self._writing, self._durable, self._joins = writing, durable, joins
+        self.writing, self._durable, self._joins = writing, durable, joins
 
     def __enter__(self) -> Transaction:
-        return self._writing.enter(self._durable, self._joins)
+        return self.writing.enter(self._durable, self._joins)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._writing.leave(error)
+        self.writing.leave(error)
 
 
 @dataclass(slots=True)
@@ -335,8 +315,8 @@ class Transaction:
     """A write transaction that is open. Only its own thread may use it, and only until it ends."""
 
     __slots__ = (
-        *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
-        *("changes", "connection", "deferred", "head", "outgoing", "over", "position", "token", "wrote"),
+        *("_broken", "_cursor", "_marks", "_pending", "_versions"),
+        *("changes", "connection", "deferred", "head", "outgoing", "over", "position", "token", "writing", "wrote"),
     )
 
     def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
@@ -348,25 +328,20 @@ class Transaction:
         self.over = self._broken = False
         self.wrote = 0  # bytes of states and blobs
         self.outgoing: Outgoing | None = None  # what the commit adds to the shared log, while its lock is held
-        self._writing, self._cursor = writing, cursor
+        self.writing, self._cursor = writing, cursor
         self._marks: list[_Mark] = []  # of the open savepoints
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
     @property
-    def writing(self) -> Writing:
-        """Return the writer of the log to which this transaction belongs."""
-        return self._writing
-
-    @property
     def committed(self) -> int:
         """Return the position of the last event that is committed."""
-        return self._writing.position
+        return self.writing.position
 
     def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
         """Append events, whose ``originator_id`` is the stream, and return their positions; append all or none."""
         self._check()
-        if self.outgoing is None and self._writing.shared is not None:
+        if self.outgoing is None and self.writing.shared is not None:
             raise ConflictError(
                 "this transaction is of this machine's file alone and appends nothing to the shared log: append in command()"
             )
@@ -416,8 +391,8 @@ class Transaction:
             raise_typed(error)
 
     def _check(self) -> None:
-        if self._writing.pool.foreign:
-            self._writing.check_open()
+        if self.writing.pool.foreign:
+            self.writing.check_open()
         if self.over:
             raise RejectedError("this transaction has ended; begin another", rule="closed")
         if not self.connection.in_transaction:
@@ -434,7 +409,7 @@ class Transaction:
         try:
             yield
         except BaseException as error:
-            if self.connection.in_transaction and not self._writing.pool.foreign:
+            if self.connection.in_transaction and not self.writing.pool.foreign:
                 self._cursor.execute("ROLLBACK TO inside")
                 self._cursor.execute("RELEASE inside")
             # Rows that were kept back before the savepoint and written inside it are kept back again.
@@ -443,7 +418,7 @@ class Transaction:
             self.position, self.head, self._broken = mark.position, mark.head, mark.broken
             if self.outgoing is not None and mark.sent is not None:
                 self.outgoing.trim(mark.sent)
-            self._writing.data_version = -1
+            self.writing.data_version = -1
             self.outdate()
             raise_typed(error)
         else:
@@ -459,7 +434,7 @@ class Transaction:
         """
         self._check()
         try:
-            self._writing.renew(self)
+            self.writing.renew(self)
             for mark in self._marks:
                 self._cursor.execute("SAVEPOINT inside")
                 mark.pending, mark.position, mark.head, mark.sent = [], self.position, self.head, (0, 0, 0, 0)
@@ -468,8 +443,8 @@ class Transaction:
 
     def outdate(self) -> None:
         """Make everything that was cached of the file outdated, in this transaction already."""
-        self._writing.changes += 1
-        self.changes = self._writing.changes
+        self.writing.changes += 1
+        self.changes = self.writing.changes
 
     def spoil(self) -> None:
         """Refuse the commit of this transaction, because work that belongs together was done in part."""
@@ -520,46 +495,4 @@ class Transaction:
         try:
             self._cursor.execute(sql, values)
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            raise_typed(error if isinstance(error, sqlite3.Error) else _unfit(error))
-
-
-# --- rows --------------------------------------------------------------------------------------------------------------
-
-
-def chained(
-    events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
-) -> list[Row]:
-    """Return the rows of events that follow a position and a head; raise ``DataError`` for a state that is not text."""
-    if keys and len(keys) != len(events):
-        raise RejectedError(
-            f"{len(keys)} keys were given for {len(events)} events; give one key for each event", rule="keys"
-        )
-    rows: list[Row] = []
-    for index, event in enumerate(events):
-        position += 1
-        stream, version, type_ = event.originator_id, event.originator_version, event.topic
-        if type(stream) is not str:
-            stream = stream.hex if isinstance(stream, UUID) else str(stream)
-        mark = digest(event.state)
-        head = link(head, position, stream, version, type_, mark)
-        try:
-            state = event.state.decode()
-        except UnicodeDecodeError:
-            raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
-        rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
-    return rows
-
-
-def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
-    """Insert rows into the log; no other function does."""
-    try:
-        if len(rows) == 1:
-            cursor.execute(_INSERT, rows[0])
-        else:
-            cursor.executemany(_INSERT, rows)
-    except (UnicodeError, OverflowError) as error:
-        raise _unfit(error) from error
-
-
-def _unfit(error: Exception) -> persistence.DataError:
-    return persistence.DataError(f"SQLite cannot store a value: {error}")
+            raise_typed(error if isinstance(error, sqlite3.Error) else unfit(error))

@@ -191,7 +191,7 @@ def test_the_tables_of_the_log_are_written_in_the_store_alone() -> None:
 LONG_FILES = 6
 ANYS = 345
 PRIVATE_REACHES = 22
-PUBLIC_NAMES = 58
+PUBLIC_NAMES = 59
 FILES_OF_A_COMMAND = 19
 TESTS_OF_OTHERS = 22
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from command_line import run
-from shared_log import Machines
 from shared_rows import write
+
+from tools.shared.double import Machines
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 

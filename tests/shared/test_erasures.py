@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shared_log import LOST_AFTER, assert_equal
 from soundness import contents, events_of
 
 from ledger.erasure import purging
 from ledger.types import EVERYTHING
+from tools.shared.double import LOST_AFTER, assert_equal
 
 SECRET = "Zanzibar4711"
 

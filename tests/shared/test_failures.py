@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import probe
 import pytest
-from shared_log import LOST_AFTER, LOST_BEFORE, UNKNOWN, UNKNOWN_BEFORE, Double, Server, assert_equal
 from soundness import contents
 
 from ledger import ConflictError, Ledger, RejectedError
 from ledger.domain.errors import DivergedError, KeyReusedError, UnknownOutcomeError, UnreachableError
+from tools.shared.double import LOST_AFTER, LOST_BEFORE, UNKNOWN, UNKNOWN_BEFORE, Double, Server, assert_equal
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
 

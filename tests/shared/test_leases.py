@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import probe
-from shared_log import assert_equal
 
 from ledger.log.lease import leased
+from tools.shared.double import assert_equal
 
 
 def test_a_lease_keeps_other_machines_out_until_it_ends(machines):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from shared_lives import Life
+
+from tools.shared.lives import Life
 
 
 @pytest.mark.parametrize("seed", range(4))

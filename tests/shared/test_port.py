@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from shared_log import Double, Server
 from shared_rows import START, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError
 from ledger.log.integrity import GENESIS
 from ledger.log.shared.port import SharedBlob, SharedLog, Tip
+from tools.shared.double import Double, Server
 
 OpenLog = Callable[[str], SharedLog]
 TIMEOUT_SECONDS = 1.0

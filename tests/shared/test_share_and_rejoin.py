@@ -6,13 +6,13 @@ import os
 
 import pytest
 from life import life
-from shared_log import Double, Server, assert_equal
 from soundness import contents
 
 from ledger import Ledger, RejectedError
 from ledger.care import shared_files
 from ledger.care.shared_files import rejoin_file, share_file
 from ledger.domain.errors import DivergedError
+from tools.shared.double import Double, Server, assert_equal
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
 

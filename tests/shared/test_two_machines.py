@@ -8,13 +8,14 @@ from functools import partial
 import probe
 import pytest
 from life import life
-from shared_log import assert_equal, queued
+from shared_log import queued
 from soundness import contents
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.log.mapper import Stored
 from ledger.log.shared import joining
 from projections.views import graph
+from tools.shared.double import assert_equal
 
 
 def texts(ledger: Ledger) -> list[str]:

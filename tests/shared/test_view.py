@@ -21,10 +21,10 @@ from eventsourcing.postgres import PostgresApplicationRecorder
 
 from ledger.domain.errors import ConflictError
 from ledger.doors.eventsourcing import make_view, shared_recorder
+from ledger.log.rows import LogRow, chained
 from ledger.log.shared.port import Tip
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
-from ledger.log.writing import LogRow, chained
 from tools.shared.server import Server
 
 try:

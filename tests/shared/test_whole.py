@@ -16,8 +16,9 @@ from typing import Any
 import probe
 import pytest
 from life import life
-from shared_log import assert_equal
 from soundness import contents
+
+from tools.shared.double import assert_equal
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger.domain.errors import DivergedError, StorageError
 from ledger.events import ContentErased
 from ledger.log.integrity import digest, link
+from ledger.log.rows import LogRow, Row
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
-from ledger.log.writing import LogRow, Row, Transaction
+from ledger.log.writing import Transaction
 
 TAIL = 1_000  # the most events that are taken in while the lock of the shared log is held
 

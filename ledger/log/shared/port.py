@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from ledger.log.writing import LogRow
+from ledger.log.rows import LogRow
 
 
 class Tip(NamedTuple):

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import GENESIS
+from ledger.log.rows import LogRow
 from ledger.log.shared.connections import (
     Connection,
     LostError,
@@ -30,7 +31,6 @@ from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
 from ledger.log.shared.vacuum import vacuum_of
-from ledger.log.writing import LogRow
 
 IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
 ROWS_A_STATEMENT = 1000

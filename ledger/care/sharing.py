@@ -22,7 +22,7 @@ from ledger.log.replica_file import ReplicaRow
 from ledger.log.rows import LogRow
 from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SharedLog, Tail
-from ledger.log.writing import Transaction
+from ledger.log.writing import Shared, Transaction
 
 NAME_BYTES = 200  # of a tenant or a machine
 REPORT_SECONDS = 1.0  # between two reports of a machine's position
@@ -222,7 +222,7 @@ class Sharing:
                 self._news.wait(LOOK_SECONDS)
 
 
-def _take_in(joining: Joining, tail: Tail, transaction: Transaction) -> None:
+def _take_in(joining: Shared, tail: Tail, transaction: Transaction) -> None:
     """Take in the part of a tail that the file does not have yet."""
     known = [row for row in tail.rows if row.position <= transaction.position]
     if known and known[-1].position < transaction.position:

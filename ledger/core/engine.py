@@ -11,7 +11,6 @@ from ledger.core.apart import fold_to
 from ledger.core.clock import Clock, Random
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import LiveSnapshot, Snapshot
-from ledger.core.stopping import Stopping
 from ledger.core.who import Who
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.late import once
@@ -24,6 +23,7 @@ from projections.core.rows import Connection
 if TYPE_CHECKING:
     from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
+    from ledger.core.stopping import Stopping
     from ledger.guards.scanner import Scanner
     from ledger.models.port import Model, NamedSummarizer
 

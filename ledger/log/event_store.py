@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Never
+from typing import Never
 
 from eventsourcing import persistence
 
@@ -34,10 +34,7 @@ from ledger.log.recorders import (
 )
 from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
-from ledger.log.writing import Transaction, Writing
-
-if TYPE_CHECKING:
-    from ledger.log.shared.joining import Joining
+from ledger.log.writing import Shared, Transaction, Writing
 
 _log = logging.getLogger(__name__)
 
@@ -115,12 +112,12 @@ class EventStore:
         return self._writing.commands
 
     @property
-    def shared(self) -> Joining | None:
+    def shared(self) -> Shared | None:
         """Return the way into the log that other machines write to as well; None for a log of this file alone."""
         return self._writing.shared
 
     @shared.setter
-    def shared(self, joining: Joining) -> None:
+    def shared(self, joining: Shared) -> None:
         self._writing.shared = joining
 
     @property

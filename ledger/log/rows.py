@@ -37,6 +37,41 @@ class LogRow:
     erased_by: int | None
 
 
+@dataclass(slots=True)
+class Mark:
+    """The state of a transaction at the beginning of a savepoint."""
+
+    pending: list[Row]
+    position: int
+    head: bytes
+    broken: bool
+    sent: tuple[int, int, int, int] | None  # the sizes of what goes to the shared log
+
+
+class Outgoing:
+    """The part of an open transaction that its commit adds to the shared log."""
+
+    __slots__ = ("blobs", "erased_blobs", "redactions", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.blobs: list[tuple[str, int, bytes | None, int | None]] = []
+        self.redactions: list[tuple[int, str, int]] = []
+        self.erased_blobs: list[tuple[str, int]] = []
+
+    def sizes(self) -> tuple[int, int, int, int]:
+        return len(self.rows), len(self.blobs), len(self.redactions), len(self.erased_blobs)
+
+    def trim(self, sizes: tuple[int, int, int, int]) -> None:
+        """Drop everything that was added after a savepoint."""
+        for part, size in zip((self.rows, self.blobs, self.redactions, self.erased_blobs), sizes, strict=True):
+            del part[size:]  # type: ignore[attr-defined]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.sizes())
+
+
 def chained(
     events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
 ) -> list[Row]:

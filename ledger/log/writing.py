@@ -6,10 +6,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Never, Protocol
 
 from eventsourcing import persistence
 from eventsourcing.persistence import StoredEvent
@@ -21,14 +20,29 @@ from ledger.log.integrity import GENESIS
 from ledger.log.mapper import Stored
 from ledger.log.pool import ConnectionPool
 from ledger.log.reading import read_tip
-from ledger.log.rows import LogRow, Row, chained, insert, unfit
+from ledger.log.rows import LogRow, Mark, Outgoing, Row, chained, insert, unfit
 from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
 from ledger.log.token import Token
 
 if TYPE_CHECKING:
-    from ledger.log.shared.joining import Joining, Outgoing
+    from ledger.log.shared.port import SharedLog, Tail
 
 _IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
+
+
+class Shared(Protocol):
+    """The way of a transaction into a log that machines share (``Joining``, which is loaded only if there is such a log)."""
+
+    log: SharedLog
+    fold: Callable[[Transaction], None] | None
+
+    def join(self, transaction: Transaction) -> None: ...
+
+    def publish(self, transaction: Transaction) -> bool: ...
+
+    def let_go(self, cursor: sqlite3.Cursor) -> None: ...
+
+    def take_in(self, transaction: Transaction, tail: Tail) -> None: ...
 
 
 class Writing:
@@ -41,7 +55,7 @@ class Writing:
         self.transaction: Transaction  # the running or the last transaction
         self.position, self.head, self.data_version = 0, GENESIS, -1
         self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
-        self.shared: Joining | None = None  # settable: the log that other machines write to as well
+        self.shared: Shared | None = None  # settable: the log that other machines write to as well
         self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
         self.commands = _Scope(self, durable=True, joins=True)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
@@ -144,8 +158,7 @@ class Writing:
             if joins and self.shared is not None and self.transaction.outgoing is None:
                 self._lock.release()
                 raise ConflictError(
-                    "a command cannot begin inside a transaction of this machine's file alone, because the lock of the"
-                    " shared log is taken at the beginning: end that transaction first"
+                    "a command takes the lock of the shared log, and a transaction of this file alone is open: end that first"
                 )
             self._depth += 1
             return self.transaction
@@ -300,17 +313,6 @@ class _Scope:
         self.writing.leave(error)
 
 
-@dataclass(slots=True)
-class _Mark:
-    """The state of a transaction at the beginning of a savepoint."""
-
-    pending: list[Row]
-    position: int
-    head: bytes
-    broken: bool
-    sent: tuple[int, int, int, int] | None  # the sizes of what goes to the shared log
-
-
 class Transaction:
     """A write transaction that is open. Only its own thread may use it, and only until it ends."""
 
@@ -329,7 +331,7 @@ class Transaction:
         self.wrote = 0  # bytes of states and blobs
         self.outgoing: Outgoing | None = None  # what the commit adds to the shared log, while its lock is held
         self.writing, self._cursor = writing, cursor
-        self._marks: list[_Mark] = []  # of the open savepoints
+        self._marks: list[Mark] = []  # of the open savepoints
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
@@ -403,7 +405,7 @@ class Transaction:
         """Undo everything inside if an exception leaves the block; the transaction may go on."""
         self._check()
         sent = self.outgoing.sizes() if self.outgoing is not None else None
-        mark = _Mark(self._pending.copy(), self.position, self.head, self._broken, sent)
+        mark = Mark(self._pending.copy(), self.position, self.head, self._broken, sent)
         self._cursor.execute("SAVEPOINT inside")
         self._marks.append(mark)
         try:
@@ -459,8 +461,7 @@ class Transaction:
         self._check()
 
     def finish(self) -> None:
-        """Commit; the cursor is the writer's own, so that a statement it has open ends too."""
-        self._cursor.execute("COMMIT")
+        self._cursor.execute("COMMIT")  # by the writer's own cursor, so that a statement that it has open ends too
 
     def version(self, stream: str) -> int:
         """Return the last version in a stream; 0 if there is none."""

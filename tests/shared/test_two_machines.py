@@ -144,7 +144,7 @@ def test_a_batch_commits_each_second_while_the_log_is_shared(machines):
 
 def test_a_command_inside_a_transaction_of_the_file_is_refused(machines):
     a = machines.open("a")
-    with probe.store(a).transact(), pytest.raises(ConflictError, match="transaction of this machine's file"):
+    with probe.store(a).transact(), pytest.raises(ConflictError, match="transaction of this file alone"):
         a.remember("Ada likes green tea")
     a.remember("Ada likes green tea")
 

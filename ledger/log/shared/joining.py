@@ -11,35 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from ledger.domain.errors import DivergedError, StorageError
 from ledger.events import ContentErased
 from ledger.log.integrity import digest, link
-from ledger.log.rows import LogRow, Row
+from ledger.log.rows import LogRow, Outgoing
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
 from ledger.log.writing import Transaction
 
 TAIL = 1_000  # the most events that are taken in while the lock of the shared log is held
-
-
-class Outgoing:
-    """The part of an open transaction that its commit adds to the shared log."""
-
-    __slots__ = ("blobs", "erased_blobs", "redactions", "rows")
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.blobs: list[tuple[str, int, bytes | None, int | None]] = []
-        self.redactions: list[tuple[int, str, int]] = []
-        self.erased_blobs: list[tuple[str, int]] = []
-
-    def sizes(self) -> tuple[int, int, int, int]:
-        return len(self.rows), len(self.blobs), len(self.redactions), len(self.erased_blobs)
-
-    def trim(self, sizes: tuple[int, int, int, int]) -> None:
-        """Drop everything that was added after a savepoint."""
-        for part, size in zip((self.rows, self.blobs, self.redactions, self.erased_blobs), sizes, strict=True):
-            del part[size:]  # type: ignore[attr-defined]
-
-    @property
-    def is_empty(self) -> bool:
-        return not any(self.sizes())
 
 
 class Joining:

@@ -14,6 +14,13 @@ from ledger import Ledger
 from tools.shared.double import Machines
 
 
+def real_machines(folder: Path, request: pytest.FixtureRequest) -> Machines:
+    server = request.getfixturevalue("server")
+    from tools.shared.real import RealMachines
+
+    return RealMachines(folder, server)
+
+
 @contextmanager
 def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterator[list[Any]]:
     """Let each work queue its command before the writer thread decides one; give the futures of the works."""
@@ -25,12 +32,12 @@ def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterat
     yield futures
 
 
-@pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
-    """Machines that share a log, all of them closed at the end."""
+@pytest.fixture(params=["memory", "postgres"])
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Machines]:
+    """Machines that share a log in memory, or in PostgreSQL, all of them closed at the end."""
     from ledger.care import sharing
 
     monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
-    made = Machines(tmp_path)
+    made = Machines(tmp_path) if request.param == "memory" else real_machines(tmp_path, request)
     yield made
     made.close()

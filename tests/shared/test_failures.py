@@ -223,6 +223,7 @@ def test_a_file_keeps_its_log_when_another_machine_takes_a_copy_of_it(machines):
     assert_equal(a, b)
 
 
+@pytest.mark.parametrize("machines", ["memory"], indirect=True)  # the tables of a server refuse such a change
 def test_a_damaged_tail_is_not_taken_in(machines):
     a, b = machines.open("a"), machines.open("b")
     a.remember(TEA)

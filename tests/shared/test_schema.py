@@ -14,7 +14,14 @@ pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 import psycopg
 
 from ledger import shared
-from ledger.domain.errors import LedgerError, NewerFormatError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import (
+    LedgerError,
+    NewerFormatError,
+    NotFoundError,
+    RejectedError,
+    StorageError,
+    UnreachableError,
+)
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.opening import open_shared
 from ledger.log.shared.postgres import PostgresLog
@@ -259,6 +266,20 @@ def test_a_text_that_postgresql_cannot_store_is_refused(log: PostgresLog) -> Non
 def test_another_kind_of_url_is_refused() -> None:
     with pytest.raises(RejectedError, match="postgresql://"):
         shared.prepare("mysql://localhost/x")
+
+
+@pytest.mark.parametrize("place", ["[localhost/x", "localhost:port/x?what", "localhost/x?what=1"])
+def test_a_url_that_cannot_be_read_is_refused_and_its_password_is_not_repeated(place: str) -> None:
+    with pytest.raises(RejectedError, match="cannot be read") as refused:
+        shared.replicas(f"postgresql://app:geheim@{place}", "acme")
+    assert "geheim" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_password_that_the_server_refuses_is_not_repeated(tenant: str) -> None:
+    with pytest.raises(UnreachableError) as refused:
+        PostgresLog("postgresql://app:geheim@127.0.0.1:1/x", tenant, "ada", timeout_seconds=1).tail(0, 1)
+    assert "geheim" not in f"{refused.value} {refused.value.__cause__}"
 
 
 def test_a_missing_driver_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,49 @@ def test_a_machine_that_is_killed_under_the_lock_leaves_nothing_and_frees_it(
     assert states(bob.tail(0, 5)) == ["of bob"]
 
 
+# --- a standby that only reads ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def standby(server: Server) -> Callable[..., None]:
+    """Let new sessions of a database only read, as those of a standby do."""
+
+    def turn(url: str, *, on: bool) -> None:
+        database = url.partition("@/")[2].partition("?")[0]
+        server.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = {'on' if on else 'off'}")
+        server.sql(
+            f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{database}'"
+            " AND application_name = 'memory-ledger'"
+        )
+
+    return turn
+
+
+def test_a_standby_takes_no_command_and_is_read(server: Server, standby: Callable[..., None]) -> None:
+    url = server.url(server.new_database())
+    log = PostgresLog(url, "acme", "ada", timeout_seconds=1)
+    write(log, "1")
+    standby(url, on=True)
+    with pytest.raises(UnreachableError, match="takes no command now"):
+        locked(log)
+    assert states(log.tail(0, 5)) == ["1"]
+    standby(url, on=False)
+    write(log, "2")
+    assert states(log.tail(0, 5)) == ["1", "2"]
+
+
+def test_a_commit_that_only_a_standby_could_settle_has_an_unknown_outcome(
+    server: Server, standby: Callable[..., None]
+) -> None:
+    url = server.url(server.new_database())
+    log = PostgresLog(url, "acme", "ada", timeout_seconds=0.5)
+    write(log, "1")
+    tail = locked(log)
+    standby(url, on=True)
+    with pytest.raises(UnknownOutcomeError):
+        log.publish(publication(tail.tip, rows_after(tail.tip, "2")))
+
+
 # --- a server that crashes -------------------------------------------------------------------------------------------
 
 

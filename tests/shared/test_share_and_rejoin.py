@@ -32,7 +32,7 @@ def local(machines, name="a"):
 def test_a_ledgers_log_becomes_the_shared_one(machines, monkeypatch, rows):
     monkeypatch.setattr(shared_files, "CHUNK_ROWS", rows)
     path = local(machines)
-    position = share_file(path, Double(machines.server, "a"))
+    position = share_file(path, machines.log_of("a"))
     assert position == machines.server.tip.position
     a, b = machines.open("a"), machines.open("b")
     b.remember(CELLO)
@@ -43,7 +43,7 @@ def test_a_ledgers_log_becomes_the_shared_one(machines, monkeypatch, rows):
 
 def test_sharing_goes_on_where_it_was_ended(machines, monkeypatch):
     monkeypatch.setattr(shared_files, "CHUNK_ROWS", 7)
-    path, log = local(machines), Double(machines.server, "a")
+    path, log = local(machines), machines.log_of("a")
     publish, sent = log.publish, []
 
     def some(publication):
@@ -58,13 +58,13 @@ def test_sharing_goes_on_where_it_was_ended(machines, monkeypatch):
     log.release()
     with Ledger.open(path, user="ada") as ledger:
         ledger.remember(CELLO)  # it is a ledger of its own still
-    share_file(path, Double(machines.server, "a"))
+    share_file(path, machines.log_of("a"))
     assert_equal(machines.open("a"), machines.open("b"))
 
 
 def test_a_machine_that_has_purged_its_file_before_reports_so(machines):
     path = local(machines)
-    share_file(path, Double(machines.server, "a"))
+    share_file(path, machines.log_of("a"))
     assert machines.server.replicas["a"][1] == machines.server.tip.position
 
 
@@ -72,7 +72,7 @@ def test_a_tenant_with_other_events_is_refused(machines):
     machines.open("b").remember(TEA)
     path = local(machines)
     with pytest.raises(RejectedError, match="other events"):
-        share_file(path, Double(machines.server, "a"))
+        share_file(path, machines.log_of("a"))
     with Ledger.open(path, user="ada") as ledger:
         ledger.remember(CELLO)
 
@@ -93,7 +93,7 @@ def test_a_machine_that_rejoins_keeps_its_old_file_and_names_the_lost_events(mac
     with pytest.raises(DivergedError):
         a.remember("Ada owns a bicycle")
     a.close()
-    report = rejoin_file(machines.path("a"), Double(machines.server, "a"))
+    report = rejoin_file(machines.path("a"), machines.log_of("a"))
     assert [(event.position, event.type, event.user) for event in report.lost] == [(3, "MemoryCaptured", "ada")]
     assert report.lost[0].subject == lost.id
     assert (report.common, report.position, report.kept) == (2, 3, f"{machines.path('a')}.lost")
@@ -113,7 +113,7 @@ def test_a_second_rejoin_takes_another_name(machines):
         machines.server.lose_end(1)
         b.remember(TEA)
         a.close()
-        rejoin_file(machines.path("a"), Double(machines.server, "a"))
+        rejoin_file(machines.path("a"), machines.log_of("a"))
         a = machines.open("a")
     assert sorted(name for name in os.listdir(machines.folder) if ".lost" in name and name.endswith(("lost", "2"))) == [
         "a.db.lost",
@@ -126,5 +126,5 @@ def test_a_file_that_lacks_nothing_is_not_rejoined(machines):
     a.remember(TEA)
     a.close()
     with pytest.raises(RejectedError, match="nothing to rejoin"):
-        rejoin_file(machines.path("a"), Double(machines.server, "a"))
+        rejoin_file(machines.path("a"), machines.log_of("a"))
     assert contents(machines.open("a")) == {TEA}

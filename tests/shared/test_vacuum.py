@@ -13,6 +13,7 @@ pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
 import psycopg
 
+from ledger import shared
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server
@@ -62,6 +63,18 @@ def test_an_erased_text_and_blob_leave_the_tables_of_the_server(server: Server, 
     erase(log, 2, "b_1")
     assert leaves(server, "Tulpenfeld")
     assert leaves(server, "Muschelkalk")
+
+
+def test_a_role_that_owns_nothing_vacuums_too(server: Server) -> None:
+    """From PostgreSQL 17 on; before, VACUUM is the owner's alone."""
+    database = server.new_database(prepared=False)
+    server.sql(f"CREATE ROLE vacuum_{database} LOGIN")
+    shared.prepare(server.url(database), role=f"vacuum_{database}")
+    log = PostgresLog(server.url(database, f"vacuum_{database}"), "acme", "ada")
+    write(log, "before", "the word Gneisgarten", "after", blobs=[("b_1", b"x")])
+    assert is_left(server, "Gneisgarten")
+    erase(log, 2, "b_1")
+    assert leaves(server, "Gneisgarten")
 
 
 def test_a_text_that_an_open_transaction_kept_leaves_with_the_next_report(server: Server, tenant: str) -> None:

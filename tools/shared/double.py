@@ -219,11 +219,15 @@ class Machines:
         return self.folder / f"{machine}.db"
 
     def open(self, machine: str, *, busy_seconds: float = 5.0, **arguments: Any) -> Ledger:
-        log = self.logs[machine] = Double(self.server, machine, busy_seconds=busy_seconds)
+        log = self.logs[machine] = self.log_of(machine, busy_seconds)
         given: dict[str, Any] = {"user": "ada", "actor": "ada", **self.arguments, **arguments}
         ledger = Ledger.open(self.path(machine), log=log, **given)
         self.open_ones.append(ledger)
         return ledger
+
+    def log_of(self, machine: str, busy_seconds: float = 5.0) -> Double:
+        """Return the log as a machine sees it."""
+        return Double(self.server, machine, busy_seconds=busy_seconds)
 
     def news(self, *machines: str) -> None:
         for machine in machines or self.logs:

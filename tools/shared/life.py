@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from ledger import Ledger
@@ -37,7 +38,7 @@ def main(path: str, url: str, tenant: str, machine: str, notes: str) -> None:
     ledger = reached(lambda: Ledger.open(path, log=url, tenant=tenant, machine=machine, user="ada", actor="ada"))
     while True:
         done += 1
-        reached(lambda number=done: command(ledger, machine, number))
+        reached(partial(command, ledger, machine, done))
         os.write(descriptor, b"%d\n" % done)
 
 

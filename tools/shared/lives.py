@@ -12,11 +12,14 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ledger import Ledger, LedgerError
 from ledger.domain.errors import BusyError, DivergedError, StorageError, UnreachableError
 from tools.shared.double import LOST_AFTER, LOST_BEFORE, Machines, assert_equal
+
+if TYPE_CHECKING:
+    from tools.shared.server import Server
 
 NAMES = ("a", "b", "c")
 KEEP: Any = {"derived": "keep", "sources": "keep", "quotes": "keep"}
@@ -28,8 +31,8 @@ THINGS = ("tea", "coffee", "a boat", "the cello", "a bicycle", "Porto", "long wa
 class Life:
     """A life of three machines; the commands of one seed are always the same."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.machines, self.choice = Machines(folder), random.Random(seed)
+    def __init__(self, folder: Path, seed: int, machines: Machines | None = None) -> None:
+        self.machines, self.choice = machines or Machines(folder), random.Random(seed)
         self.ledgers = {name: self.machines.open(name) for name in NAMES}
         self.large = 0
         self.refusals: dict[str, int] = {}
@@ -179,11 +182,37 @@ def main() -> None:
     parser.add_argument("--lives", type=int, default=200)
     parser.add_argument("--commands", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first life")
+    parser.add_argument(
+        "--postgres", action="store_true", help="over a server of PostgreSQL in the place of the double"
+    )
     given = parser.parse_args()
+    server = _server() if given.postgres else None
+    try:
+        play_all(given, server)
+    finally:
+        if server is not None:
+            server.close()
+
+
+def _server() -> Server:
+    from tools.shared.server import Server
+
+    return Server()
+
+
+def _machines(folder: Path, server: Server | None) -> Machines:
+    if server is None:
+        return Machines(folder)
+    from tools.shared.real import RealMachines
+
+    return RealMachines(folder, server)
+
+
+def play_all(given: argparse.Namespace, server: Server | None) -> None:
     done, refused, started = Counter[str](), 0, time.monotonic()
     for seed in range(given.first, given.first + given.lives):
         with tempfile.TemporaryDirectory() as folder:
-            life = Life(Path(folder), seed)
+            life = Life(Path(folder), seed, _machines(Path(folder), server))
             try:
                 life.play(given.commands)
             except BaseException:

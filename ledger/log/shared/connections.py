@@ -57,7 +57,7 @@ def typed(error: RefusedError) -> LedgerError:
     """Return the error of the ledger for a refusal; nothing was written."""
     code, why = error.code, str(error)
     if code == "55P03":
-        return BusyError("another machine kept the shared log locked for longer than the timeout")
+        return BusyError("another machine kept the lock of the shared log for longer than the timeout")
     if code.startswith("23"):
         return ConflictError(f"the shared log refused a row: {why}")
     if code in ("3F000", "42P01"):

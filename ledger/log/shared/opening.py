@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from ledger.log.shared.postgres import PostgresLog
 
 SCHEMES = ("postgresql://", "postgres://")
-DRIVER = "psycopg"
 
 
 def open_shared(
@@ -36,8 +35,18 @@ def check_driver(url: str) -> None:
             rule="log",
         )
     try:
-        __import__(DRIVER)
+        from psycopg import Error
+        from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise RejectedError(
             "a shared log needs the package psycopg: pip install 'belief-ledger[postgres]'", rule="extra"
         ) from error
+    try:
+        conninfo_to_dict(url)
+    except (Error, UnicodeError):
+        # The driver's own words repeat the URL with its password.
+        raise RejectedError(
+            "the address of the shared log cannot be read; it looks like postgresql://ROLE:PASSWORD@HOST/DATABASE, where"
+            " signs such as / and @ of a password are written as %2F and %40",
+            rule="log",
+        ) from None

@@ -7,7 +7,6 @@ transaction of a machine that says nothing for ``idle_seconds``, so that others 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +16,6 @@ from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import GENESIS
 from ledger.log.rows import LogRow
 from ledger.log.shared.connections import (
-    GRACE_SECONDS,
     Connection,
     LostError,
     Pool,
@@ -32,6 +30,7 @@ from ledger.log.shared.connections import (
 from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
+from ledger.log.shared.vacuum import vacuum_of
 
 IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
 ROWS_A_STATEMENT = 1000
@@ -113,7 +112,7 @@ class PostgresLog:
         finally:
             self._pool.end(connection)
         if publication.redactions or publication.erased_blobs:
-            vacuum(self._pool, self.tenant)
+            vacuum_of(self._url).add(self.tenant)
 
     def release(self) -> None:
         """Let the lock go without a change."""
@@ -141,7 +140,7 @@ class PostgresLog:
         Raises:
             ConflictError: Another machine wrote at these positions.
             UnknownOutcomeError: The server did not answer in time.
-            RefusedError: The server refused to write.
+            RefusedError: The log has nothing of the commit, and the server refused to write it.
         """
         until, pause = time.monotonic() + self._timeout, RETRY_SECONDS
         why: Exception = lost
@@ -150,10 +149,6 @@ class PostgresLog:
                 self._settle_once(publication, seconds)
                 return
             except LostError as error:
-                why = error
-            except RefusedError as error:
-                if not error.code.startswith(("55P03", "57")):  # the old session has the lock yet, or the server starts
-                    raise
                 why = error
             time.sleep(min(pause, max(until - time.monotonic(), 0)))
             pause = min(pause * 2, 1.0)
@@ -171,7 +166,10 @@ class PostgresLog:
                 f"{self._locking(seconds)} SELECT head FROM ledger.events"
                 f" WHERE tenant = {self._tenant} AND position = {publication.after.position}"
             )
-            *_, tips, heads = connection.ask(statements, seconds)
+            try:
+                *_, tips, heads = connection.ask(statements, seconds)
+            except RefusedError as error:  # the old session has the lock yet, the server starts, or this is a standby
+                raise LostError(str(error)) from error
             if publication.rows and heads and _unhex(heads[0][0]) == publication.after.head:
                 return
             if not tips or _tip(tips[0]) != publication.before:
@@ -238,7 +236,7 @@ class PostgresLog:
             " erased_through = excluded.erased_through, seen = excluded.seen, forgotten = NULL"
         )
         if self._erased_through is not None and erased_through > self._erased_through:
-            vacuum(self._pool, self.tenant)
+            vacuum_of(self._url).add(self.tenant)
         self._erased_through = erased_through
 
     def replicas(self) -> list[Replica]:
@@ -360,31 +358,6 @@ class PostgresLog:
         parts.append(f"SELECT pg_notify('{CHANNEL}', {notice}), pg_notify({text_literal(view_of(self.tenant))}, '')")
         parts.append("COMMIT")
         return "; ".join(parts)
-
-
-# --- erased texts ----------------------------------------------------------------------------------------------------
-
-
-def vacuum(pool: Pool, tenant: str) -> threading.Thread:
-    """Start the removal of old versions of rows from the partitions of a tenant, in a thread; errors are left to autovacuum."""
-    thread = threading.Thread(target=_vacuum, args=(pool, tenant), name="memory-ledger vacuum", daemon=True)
-    thread.start()
-    return thread
-
-
-def _vacuum(pool: Pool, tenant: str) -> None:
-    own = f"BEGIN; SET LOCAL ledger.tenant = {text_literal(tenant)};"
-    partition = "(SELECT tableoid::regclass FROM ledger.{table} WHERE tenant = {tenant} LIMIT 1)"
-    of_events, of_blobs = (partition.format(table=table, tenant=text_literal(tenant)) for table in ("events", "blobs"))
-    with suppress(LostError, RefusedError, LedgerError):
-        connection = pool.connect(GRACE_SECONDS)
-        try:
-            *_, partitions, _ = connection.ask(f"{own} SELECT {of_events}, {of_blobs}; COMMIT", GRACE_SECONDS)
-            for name in partitions[0]:
-                if name is not None:
-                    connection.ask(f"VACUUM {name.decode()}", SNAPSHOT_SECONDS)
-        finally:
-            connection.close()
 
 
 # --- values ----------------------------------------------------------------------------------------------------------

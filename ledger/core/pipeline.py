@@ -221,6 +221,8 @@ class Writer(Means):
             work.emit(LEDGER_STREAM, suspend(transaction.connection, name, at, error))
         if self.store.shared is None:
             self.append(work)
+        elif not transaction.deferred:
+            self.tables.checkpoint(transaction)
 
     def take_in(self, transaction: Transaction, erased: Callable[[AnyEvent], None]) -> None:
         """Fold the events of other machines that were just written to the log; ``erased`` carries out each erasure."""

@@ -256,7 +256,7 @@ class Writing:
                     " repeat the command with the same key"
                 ) from error
             raise_typed(error)
-        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
         transaction.wrote = 0
 
     def renew(self, transaction: Transaction) -> None:
@@ -272,12 +272,16 @@ class Writing:
                 self._roll_back()
                 raise
 
+    @property
+    def _is_soon(self) -> bool:
+        return self._awaits_disk or self.shared is not None
+
     def keep(self, transaction: Transaction) -> None:
         """Commit the events of other machines alone, and begin the transaction anew."""
         transaction.complete()
         transaction.finish()
         self.position, self.head = transaction.position, transaction.head
-        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
         transaction.wrote = 0
         self._begin_anew(transaction)
 

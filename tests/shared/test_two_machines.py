@@ -176,6 +176,9 @@ def test_a_suspension_is_of_one_machine_alone(machines, monkeypatch):
     machines.news("b")
     assert [suspended(a), suspended(b)] == [["graph"], []]
     assert a.proof.verify(full=True).ok
+    a.close()
+    a = machines.open("a")  # its tables stand at the end of the log, so nothing is folded again
+    assert suspended(a) == ["graph"]
     assert a.maintenance.rebuild().suspended == ()
     assert [row.type for row in machines.server.rows if row.type.startswith("Projection")] == []
     assert_equal(a, b)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.jobs.api import Jobs
     from ledger.log.paths import StrPath
+    from ledger.log.shared.port import SharedLog
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
@@ -443,6 +444,9 @@ class Ledger(LedgerRead):
         verify: Literal["tail", "full"] | None = None,
         against: Given | None = None,
         settings: Settings | None = None,
+        log: SharedLog | str | None = None,
+        tenant: str | None = None,
+        machine: str | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
     ) -> Self:
@@ -473,6 +477,11 @@ class Ledger(LedgerRead):
             against: A checkpoint kept elsewhere that the ledger must agree with: its path, its text, or the answer of
                 ``proof.checkpoint``. Every event is then checked, and with ``verify=None`` everything else too.
             settings: The values for arguments that are left out.
+            log: The address of a log in PostgreSQL that several machines share ("postgresql://…"); the file is then this
+                machine's copy. None keeps the log in the file.
+            tenant: The owner of the shared log, such as a customer; each tenant has a log and a file of its own.
+            machine: This machine's name among those that share the log; None is the name of the host. A second file of one
+                tenant on a host needs a name of its own.
             clock: A function that returns the time, for tests.
             random: A function that returns random bytes of a given number, for tests.
 
@@ -482,6 +491,7 @@ class Ledger(LedgerRead):
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is not a ledger, is damaged, cannot be read, or fails its verification.
+            UnreachableError: The file is new, and the shared log cannot be reached.
         """
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
@@ -493,7 +503,8 @@ class Ledger(LedgerRead):
             user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly, create=create,
             model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter, scanners=scanners,
             sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
-            group_commit=group_commit, settings=settings, clock=clock, random=random,
+            group_commit=group_commit, settings=settings, log=log, tenant=tenant, machine=machine,
+            clock=clock, random=random,
         )  # fmt: skip
         engine = open_engine(path, request)
         if verify is not None or against is not None:
@@ -533,7 +544,7 @@ class Ledger(LedgerRead):
             embedder: A source of vectors, which recall searches besides words, as for ``open``.
             projections: Your own projections, classes or objects.
             group_commit: Commit the commands of many threads together, as for ``open``.
-            settings: The values for arguments that are left out.
+            settings: The values for arguments that are left out, besides those of a shared log.
             clock: A function that returns the time.
             random: A function that returns random bytes of a given number.
         """
@@ -548,7 +559,7 @@ class Ledger(LedgerRead):
             embedder=embedder,
             projections=projections,
             group_commit=group_commit,
-            settings=settings,
+            settings=settings.without_log() if settings is not None else None,
             clock=clock,
             random=random,
         )
@@ -700,6 +711,25 @@ class Ledger(LedgerRead):
             progress=callback(progress),
             stopping=Stopping(timeout, cancel),
         )
+
+    def wait(self, position: int, timeout: float = 30.0, *, cancel: Cancel | None = None) -> None:
+        """Wait until this file holds the log up to a position, such as the ``position`` of an answer on another machine.
+
+        Args:
+            position: The position; 0 is always there.
+            timeout: The longest wait in seconds.
+            cancel: An event or a function; set or true, it ends the wait.
+
+        Raises:
+            BusyError: The time is over, or the wait was cancelled.
+            ConflictError: The call comes from inside a batch, which keeps other writers out.
+            DivergedError: The file has events that the shared log does not have.
+            UnreachableError: The time is over, and the shared log cannot be reached.
+        """
+        from ledger.care import following
+        from ledger.core.stopping import Stopping
+
+        following.wait(self._engine, position, Stopping(timeout, cancel))
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""

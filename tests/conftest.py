@@ -17,6 +17,11 @@ import probe
 import pytest
 from hypothesis import settings
 from places import QUICK, ROOT
+from servers import mortal_server as mortal_server
+from servers import server as server
+from servers import shared_url as shared_url
+from servers import tenant as tenant
+from shared_log import machines as machines
 
 from ledger import Ledger
 from ledger.core.log_reading import FoldReading

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ledger.history.answers import Why
     from ledger.interactions.answers import Interaction
     from ledger.log.paths import StrPath
+    from ledger.log.shared.port import SharedLog
     from ledger.memories.answers import Candidate, Memory
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.proof.kept import Given
@@ -219,6 +220,7 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
         jobs_after_capture: Sequence[Job] = (), projections: Iterable[Projection | type[Projection]] = (),
         verify: Literal['tail', 'full'] | None = None, against: Given | None = None, settings: Settings | None = None,
+        log: SharedLog | str | None = None, tenant: str | None = None, machine: str | None = None,
         clock: Callable[[], datetime] | None = None, random: Callable[[int], bytes] | None = None,
     ) -> Opening[Self]:
         """Open a ledger, or begin a ledger if there is no file."""
@@ -226,7 +228,8 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
             path, user=user, actor=actor, client=client, channel=channel, agent=agent, readonly=readonly,
             create=create, model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter,
             scanners=scanners, sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
-            verify=verify, against=against, settings=settings, clock=clock, random=random, group_commit=True,
+            verify=verify, against=against, settings=settings, log=log, tenant=tenant, machine=machine, clock=clock,
+            random=random, group_commit=True,
         ))
 
     @classmethod
@@ -284,6 +287,10 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
             path, until=until, branch=branch, without=without, reason=reason, timeout=timeout, cancel=cancel,
             progress=progress,
         ))
+
+    async def wait(self, position: int, timeout: float = 30.0, *, cancel: Cancel | None = None) -> None:
+        """Wait until this file holds the log up to a position, such as the ``position`` of an answer on another machine."""
+        return await self._wait(lambda stop: self._sync.wait(position, timeout, cancel=stop), cancel)
 
     @property
     def id(self) -> str:

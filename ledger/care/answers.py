@@ -138,3 +138,30 @@ class DoctorReport(Answer, frozen=True, kw_only=True):
     ok: bool
     findings: tuple[Finding, ...]
     seconds: float
+
+
+class LostEvent(Answer, frozen=True, kw_only=True):
+    """An event of a machine's file that the shared log does not have, without its text."""
+
+    position: int
+    type: str
+    subject: str
+    user: str | None
+    command: str
+    command_id: str
+    recorded_at: str
+
+
+class RejoinReport(Answer, frozen=True, kw_only=True):
+    """The return of a machine to the shared log.
+
+    ``kept`` is the name of the file that the machine had; opened without the log it is only read. It has the events of the
+    shared log up to the position ``common``, and the ``lost`` events behind it. The new file at ``path`` has the shared log up
+    to ``position``. An erasure does not reach the kept file: delete it when its lost events are not needed any more.
+    """
+
+    path: str
+    kept: str
+    common: int
+    position: int
+    lost: tuple[LostEvent, ...]

@@ -154,6 +154,8 @@ def _record_switch(
     writer, upto = engine.writer, int(transaction.position)
     transaction.outdate()  # the tables were replaced
     writer.attend(transaction)
+    if engine.is_of_shared_log:
+        return  # the tables are this machine's own, and the log belongs to all machines
     work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
     for name in sorted((suspended_before & names) - fold.suspended):
         work.emit(LEDGER_STREAM, resumed(name))

@@ -14,8 +14,8 @@ from ledger.log import mapper
 from ledger.log.copies import Later
 from ledger.log.event_store import EventStore, LogRow
 from ledger.log.integrity import GENESIS, check_chain
+from ledger.log.rows import COLUMNS
 from ledger.log.sqlite_files import typed
-from ledger.log.writing import COLUMNS
 from ledger.proof.sealed import erasures
 from projections.core.projector import check_end
 from projections.core.rows import Values

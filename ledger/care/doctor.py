@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ledger.care import answers
+from ledger.care import answers, shared_health
 from ledger.care.opening import held_by_another
 from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.core.clock import now
@@ -87,6 +87,8 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
         report = answers.DoctorReport(path=path, ok=False, findings=(), seconds=0.0)
     else:
         report = examine(path, progress=progress)
+    if engine.store.shared is not None:
+        report = replace(report, findings=(*report.findings, *shared_health.of_log(engine.store.shared.log)))
     if displaced:
         finding = answers.Finding(level="problem", what="file", found=displaced)
         return replace(report, ok=False, findings=(finding, *report.findings))
@@ -342,7 +344,7 @@ class _Examination:
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
         checks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)
-        for check in (*checks, self.matchers):
+        for check in (*checks, self.matchers, self.shared):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # damage was reported already
                 check(connection)
 
@@ -445,6 +447,9 @@ class _Examination:
             for erasure in erasures.pending(connection):
                 self.report("warning", "unfinished", f"an erasure of position {erasure.position} is not finished",
                           "open the ledger for writing, which continues the erasure")  # fmt: skip
+
+    def shared(self, connection: sqlite3.Connection) -> None:
+        self.findings += shared_health.of_file(connection)
 
     def equal(self, connection: sqlite3.Connection) -> None:
         """Report active memories with the same text.

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ledger.care.transfer import Progress
     from ledger.core.settings import Settings
     from ledger.core.work import Work
+    from ledger.log.shared.port import SharedLog
     from ledger.models.port import Model, ModelRequest
     from ledger.vectors.embedders import Embedder, EmbedderLike
 
@@ -85,6 +86,9 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     projections: Iterable[Projection | type[Projection]] = ()
     group_commit: bool = False
     settings: Settings | None = None
+    log: SharedLog | str | None = None
+    tenant: str | None = None
+    machine: str | None = None
     clock: Clock | None = None
     random: Random | None = None
 
@@ -104,13 +108,21 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     scanners, own_projections = _scanners(request.scanners), _checked_own(request.projections)
     language_model, writer_of = _models(request.model, request.summarizer, settings)
     vectors_of = _embedder(embedder)
-    store = EventStore.open(path, readonly=readonly, create=request.create, tables=create_tables)
+    log = _shared_log(request)
+    store = EventStore.open(
+        path, readonly=readonly, create=request.create, tables=create_tables, shared=log is not None
+    )
     if settings is not None:
         store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
+        if log is not None:
+            from ledger.care import sharing
+
+            sharing.attach(store, log)
         created = _created(store) or _write_first_event(store, default, clock, random)
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
+        engine.is_of_shared_log = store.shared is not None or store.is_replica
         engine.counter, engine.patterns, engine.settings = counter, patterns, settings
         engine.model, engine.summarizer, engine.scanners = language_model, writer_of, scanners
         if vectors_of is not None:
@@ -128,13 +140,46 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
             with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
                 remove_unfinished(store)
             with suppress(DamagedError):
-                _finish_erasures(engine)
+                if log is None:
+                    _finish_erasures(engine)
+        if log is not None:
+            from ledger.care import sharing
+
+            own_part = engine.sharing = sharing.Sharing(engine, log)
+            own_part.begin()
     except BaseException:
         store.close()
         raise
     if request.group_commit and not store.readonly:
         engine.writer.queue = CommitQueue(engine.writer.group, store.check_open)
     return engine
+
+
+def _shared_log(request: OpenRequest) -> SharedLog | None:
+    """Return the log that machines share, if the request or its settings name one and the ledger is opened for writing.
+
+    Raises:
+        RejectedError: A log is named without a tenant, or a tenant without a log.
+    """
+    settings = request.settings
+    log, tenant, machine = request.log, request.tenant, request.machine
+    if settings is not None:
+        log = settings.log_url if log is None else log
+        tenant = settings.log_tenant if tenant is None else tenant
+        machine = settings.log_machine if machine is None else machine
+    if log is None:
+        if tenant is not None or machine is not None:
+            raise RejectedError(
+                "a tenant or a machine was named without a log: give log=… too, or leave both out", rule="shared"
+            )
+        return None
+    if request.readonly:
+        return None
+    if not isinstance(log, str):
+        return log
+    from ledger.care import sharing
+
+    return sharing.connect(log, tenant, machine)
 
 
 def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:
@@ -366,7 +411,7 @@ def _write_first_event(store: EventStore, default: Who, clock: Clock, random: Ra
     from ledger.core.pipeline import Writer
 
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
-    with store.transact() as transaction:
+    with store.command() as transaction:
         if transaction.position:
             return _created(store) or created
         secret = bytes.fromhex(created.secret)

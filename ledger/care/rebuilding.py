@@ -143,7 +143,7 @@ def _rebuild_built_in(
             raise
     check_whole_log(engine)
     unreadable = _replace(engine)
-    if asker is not None and not recorded:
+    if asker is not None and not recorded and not engine.is_of_shared_log:
         engine.writer.run("maintenance.rebuild", asker, _rebuilt)
     events, suspended = engine.store.head()[0], tuple(sorted(care.suspended_names(engine)))
     return answers.RebuildReport(
@@ -194,6 +194,8 @@ def _replace(engine: Engine) -> list[str]:
                 copied = copy_log(connection, fresh)
             with closing(_engine_of(engine, part)) as made:
                 care.fold_again(made, digest=False)
+                if engine.is_of_shared_log:
+                    _mark_replica(engine, made)
             if (unreadable := _copy_over(engine, part, copied)) is not None:
                 with suppress(LedgerError):
                     engine.store.checkpoint()
@@ -204,7 +206,16 @@ def _replace(engine: Engine) -> list[str]:
 
 
 def _engine_of(engine: Engine, part: str) -> Engine:
-    return Engine(EventStore.open(part), engine.created, engine.default, engine.clock, engine.random)
+    made = Engine(EventStore.open(part), engine.created, engine.default, engine.clock, engine.random)
+    made.is_of_shared_log = engine.is_of_shared_log
+    return made
+
+
+def _mark_replica(engine: Engine, made: Engine) -> None:
+    from ledger.log import replica_file
+
+    with engine.store.snapshot() as connection, made.store.transact() as transaction:
+        replica_file.copy(connection, transaction.connection)
 
 
 def _copy_over(engine: Engine, part: str, copied: int) -> list[str] | None:

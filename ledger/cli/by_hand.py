@@ -33,6 +33,7 @@ from ledger.cli.keyed import get_value, put_value
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
 from ledger.cli.searching import bisect
+from ledger.cli.sharing import shared
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.harmless import one_line
@@ -522,6 +523,7 @@ OTHERS: dict[str, Callable[..., object]] = {
     "config": config,
     "demo": demo,
     "docs": docs,
+    "shared": shared,
     "install": install,
     "uninstall": uninstall,
     **DOORS,

@@ -11,13 +11,16 @@ from ledger.log.event_store import Transaction
 from ledger.log.token import Token
 
 BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
+SHARED_BATCH_SECONDS = 1.0  # other machines wait for the lock of the shared log meanwhile
 
 
 class CommandBatch:
     """An open batch. A command inside ``with`` runs in the batch's transaction."""
 
-    def __init__(self, transaction: Transaction, write_out: Callable[[Transaction], None]) -> None:
-        self.transaction, self._write_out = transaction, write_out
+    def __init__(
+        self, transaction: Transaction, write_out: Callable[[Transaction], None], seconds: float = BATCH_SECONDS
+    ) -> None:
+        self.transaction, self._write_out, self._seconds = transaction, write_out, seconds
         self._token = transaction.token = Token()
         transaction.deferred = True
         self.began, self._after, self.committed = 0.0, 0, 0
@@ -34,7 +37,7 @@ class CommandBatch:
 
     def __enter__(self) -> Transaction:
         grown = self.transaction.position - self._after >= BATCH_EVENTS
-        if grown or time.monotonic() - self.began >= BATCH_SECONDS:
+        if grown or time.monotonic() - self.began >= self._seconds:
             self._write_out(self.transaction)
             self.transaction.renew()
             self._start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ledger.core.apart import fold_to
 from ledger.core.clock import Clock, Random
@@ -23,8 +23,19 @@ from projections.core.rows import Connection
 if TYPE_CHECKING:
     from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
+    from ledger.core.stopping import Stopping
     from ledger.guards.scanner import Scanner
     from ledger.models.port import Model, NamedSummarizer
+
+
+class Shared(Protocol):
+    """This machine's part in a log that machines share; the code is loaded only if there is such a log."""
+
+    def wait(self, position: int, stopping: Stopping) -> None:
+        """Return when this machine's file holds the log up to a position."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Engine(ReadingEngine):
@@ -36,6 +47,8 @@ class Engine(ReadingEngine):
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
+    sharing: Shared | None = None  # this machine's part in a log that machines share
+    is_of_shared_log = False  # the tables are this machine's own, and no event of the log is about them
     checked_to = 0  # the position up to which opening checked that this version knows every event
 
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
@@ -46,6 +59,7 @@ class Engine(ReadingEngine):
         # (purpose, user) -> the position up to which this process has looked
         self.looked: dict[tuple[str, str], int] = {}
         self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process -> texts that no file may hold
+        self.purges_recorded: set[str] = set()  # erasures whose purge on this machine the shared log records
         self.erased_vectors: dict[bytes, None] = {}  # vectors that no file may hold
 
     @once
@@ -105,6 +119,8 @@ class Engine(ReadingEngine):
             with suppress(RejectedError, ConflictError):  # it is closed, or belongs to the process before a fork
                 self.store.check_open()
                 queue.close()
+        if self.sharing is not None:
+            self.sharing.close()
         self.store.close()
         if self.after_close is not None:
             self.after_close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from ledger.core import expecting, keys, trust
-from ledger.core.batch import CommandBatch
+from ledger.core.batch import BATCH_SECONDS, SHARED_BATCH_SECONDS, CommandBatch
 from ledger.core.clock import Clock, Random, now
 from ledger.core.grouping import CommitQueue
 from ledger.core.log_reading import READER
@@ -82,7 +82,7 @@ class Writer(Means):
     ) -> None:
         super().__init__(secret, clock, random, scanners)
         self.store, self.ledger_id = store, ledger_id
-        self._own_turn = store.transact()
+        self._own_turn = store.command()
         self._refusals = RefusalCounter()
         self._batch: CommandBatch | None = None
         self._is_grouping = False
@@ -100,10 +100,11 @@ class Writer(Means):
                 folding.refuse()
             return self.queue.call(partial(self._run, command, who, body, arguments))
         outcome = self._run(command, who, body, arguments)
-        self._after_commit()
+        self.after_commit()
         return outcome
 
-    def _after_commit(self) -> None:
+    def after_commit(self) -> None:
+        """Catch up the user's own projections, if they fell behind."""
         if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
             own.after_command()
 
@@ -222,7 +223,10 @@ class Writer(Means):
         self.append(upgrade)
 
     def _suspend(self, transaction: Transaction) -> None:
-        """Suspend the projections that could not fold an event; raise ``DamagedError`` if their own rows are to blame."""
+        """Suspend the projections that could not fold an event; raise ``DamagedError`` if their own rows are to blame.
+
+        A suspension is of this machine's tables, so a log that machines share has no event of it.
+        """
         self.tables.flush()  # SQLite must see every row for the search for damage
         poisoned = self.tables.projector.poisoned
         if (damaged := self.store.find_damage(transaction.connection, {name for name, *_ in poisoned})) is not None:
@@ -232,7 +236,16 @@ class Writer(Means):
         for name, at, error in poisoned:
             _log.warning("the projection %s is suspended at position %d (%s)", name, at, error)
             work.emit(LEDGER_STREAM, suspend(transaction.connection, name, at, error))
-        self.append(work)
+        if self.store.shared is None:
+            self.append(work)
+        elif not transaction.deferred:
+            self.tables.checkpoint(transaction)
+
+    def take_in(self, transaction: Transaction, erased: Callable[[AnyEvent], None]) -> None:
+        """Fold the events of other machines that were just written to the log; ``erased`` carries out each erasure."""
+        self.tables.take_in(transaction, erased)
+        if self.tables.projector.poisoned:
+            self._suspend(transaction)
 
     def _outcome(self, work: Work, subject: str, events: Sequence[AnyEvent], *, quarantined: bool) -> Outcome:
         """Return the answer, read under the lock.
@@ -272,7 +285,7 @@ class Writer(Means):
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Run many commands in one commit, which is split every 5 seconds or 10,000 events.
+        """Run many commands in one commit, which is split every 5 seconds or 10,000 events; every second if the log is shared.
 
         The batch belongs to the thread, task and context that open it. A batch inside a batch of the same owner is a part of
         the outer batch, and an exception undoes this part alone.
@@ -286,9 +299,10 @@ class Writer(Means):
                 self._roll_back()
                 raise
             return
-        with self.store.transact() as transaction:
+        with self.store.command() as transaction:
             self.tables.begin(transaction)
-            batch = self._batch = CommandBatch(transaction, self._write_out)
+            seconds = BATCH_SECONDS if self.store.shared is None else SHARED_BATCH_SECONDS
+            batch = self._batch = CommandBatch(transaction, self._write_out, seconds)
             try:
                 yield
                 self._write_out(transaction)
@@ -298,13 +312,13 @@ class Writer(Means):
             finally:
                 self._batch = None
                 batch.end()
-        self._after_commit()
+        self.after_commit()
 
     @contextmanager
     def group(self) -> Iterator[None]:
         """Run the commands of several callers in one commit. A command that fails is taken back alone."""
         try:
-            with self.store.transact():
+            with self.store.command():
                 self._is_grouping = True
                 try:
                     yield
@@ -313,7 +327,7 @@ class Writer(Means):
         except BaseException:
             self._refusals.forget()  # the tables forget by themselves, because the next transaction sees a change
             raise
-        self._after_commit()
+        self.after_commit()
 
     def _apart(self, transaction: Transaction) -> AbstractContextManager[None]:
         """Take back what fails inside alone, if the command is in a group; else the end of its transaction takes it back."""

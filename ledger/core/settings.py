@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -25,7 +26,9 @@ PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
 # any text is valid for these, so pydantic need not be loaded to check them
-_TEXTS = ("path", "user", "actor", "client", "agent", "project")
+_TEXTS = ("path", "user", "actor", "client", "agent", "project", "log_url", "log_tenant", "log_machine")
+_TABLE = "log"  # the table of a file whose settings begin with log_
+_PASSWORD = re.compile(r"(?<=://)([^/@\s]*?):[^/@\s]*@")  # in the address of a server
 _SECRET = "model_api_key"
 # the variable with a provider's key, unless the settings name another
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -46,7 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
     seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
-    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers.
+    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The settings of
+    the table ``[log]`` name a log that machines share: its address, the tenant, and this machine.
     """
 
     path: str = "memory.db"
@@ -65,6 +69,9 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     model_timeout: float | None = None
     summaries: bool = True
     wal_mib: int = 64
+    log_url: str | None = None
+    log_tenant: str | None = None
+    log_machine: str | None = None
     origins: dict[str, str] = {}
 
     @classmethod
@@ -89,6 +96,10 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             chosen.setdefault(name, (value, origin))
         return cls(**_checked(chosen), origins={name: origin for name, (_, origin) in chosen.items()})
 
+    def without_log(self) -> Settings:
+        """Return the settings without a shared log."""
+        return msgspec.structs.replace(self, log_url=None, log_tenant=None, log_machine=None)
+
     @property
     def names_user(self) -> bool:
         """Return True if an argument, a variable or the file names the user, even the user ""."""
@@ -105,6 +116,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             if not value and os.environ.get(variable):
                 value, origin = True, variable
             value = "set" if value else "not set"
+        if name == "log_url" and isinstance(value, str):
+            value = _PASSWORD.sub(r"\1:…@", value)
         if name == "model_base_url" and not value:
             variable = SERVERS.get((self.model or "").partition(":")[0], "")
             if os.environ.get(variable):
@@ -181,6 +194,9 @@ def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
         raise RejectedError(f"{place}: the file is not valid TOML ({where:.100})", rule="settings") from None
+    if isinstance(table := values.get(_TABLE), dict):
+        del values[_TABLE]
+        values |= {f"{_TABLE}_{name}": value for name, value in table.items()}
     for name in values:
         _check_known(name, place, name)
     if "path" in values and not named:
@@ -208,7 +224,11 @@ def _read(place: str) -> bytes | None:
         raise RejectedError(
             f"{place}: a file of settings has at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES
         )
-    if b"model_api_key " in content or b"model_api_key=" in content:
+    if (
+        b"model_api_key " in content
+        or b"model_api_key=" in content
+        or _PASSWORD.search(content.decode("utf-8", "replace"))
+    ):
         _check_unread(place, status.st_mode)
     return content
 
@@ -227,7 +247,7 @@ def _check_ours(place: str, status: os.stat_result) -> None:
 def _check_unread(place: str, mode: int) -> None:
     if mode & (stat.S_IRGRP | stat.S_IROTH):
         raise RejectedError(
-            f"{place}: the file holds a key, and other users can read it: chmod 600 it", rule="settings"
+            f"{place}: the file holds a key or a password, and other users can read it: chmod 600 it", rule="settings"
         )
 
 

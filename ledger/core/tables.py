@@ -5,7 +5,7 @@ Names, policies and distrusted sources are kept in memory while no other process
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,7 +13,7 @@ from ledger.core.log_reading import FoldReading, check_log_since, check_tables, 
 from ledger.core.own import Own
 from ledger.domain import ids
 from ledger.domain.errors import SuspendedError
-from ledger.events import WAYS_BACK, AnyEvent, of
+from ledger.events import WAYS_BACK, AnyEvent, ContentErased, of
 from ledger.log import closed
 from ledger.log.event_store import Transaction
 from ledger.policy.rules import PolicyState
@@ -98,14 +98,33 @@ class Tables:
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Fold events that were written to the log only, because a decision needs them in the tables."""
-        folded = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
-        if not transaction.deferred and folded is not None and 0 < folded[0] < transaction.position:
-            self.forget()
-            for event in decode_known(transaction.connection, folded[0] + 1, transaction.position):
-                self.projector.fold(event, self.rows)
-            self.projector.flush(self.rows)
-            checkpoint(transaction.connection, transaction.position, transaction.head)
+        if not transaction.deferred:
+            self._fold_behind(transaction)
         self._folded = transaction.position
+
+    def take_in(self, transaction: Transaction, erased: Callable[[AnyEvent], None]) -> None:
+        """Fold the events of other machines that were just written to the log, in a batch too, which holds no rows back now.
+
+        ``erased`` carries out an erasure in this file; no event may stand behind it yet. The user's own projections stay behind
+        until the next event of this machine.
+        """
+        self.attend(transaction)
+        for event in self._fold_behind(transaction):
+            if isinstance(event.data, ContentErased):
+                erased(event)
+        self._folded = transaction.position
+
+    def _fold_behind(self, transaction: Transaction) -> Sequence[AnyEvent]:
+        folded = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
+        if folded is None or not 0 < folded[0] < transaction.position:
+            return ()
+        self.forget()
+        events = list(decode_known(transaction.connection, folded[0] + 1, transaction.position))
+        for event in events:
+            self.projector.fold(event, self.rows)
+        self.projector.flush(self.rows)
+        checkpoint(transaction.connection, transaction.position, transaction.head)
+        return events
 
     def forget(self) -> None:
         """Drop all rows and facts in memory, which may differ from the file."""

@@ -85,6 +85,13 @@ class SuspendedError(ConflictError):
         self.projection = projection
 
 
+class DivergedError(ConflictError):
+    """This file holds events that the shared log does not have, so the file takes no command. Reads go on.
+
+    ``shared.rejoin(path)`` keeps the file under another name, lists its lost events, and folds the shared log again.
+    """
+
+
 class NewerFormatError(ConflictError):
     """The log needs a newer version of this product: a newer version wrote it, or reserved it."""
 
@@ -95,6 +102,17 @@ class UnknownEventError(LedgerError):
 
 class StorageError(LedgerError):
     """The file or the disk failed: it is full, unreadable, damaged, or not a ledger."""
+
+
+class UnreachableError(StorageError):
+    """The shared log cannot be reached. Nothing was written. Reads go on from this machine's file."""
+
+
+class UnknownOutcomeError(StorageError):
+    """The connection to the shared log was lost during a commit and did not come back in time.
+
+    The command may be recorded or not. Repeat the command with the same key.
+    """
 
 
 class DamagedError(StorageError):

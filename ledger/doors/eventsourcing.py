@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from eventsourcing.application import Application
 from eventsourcing.domain import DomainEventProtocol
@@ -22,8 +22,13 @@ from ledger.core.log_reading import check_upgrade, last_upgrade
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import log
 from ledger.log.recorders import Datastore, ReadingFactory
+from ledger.log.shared.opening import check_driver
+
+if TYPE_CHECKING:
+    from eventsourcing.postgres import PostgresApplicationRecorder
 
 PATH = "LEDGER_PATH"
+VIEW_SECONDS = 30.0
 _FIELDS = (("originator_id", str), ("originator_version", int), ("entry", LogEntry))
 
 
@@ -124,3 +129,51 @@ def entry(event: object) -> LogEntry:
         event: The event that ``process_event`` or ``policy`` received.
     """
     return cast("LogEntry", event.entry)  # type: ignore[attr-defined]
+
+
+# --- a log that several machines share -------------------------------------------------------------------------------
+
+
+def make_view(url: str, tenant: str, *, reader: str = "") -> str:
+    """Make a view of a shared log with the columns of the library's table, and return its name in the schema ``ledger``.
+
+    The library's own ``PostgresApplicationRecorder`` reads the view and subscribes to it. Each commit sends a notice to the
+    channel of this name. The session of a reader must set ``ledger.tenant``: see ``shared_recorder``.
+
+    Args:
+        url: A URL of the role that made the tables (``shared.prepare``).
+        tenant: The name of the log.
+        reader: A role that may read this view and nothing else of the log.
+
+    Raises:
+        UnreachableError: The server cannot be reached.
+    """
+    check_driver(url)
+    from ledger.log.shared.preparing import make_view as make
+
+    return make(url, tenant, reader, VIEW_SECONDS)
+
+
+def shared_recorder(url: str, tenant: str) -> PostgresApplicationRecorder:
+    """Return the library's own recorder over the view of a shared log (``make_view``), for reading and for subscriptions.
+
+    States are the stored bytes of the events: JSON with the envelope. ``LedgerLog`` gives typed events, from the file of a
+    machine that follows the log.
+
+    Args:
+        url: A URL that leads to the server itself, because a pooler in transaction mode passes no notices on.
+        tenant: The name of the log.
+    """
+    check_driver(url)
+    from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore
+    from psycopg.conninfo import conninfo_to_dict
+
+    from ledger.log.shared.schema import checked_tenant, view_of
+
+    parameters = conninfo_to_dict(url)
+    value = checked_tenant(tenant).replace("\\", "\\\\").replace(" ", "\\ ")
+    options = f"{parameters.get('options') or ''} -c ledger.tenant={value}".strip()
+    datastore = PostgresDatastore("", "", "", "", "", pool_size=2, schema="ledger", originator_id_type="text")
+    rows = cast("dict[str, object]", datastore.pool.kwargs)["row_factory"]
+    datastore.pool.kwargs = {**parameters, "options": options, "row_factory": rows}
+    return PostgresApplicationRecorder(datastore, events_table_name=view_of(tenant))

@@ -70,12 +70,19 @@ def finish(
     """
     texts, raw = engine.unsearched.get(act), list(engine.erased_vectors)
     try:
-        purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
+        if engine.is_of_shared_log:
+            from ledger.erasure import replicas
+
+            purge = replicas.purge_files(engine)
+        else:
+            purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
     except LedgerError as error:
         # The log holds the texts no more, so the erasure cannot fail any more: it is pending until a purge succeeds.
         purge = Purge(str(error))
     if purge.why:
         _log.warning("the erasure %s is pending: its texts may still be in the files", act)
+    elif engine.is_of_shared_log:
+        purge = _recorded(engine, purge)
     else:
         for vector in raw:
             engine.erased_vectors.pop(vector, None)
@@ -93,7 +100,7 @@ def finish(
     return replace(
         report,
         state=known.state,
-        why=purge.why,
+        why=purge.why or known.why,
         command_id=act,
         position=known.position,
         certificate=known.certificate,
@@ -108,6 +115,17 @@ def finish(
         projections=own,
         own_tables=purge.own_tables,
     )
+
+
+def _recorded(engine: Engine, purge: Purge) -> Purge:
+    """Record in the shared log that this machine is purged; the follower tries again if the log cannot be reached."""
+    from ledger.erasure import replicas
+
+    try:
+        replicas.record(engine, purge)
+    except LedgerError as error:
+        return replace(purge, why=str(error))
+    return purge
 
 
 def _complete(engine: Engine, act: str, purge: Purge) -> None:
@@ -155,11 +173,7 @@ def recorded_report(engine: Engine, connection: Connection, act: str) -> answers
         raise DamagedError(erasures.ERASURES.name, act, "the event that its row names completes no erasure")
     first: ContentErased = certificate.events[0].data
     listed = tuple(_erased(connection, target) for event in certificate.events for target in event.data.targets)
-    why = (
-        ""
-        if done is not None
-        else "erased texts may still be in the files; erasures.finish() purges and searches again"
-    )
+    why = "" if done is not None else _why_pending(engine, entry.position)
     return answers.ErasureReport(
         state="completed" if done is not None else "pending",
         kind=first.kind,
@@ -175,6 +189,19 @@ def recorded_report(engine: Engine, connection: Connection, act: str) -> answers
         bytes_searched=done.data.bytes_searched if done is not None else 0,
         hits=done.data.hits if done is not None else 0,
     )
+
+
+def _why_pending(engine: Engine, position: int) -> str:
+    if engine.is_of_shared_log and engine.store.shared is not None:
+        from ledger.erasure import replicas
+
+        try:
+            behind = replicas.machines_behind(engine, position)
+        except LedgerError as error:
+            return f"it is not known which machines have purged their files: {error}"
+        if behind:
+            return f"the files of these machines may still hold erased texts: {', '.join(behind)}; each purges its own files"
+    return "erased texts may still be in the files; erasures.finish() purges and searches again"
 
 
 def _erased(connection: Connection, target: Redaction) -> answers.Erased:

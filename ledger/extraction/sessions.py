@@ -43,7 +43,7 @@ from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
 from ledger.extraction.policy import finding
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import ERASED, InteractionState
-from ledger.log.lease import Lease, leased
+from ledger.log.lease import HeldLease, leased
 from ledger.memories.queries import memories_shown
 from ledger.models.asking import check_outside, check_trusted
 from ledger.models.port import Model
@@ -212,7 +212,7 @@ class Extractor:
         session: Conversation,
         asker: Who,
         model: Model | None = None,
-        lease: Lease | None = None,
+        lease: HeldLease | None = None,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         *,

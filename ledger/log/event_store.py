@@ -32,8 +32,9 @@ from ledger.log.recorders import (
     Subscription,
     TrackingRecorder,
 )
+from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
-from ledger.log.writing import COLUMNS, LogRow, Transaction, Writing
+from ledger.log.writing import Shared, Transaction, Writing
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class EventStore:
         busy_timeout_seconds: float = 30.0,
         create: bool = True,
         tables: Tables = no_tables,
+        shared: bool = False,
     ) -> EventStore:
         """Open the log of a file.
 
@@ -68,6 +70,7 @@ class EventStore:
             busy_timeout_seconds: The longest wait for a lock or a connection.
             create: True to make the file if there is none.
             tables: Makes the tables that a new file has besides the log's own.
+            shared: True if the log of other machines will be attached; without it a machine's copy of such a log is only read.
 
         Raises:
             NotFoundError: There is no file, and ``create`` is false or ``readonly`` is true.
@@ -75,7 +78,14 @@ class EventStore:
             StorageError: The file cannot be read.
         """
         return cls(
-            LedgerFile(path, readonly=readonly, busy_timeout_seconds=busy_timeout_seconds, create=create, tables=tables)
+            LedgerFile(
+                path,
+                readonly=readonly,
+                busy_timeout_seconds=busy_timeout_seconds,
+                create=create,
+                tables=tables,
+                shared=shared,
+            )
         )
 
     # --- writing -----------------------------------------------------------------------------------------------------
@@ -83,12 +93,37 @@ class EventStore:
     def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """Return a context with the writer's lock and one transaction; a nested context is the same transaction.
 
-        The outermost context commits. A commit that is not ``durable`` may be lost in a power cut, together with all that
-        came after it, until the next durable commit of any process. It is for work that can be done again.
+        The outermost context commits. While machines share the log, only ``command()`` may append to it. A commit that is not
+        ``durable`` may be lost in a power cut, together with all that came after it, until the next durable commit of any
+        process. It is for work that can be done again.
         """
         if folding.now.is_on:
             folding.refuse()
         return self._writing.durable if durable else self._writing.repeatable
+
+    def command(self) -> AbstractContextManager[Transaction]:
+        """Return the context of a command, which may append: ``transact()`` with the lock of the shared log, if there is one.
+
+        Raises:
+            ConflictError: The log is shared, and this thread has a ``transact()`` open, which has not taken that lock.
+        """
+        if folding.now.is_on:
+            folding.refuse()
+        return self._writing.commands
+
+    @property
+    def shared(self) -> Shared | None:
+        """Return the way into the log that other machines write to as well; None for a log of this file alone."""
+        return self._writing.shared
+
+    @shared.setter
+    def shared(self, joining: Shared) -> None:
+        self._writing.shared = joining
+
+    @property
+    def is_replica(self) -> bool:
+        """Return True if the file was a machine's copy of a shared log when it was opened."""
+        return self._file.is_replica
 
     @property
     def is_own(self) -> bool:
@@ -100,9 +135,9 @@ class EventStore:
         """Return True inside a transaction of the calling thread, whichever of its tasks opened it."""
         return self._writing.is_of_thread
 
-    def write_now(self, work: Callable[[Transaction], None]) -> bool:
+    def write_now(self, work: Callable[[Transaction], None], *, durable: bool = True) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
-        return self._writing.now_or_never(work)
+        return self._writing.now_or_never(work, durable=durable)
 
     def check_open(self) -> None:
         """Raise an error if the log is closed, or was opened by the process that this process was forked from."""

@@ -10,9 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from ledger.domain.errors import LedgerError
 from ledger.log.event_store import EventStore
+
+if TYPE_CHECKING:
+    from ledger.log.shared.port import SharedLog
 
 _own: set[str] = set()  # the holders of this process that are at work
 
@@ -103,10 +107,52 @@ class Lease:
             give_back(transaction.connection, self._work, self._holder)
 
 
+class LeaseOfMachines:
+    """The right to a piece of work over all machines that share the log."""
+
+    def __init__(self, store: EventStore, log: SharedLog, work: str, seconds: float) -> None:
+        self._store, self._log, self._work, self._seconds = store, log, work, seconds
+        self._holder = f"{log.machine}-{new_holder()}"
+        self._until = 0.0
+
+    def take(self) -> bool:
+        """Take the lease, bring the file to the end of the log, and return True; return False if another holder has it.
+
+        An earlier holder may have done the work on another machine, which this file does not show before.
+        """
+        self._until = time.time() + self._seconds
+        if not self._log.take_lease(self._work, self._holder, self._seconds):
+            return False
+        try:
+            with self._store.command():
+                return True
+        except BaseException:
+            self.give_back()
+            raise
+
+    def renew(self) -> bool:
+        """Keep the lease for its full time again; return False if another holder has taken it."""
+        if time.time() < self._until - self._seconds + 1:
+            return True
+        self._until = time.time() + self._seconds
+        return self._log.renew_lease(self._work, self._holder, self._seconds)
+
+    def give_back(self) -> None:
+        """End the lease; without a connection it runs out by itself."""
+        self._log.give_back_lease(self._work, self._holder)
+
+
+HeldLease = Lease | LeaseOfMachines
+
+
 @contextmanager
-def leased(store: EventStore, work: str, seconds: float) -> Iterator[Lease | None]:
-    """Hold the lease until the block ends; yield None if another holder has it."""
-    lease = Lease(store, work, seconds)
+def leased(store: EventStore, work: str, seconds: float) -> Iterator[HeldLease | None]:
+    """Hold the lease until the block ends; yield None if another holder has it.
+
+    The holder is one of all machines if they share the log.
+    """
+    shared = store.shared
+    lease = Lease(store, work, seconds) if shared is None else LeaseOfMachines(store, shared.log, work, seconds)
     if not lease.take():
         yield None
         return

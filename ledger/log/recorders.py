@@ -17,8 +17,8 @@ from ledger.domain.errors import RejectedError
 from ledger.log.paths import check_finished
 from ledger.log.pool import Connection, ConnectionPool
 from ledger.log.reading import read_tip
+from ledger.log.rows import chained, insert
 from ledger.log.sqlite_files import LedgerFile
-from ledger.log.writing import chained, insert
 
 
 class Datastore(sqlite.SQLiteDatastore):

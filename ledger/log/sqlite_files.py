@@ -35,6 +35,8 @@ CHECKPOINT_STEP_BYTES = 1024 * 1024  # growth after which a -wal that a reader k
 LOOK_BYTES = 512 * 1024  # commits of this size together cause a look at the size of the -wal
 COMMIT_BYTES = 48 * 1024  # the pages of one commit besides the states of its events
 
+REPLICA = "replica"  # the table of a file that holds a machine's copy of a shared log
+
 FOREIGN = {  # applications of the eventsourcing library write to this name with any recorder; here they get a clear refusal
     "stored_events": "CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic,"
     " NULL AS state WHERE 0",
@@ -193,9 +195,11 @@ class LedgerFile:
         busy_timeout_seconds: float = 30.0,
         create: bool = True,
         tables: Tables = no_tables,
+        shared: bool = False,
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
-        self.created = self.immutable = self.is_copy = False
+        self.created = self.immutable = self.is_copy = self.is_replica = False
+        self._is_for_shared_log = shared
         self.place: OpenFiles
         self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
@@ -270,7 +274,8 @@ class LedgerFile:
         """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
         version, names = self._ledger_facts(locked_before)
         self.is_copy = copies.END in names
-        self.readonly = self.readonly or self.is_copy
+        self.is_replica = REPLICA in names
+        self.readonly = self.readonly or self.is_copy or (self.is_replica and not self._is_for_shared_log)
         if version > FORMAT and not self.readonly:
             raise RejectedError(
                 f"{self.path} has format {version} of a newer version, which this version may only read (readonly=True);"

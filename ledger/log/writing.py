@@ -6,45 +6,43 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import get_ident
 from types import TracebackType
-from typing import Never
-from uuid import UUID
+from typing import TYPE_CHECKING, Never, Protocol
 
-from eventsourcing import persistence, sqlite
+from eventsourcing import persistence
 from eventsourcing.persistence import StoredEvent
 
-from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError
+from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError, UnknownOutcomeError
 from ledger.log.copies import REFUSED
 from ledger.log.failures import raise_typed, typed
-from ledger.log.integrity import GENESIS, digest, link
+from ledger.log.integrity import GENESIS
 from ledger.log.mapper import Stored
 from ledger.log.pool import ConnectionPool
 from ledger.log.reading import read_tip
-from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
+from ledger.log.rows import LogRow, Mark, Outgoing, Row, chained, insert, unfit
+from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
 from ledger.log.token import Token
 
-# position, stream, version, type, state, digest, head, key, erased_by
-Row = tuple[int, str, int, str, str, bytes, bytes, bytes | None, int | None]
+if TYPE_CHECKING:
+    from ledger.log.shared.port import SharedLog, Tail
 
-COLUMNS = "position, stream, version, type, state, digest, head, key, erased_by"
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
+_IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
 
 
-@dataclass(frozen=True, slots=True)
-class LogRow:
-    """A row of the log as it is stored."""
+class Shared(Protocol):
+    """The way of a transaction into a log that machines share (``Joining``, which is loaded only if there is such a log)."""
 
-    position: int
-    stream: str
-    version: int
-    type: str
-    state: str
-    digest: bytes
-    head: bytes
-    key: bytes | None
-    erased_by: int | None
+    log: SharedLog
+    fold: Callable[[Transaction], None] | None
+
+    def join(self, transaction: Transaction) -> None: ...
+
+    def publish(self, transaction: Transaction) -> bool: ...
+
+    def let_go(self, cursor: sqlite3.Cursor) -> None: ...
+
+    def take_in(self, transaction: Transaction, tail: Tail) -> None: ...
 
 
 class Writing:
@@ -57,7 +55,9 @@ class Writing:
         self.transaction: Transaction  # the running or the last transaction
         self.position, self.head, self.data_version = 0, GENESIS, -1
         self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
+        self.shared: Shared | None = None  # settable: the log that other machines write to as well
         self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
+        self.commands = _Scope(self, durable=True, joins=True)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._awaits_disk = True
 
@@ -83,6 +83,11 @@ class Writing:
     def refuse(self) -> Never:
         self.check_open()
         why = "this ledger was opened for reading (readonly=True) and accepts no command"
+        if self.file.is_replica and self.shared is None:
+            why = (
+                "this file holds a copy of a log that machines share, so without the log it is only read: open it with"
+                " log=… (the address of the log) to give commands"
+            )
         raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
 
     def open_cursor(self) -> sqlite3.Cursor:
@@ -102,7 +107,7 @@ class Writing:
         finally:
             self._lock.release()
 
-    def now_or_never(self, work: Callable[[Transaction], None]) -> bool:
+    def now_or_never(self, work: Callable[[Transaction], None], *, durable: bool = True) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         self.check_open()
         if not self._lock.acquire(blocking=False):
@@ -110,7 +115,7 @@ class Writing:
         try:
             if not (self.is_own if self._depth else self._is_free()):
                 return False
-            with self.durable as transaction:
+            with self.durable if durable else self.repeatable as transaction:
                 work(transaction)
             return True
         finally:
@@ -135,8 +140,11 @@ class Writing:
 
     # --- a transaction, from its beginning to its end ------------------------------------------------------------
 
-    def enter(self, durable: bool) -> Transaction:
-        """Begin a transaction, or enter the one that this thread has open."""
+    def enter(self, durable: bool, joins: bool = False) -> Transaction:
+        """Begin a transaction, or enter the one that this thread has open.
+
+        A transaction that ``joins`` also has the lock of the shared log, if there is one, and may append.
+        """
         if self.closed or self.pool.foreign or self.file.readonly:
             self.refuse()
         self._acquire()
@@ -147,15 +155,24 @@ class Writing:
                     "another task or context of this thread has a batch open, and a batch belongs to the task that opened it:"
                     " await its end first"
                 )
+            if joins and self.shared is not None and self.transaction.outgoing is None:
+                self._lock.release()
+                raise ConflictError(
+                    "a command takes the lock of the shared log, and a transaction of this file alone is open: end that first"
+                )
             self._depth += 1
             return self.transaction
         try:
-            self._await_disk(durable)
+            # The shared log already holds a command that is committed here, so nothing is lost with this file's last commits.
+            self._await_disk(durable and not (joins and self.shared is not None))
             transaction = self.transaction = self._begin()
             self._depth, self._owner = 1, get_ident()
+            if joins and self.shared is not None:
+                self.shared.join(transaction)
             return transaction
         except BaseException as error:
             self._roll_back()
+            self._depth = self._owner = 0
             self._lock.release()
             raise_typed(error)
 
@@ -177,8 +194,9 @@ class Writing:
             finally:
                 self.transaction.over = True
                 self._depth = self._owner = 0
-                with suppress(sqlite3.Error):  # the next transaction tries again
-                    self._await_disk(True)
+                if self.shared is None:
+                    with suppress(sqlite3.Error):  # the next transaction tries again
+                        self._await_disk(True)
                 self._lock.release()
         if error is not None and (translated := typed(error)):
             raise translated from error
@@ -212,68 +230,99 @@ class Writing:
             self.position, self.head = read_tip(cursor)
             self.data_version = data_version
             self.changes += 1
+            if self.shared is None and cursor.execute(_IS_REPLICA).fetchone() is not None:
+                raise ConflictError(
+                    "this file has become a machine's copy of a shared log since it was opened here: open it again with log=…"
+                )
         if self.file.place.first is None and self.position:
             (self.file.place.first,) = cursor.execute("SELECT head FROM events WHERE position = 1").fetchone()
 
     def commit(self) -> None:
-        transaction = self.transaction
+        transaction, is_published = self.transaction, False
         try:
             self.file.check()
+            transaction.complete()
+            if transaction.outgoing is not None:
+                assert self.shared is not None
+                is_published = self.shared.publish(transaction)
             transaction.finish()
             self.file.place.check()  # a commit to a file that was moved away must not be answered as a success
             self.position, self.head = transaction.position, transaction.head
         except BaseException as error:
             self._roll_back()
+            if is_published and isinstance(error, Exception):
+                raise UnknownOutcomeError(
+                    f"the shared log has this command, but this machine's file could not be written ({typed(error) or error});"
+                    " repeat the command with the same key"
+                ) from error
             raise_typed(error)
-        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._awaits_disk)
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
         transaction.wrote = 0
 
     def renew(self, transaction: Transaction) -> None:
-        """Commit a transaction and begin it anew."""
+        """Commit a transaction and begin it anew, with the lock of the shared log again if it had that lock."""
+        joins = transaction.outgoing is not None
         self.commit()
+        transaction.outgoing = None
+        self._begin_anew(transaction)
+        if joins and self.shared is not None:
+            try:
+                self.shared.join(transaction)
+            except BaseException:
+                self._roll_back()
+                raise
+
+    @property
+    def _is_soon(self) -> bool:
+        return self._awaits_disk or self.shared is not None
+
+    def keep(self, transaction: Transaction) -> None:
+        """Commit the events of other machines alone, and begin the transaction anew."""
+        transaction.complete()
+        transaction.finish()
+        self.position, self.head = transaction.position, transaction.head
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
+        transaction.wrote = 0
+        self._begin_anew(transaction)
+
+    def _begin_anew(self, transaction: Transaction) -> None:
         cursor = self.open_cursor()
         cursor.execute("BEGIN IMMEDIATE")
         self.look(cursor)
         transaction.position, transaction.head, transaction.changes = self.position, self.head, self.changes
 
     def _roll_back(self) -> None:
+        """Take back the transaction, except for the events of other machines, which are folded."""
         self.data_version = -1
+        if self.shared is not None and self.cursor is not None:
+            with suppress(sqlite3.Error):
+                self.shared.let_go(self.cursor)
         with suppress(sqlite3.Error):
             if self.cursor is not None and self.cursor.connection.in_transaction:
                 self.cursor.execute("ROLLBACK")
 
 
 class _Scope:
-    """The context that ``transact()`` returns; it has no state of its own, so one object serves every call."""
+    """The context that ``transact()`` and ``command()`` return; it has no state of its own, so one object serves every call."""
 
-    __slots__ = ("_durable", "_writing")
+    __slots__ = ("_durable", "_joins", "writing")
 
-    def __init__(self, writing: Writing, *, durable: bool) -> None:
-        self._writing, self._durable = writing, durable
+    def __init__(self, writing: Writing, *, durable: bool, joins: bool = False) -> None:
+        self.writing, self._durable, self._joins = writing, durable, joins
 
     def __enter__(self) -> Transaction:
-        return self._writing.enter(self._durable)
+        return self.writing.enter(self._durable, self._joins)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._writing.leave(error)
-
-
-@dataclass(slots=True)
-class _Mark:
-    """The state of a transaction at the beginning of a savepoint."""
-
-    pending: list[Row]
-    position: int
-    head: bytes
-    broken: bool
+        self.writing.leave(error)
 
 
 class Transaction:
     """A write transaction that is open. Only its own thread may use it, and only until it ends."""
 
     __slots__ = (
-        *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
-        *("changes", "connection", "deferred", "head", "over", "position", "token", "wrote"),
+        *("_broken", "_cursor", "_marks", "_pending", "_versions"),
+        *("changes", "connection", "deferred", "head", "outgoing", "over", "position", "token", "writing", "wrote"),
     )
 
     def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
@@ -284,19 +333,24 @@ class Transaction:
         self.token: Token | None = None  # settable: the owner within the thread
         self.over = self._broken = False
         self.wrote = 0  # bytes of states and blobs
-        self._writing, self._cursor = writing, cursor
-        self._marks: list[_Mark] = []  # of the open savepoints
+        self.outgoing: Outgoing | None = None  # what the commit adds to the shared log, while its lock is held
+        self.writing, self._cursor = writing, cursor
+        self._marks: list[Mark] = []  # of the open savepoints
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
     @property
     def committed(self) -> int:
         """Return the position of the last event that is committed."""
-        return self._writing.position
+        return self.writing.position
 
     def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
         """Append events, whose ``originator_id`` is the stream, and return their positions; append all or none."""
         self._check()
+        if self.outgoing is None and self.writing.shared is not None:
+            raise ConflictError(
+                "this transaction is of this machine's file alone and appends nothing to the shared log: append in command()"
+            )
         try:
             rows = chained(events, keys, self.position, self.head)
         except persistence.DataError as error:
@@ -311,6 +365,8 @@ class Transaction:
             if self._pending:
                 self.flush()
             self._insert(rows)
+        if self.outgoing is not None:
+            self.outgoing.rows += rows
         self.position, self.head = rows[-1][0], rows[-1][6]
         return [row[0] for row in rows]
 
@@ -341,8 +397,8 @@ class Transaction:
             raise_typed(error)
 
     def _check(self) -> None:
-        if self._writing.pool.foreign:
-            self._writing.check_open()
+        if self.writing.pool.foreign:
+            self.writing.check_open()
         if self.over:
             raise RejectedError("this transaction has ended; begin another", rule="closed")
         if not self.connection.in_transaction:
@@ -352,20 +408,23 @@ class Transaction:
     def savepoint(self) -> Iterator[None]:
         """Undo everything inside if an exception leaves the block; the transaction may go on."""
         self._check()
-        mark = _Mark(self._pending.copy(), self.position, self.head, self._broken)
+        sent = self.outgoing.sizes() if self.outgoing is not None else None
+        mark = Mark(self._pending.copy(), self.position, self.head, self._broken, sent)
         self._cursor.execute("SAVEPOINT inside")
         self._marks.append(mark)
         try:
             yield
         except BaseException as error:
-            if self.connection.in_transaction and not self._writing.pool.foreign:
+            if self.connection.in_transaction and not self.writing.pool.foreign:
                 self._cursor.execute("ROLLBACK TO inside")
                 self._cursor.execute("RELEASE inside")
             # Rows that were kept back before the savepoint and written inside it are kept back again.
             self._pending = mark.pending
             self._versions = {row[1]: row[2] for row in self._pending}
             self.position, self.head, self._broken = mark.position, mark.head, mark.broken
-            self._writing.data_version = -1
+            if self.outgoing is not None and mark.sent is not None:
+                self.outgoing.trim(mark.sent)
+            self.writing.data_version = -1
             self.outdate()
             raise_typed(error)
         else:
@@ -381,30 +440,32 @@ class Transaction:
         """
         self._check()
         try:
-            self._writing.renew(self)
+            self.writing.renew(self)
             for mark in self._marks:
                 self._cursor.execute("SAVEPOINT inside")
-                mark.pending, mark.position, mark.head = [], self.position, self.head
+                mark.pending, mark.position, mark.head, mark.sent = [], self.position, self.head, (0, 0, 0, 0)
         except BaseException as error:
             raise_typed(error)
 
     def outdate(self) -> None:
         """Make everything that was cached of the file outdated, in this transaction already."""
-        self._writing.changes += 1
-        self.changes = self._writing.changes
+        self.writing.changes += 1
+        self.changes = self.writing.changes
 
     def spoil(self) -> None:
         """Refuse the commit of this transaction, because work that belongs together was done in part."""
         self._broken = True
 
-    def finish(self) -> None:
-        """Commit, if every append was complete."""
+    def complete(self) -> None:
+        """Write the rows that are kept back before the commit; refuse the commit if an append was incomplete."""
         if self._pending:
             self.flush()
         if self._broken:
             raise ConflictError("an append in this transaction failed half-way, so the transaction cannot be committed")
         self._check()
-        self._cursor.execute("COMMIT")
+
+    def finish(self) -> None:
+        self._cursor.execute("COMMIT")  # by the writer's own cursor, so that a statement that it has open ends too
 
     def version(self, stream: str) -> int:
         """Return the last version in a stream; 0 if there is none."""
@@ -418,61 +479,25 @@ class Transaction:
         self._check()
         self.wrote += len(data or b"")
         self._execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob_id, data, erased_by))
+        if self.outgoing is not None:
+            self.outgoing.blobs.append((blob_id, self.position + 1, data, erased_by))
 
     def redact(self, position: int, state: str, by: int) -> None:
         """Replace the state of an event by the state that the ContentErased at position ``by`` left."""
         self.flush()
         self._execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (state, by, position))
+        if self.outgoing is not None:
+            self.outgoing.redactions.append((position, state, by))
 
     def erase_blob(self, blob_id: str, by: int) -> None:
         """Take out the bytes of a blob, unless an earlier erasure did."""
         self._check()
         self._execute("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", (by, blob_id))
+        if self.outgoing is not None:
+            self.outgoing.erased_blobs.append((blob_id, by))
 
     def _execute(self, sql: str, values: Sequence[object]) -> None:
         try:
             self._cursor.execute(sql, values)
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            raise_typed(error if isinstance(error, sqlite3.Error) else _unfit(error))
-
-
-# --- rows --------------------------------------------------------------------------------------------------------------
-
-
-def chained(
-    events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
-) -> list[Row]:
-    """Return the rows of events that follow a position and a head; raise ``DataError`` for a state that is not text."""
-    if keys and len(keys) != len(events):
-        raise RejectedError(
-            f"{len(keys)} keys were given for {len(events)} events; give one key for each event", rule="keys"
-        )
-    rows: list[Row] = []
-    for index, event in enumerate(events):
-        position += 1
-        stream, version, type_ = event.originator_id, event.originator_version, event.topic
-        if type(stream) is not str:
-            stream = stream.hex if isinstance(stream, UUID) else str(stream)
-        mark = digest(event.state)
-        head = link(head, position, stream, version, type_, mark)
-        try:
-            state = event.state.decode()
-        except UnicodeDecodeError:
-            raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
-        rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
-    return rows
-
-
-def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
-    """Insert rows into the log; no other function does."""
-    try:
-        if len(rows) == 1:
-            cursor.execute(_INSERT, rows[0])
-        else:
-            cursor.executemany(_INSERT, rows)
-    except (UnicodeError, OverflowError) as error:
-        raise _unfit(error) from error
-
-
-def _unfit(error: Exception) -> persistence.DataError:
-    return persistence.DataError(f"SQLite cannot store a value: {error}")
+            raise_typed(error if isinstance(error, sqlite3.Error) else unfit(error))

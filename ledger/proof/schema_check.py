@@ -114,13 +114,16 @@ def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
 def _optional() -> Counter[_Object]:
     """Return the objects that a file may have or lack.
 
-    These are the vectors with a table that SQLite makes, the mark of a copy, and the register of people's own
-    projections.
+    These are the vectors with a table that SQLite makes, the mark of a copy, the register of people's own projections,
+    and the mark of a machine's copy of a shared log.
     """
+    from ledger.log import replica_file
+
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
         fresh.executescript(SCHEMA + copies.SCHEMA)
         registry.make(fresh)
+        fresh.execute(replica_file.SCHEMA)
         return Counter(_objects(_listed(fresh)))
 
 

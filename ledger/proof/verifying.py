@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ledger.core.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.log import mapper
+from ledger.log import mapper, replica_file
 from ledger.log.alone import APPLICATION_ID
 from ledger.log.integrity import GENESIS, ErasedContents, check_chain, wrong_keys
 from ledger.log.sqlite_files import FORMAT, typed
@@ -452,6 +452,8 @@ class _Verification:
         """Return each projection's version and suspension; a suspension that the log lacks is a problem."""
         rows = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
         suspended = {name for name, _, at in rows if at is not None}
+        if suspended and replica_file.read(self._connection) is not None:
+            return {name: (version, at) for name, version, at in rows}  # a machine's own suspensions are no events
         for name in suspended - self._suspended_by_the_log() if suspended else ():
             self.problem(f"the projection {name}: its table says that it is suspended, and the log does not")
         return {name: (version, at) for name, version, at in rows}

@@ -15,7 +15,7 @@ from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.events import CompactionSkipped
-from ledger.log.lease import Lease, leased
+from ledger.log.lease import HeldLease, leased
 from ledger.models.port import NamedSummarizer
 from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
 from ledger.sessions import answers, reading, whole_window, writing
@@ -211,7 +211,7 @@ class Compactor:
     def __init__(
         self,
         session: Conversation,
-        lease: Lease,
+        lease: HeldLease,
         writer: NamedSummarizer | None,
         asker: Who,
         timeout: float,

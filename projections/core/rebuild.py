@@ -22,7 +22,7 @@ from ledger.domain.errors import ConflictError, LedgerError
 from ledger.events import AnyEvent
 from ledger.log import lease
 from ledger.log.event_store import EventStore, Transaction
-from ledger.log.sqlite_files import PARTS
+from ledger.log.sqlite_files import PARTS, REPLICA
 from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
 from projections.core.projector import (
@@ -48,7 +48,7 @@ TABLE = 1_000  # dropping a table takes as long as deleting this many rows
 WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
 # The tables of the product that belong neither to the log nor to a projection.
-OTHERS = {"checkpoint", "projections", vectors.NAME, registry.NAME}
+OTHERS = {"checkpoint", "projections", vectors.NAME, registry.NAME, REPLICA}
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # endings of the tables that FTS5 keeps for an index
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)

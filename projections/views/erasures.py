@@ -67,7 +67,7 @@ class ErasuresProjection:
             rows.put(ERASURES, (act,), (act, event.position, None))
         elif isinstance(data, ErasureCompleted):
             row = rows.get(ERASURES, (data.erasure,))
-            if row is not None:
+            if row is not None and not data.replica:  # the part of one machine does not complete an erasure
                 rows.put(ERASURES, row[:1], (*row[:2], event.position))
         elif isinstance(data, LegalHoldPlaced):
             act = envelope.command_id

@@ -39,7 +39,8 @@ from ledger import Ledger, PastLedger
 from ledger.core.log_reading import decode_range
 from ledger.events import TYPES, Envelope
 from ledger.log.integrity import ErasedContents, check_chain
-from ledger.log.writing import COLUMNS, Writing
+from ledger.log.rows import COLUMNS
+from ledger.log.writing import Writing
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from projections.core.projector import projections

@@ -1,0 +1,60 @@
+"""The command ``shared``: the tables of logs that machines share in PostgreSQL, and the machines that follow a log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ledger.cli.calling import ShellCall
+from ledger.cli.output import Usage
+
+
+def shared(
+    call: ShellCall,
+    action: Literal["prepare", "share", "rejoin", "replicas", "forget"],
+    machine: str | None = None,
+    *,
+    log: str | None = None,
+    tenant: str | None = None,
+    role: str | None = None,
+    reason: str | None = None,
+) -> object:
+    """Prepare a database for logs that machines share, share the log of --db, or look after the machines that follow a log.
+
+    Args:
+        action: prepare makes the tables; share makes the log of --db the shared log; rejoin brings --db back after the shared
+            log lost its end; replicas lists the machines with their lag; forget lets erasures wait for a machine no longer.
+        machine: The name of a machine, as replicas has it; for share that of this machine, by default the host's.
+        log: The URL of the database, postgresql://…; the setting log_url if left out.
+        tenant: The name of the log; the setting log_tenant if left out.
+        role: Another role that applications connect as, which prepare gives the rights that they need.
+        reason: Why the machine is forgotten, for instance that its disk was destroyed; the reason is kept.
+    """
+    from ledger import shared as administration
+
+    url = log or call.settings.log_url
+    if not url:
+        raise Usage("the URL of the database is missing: --log postgresql://… (or LEDGER_LOG_URL)")
+    if action == "prepare":
+        return {"version": administration.prepare(url, role=role or "")}
+    if action == "rejoin":
+        return administration.rejoin(call.settings.path, url)
+    tenant = tenant or call.settings.log_tenant
+    if not tenant:
+        raise Usage(f"{action} needs the name of the log: --tenant (or LEDGER_LOG_TENANT)")
+    if action == "share":
+        return {"position": administration.share(call.settings.path, url, tenant, machine=machine)}
+    if action == "replicas":
+        return [
+            {
+                "machine": replica.machine,
+                "position": replica.position,
+                "lag": replica.lag,
+                "erasures_pending": replica.erasures_pending,
+                "seen": replica.seen.isoformat(timespec="seconds"),
+            }
+            for replica in administration.replicas(url, tenant)
+        ]
+    if machine is None or reason is None:
+        raise Usage("forget needs the name of a machine, and --reason")
+    administration.forget(url, tenant, machine, reason=reason)
+    return {"forgotten": machine}

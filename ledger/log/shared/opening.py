@@ -1,0 +1,52 @@
+"""The way from the URL of a shared log to the log; only here is the driver of PostgreSQL imported, on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from ledger.log.shared.postgres import PostgresLog
+
+SCHEMES = ("postgresql://", "postgres://")
+
+
+def open_shared(
+    url: str, tenant: str, machine: str, *, timeout_seconds: float = 30.0, listen_url: str = ""
+) -> PostgresLog:
+    """Return the shared log of a tenant; the server is reached with the first call.
+
+    Raises:
+        RejectedError: The URL is not one of PostgreSQL, the tenant's name cannot be one, or the extra is not installed.
+    """
+    check_driver(url)
+    from ledger.log.shared.postgres import PostgresLog
+
+    return PostgresLog(url, tenant, machine, timeout_seconds=timeout_seconds, listen_url=listen_url)
+
+
+def check_driver(url: str) -> None:
+    """Raise ``RejectedError`` if the URL is not one of PostgreSQL, or its driver is not installed."""
+    if not url.startswith(SCHEMES):
+        scheme = url.partition("://")[0][:20]
+        raise RejectedError(
+            f"the shared log {scheme!r}… was asked for; a shared log is a database of PostgreSQL: postgresql://…",
+            rule="log",
+        )
+    try:
+        from psycopg import Error
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as error:
+        raise RejectedError(
+            "a shared log needs the package psycopg: pip install 'belief-ledger[postgres]'", rule="extra"
+        ) from error
+    try:
+        conninfo_to_dict(url)
+    except (Error, UnicodeError):
+        # The driver's own words repeat the URL with its password.
+        raise RejectedError(
+            "the address of the shared log cannot be read; it looks like postgresql://ROLE:PASSWORD@HOST/DATABASE, where"
+            " signs such as / and @ of a password are written as %2F and %40",
+            rule="log",
+        ) from None

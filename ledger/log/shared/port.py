@@ -1,0 +1,165 @@
+"""The port to a log that several machines share. Each machine folds the shared log into its own file.
+
+The core knows this protocol only. A command first takes the lock of its own file and then the lock of the shared log, always
+in this order. It exchanges two messages with the shared log: ``lock``, which brings the events of other machines, and
+``publish``, which writes the events of the command and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from ledger.log.rows import LogRow
+
+
+class Tip(NamedTuple):
+    """The end of a log: the position of its last event, and the head after that event."""
+
+    position: int
+    head: bytes
+
+
+class SharedBlob(NamedTuple):
+    """A blob of the shared log; ``position`` is that of the last event of the command that wrote the blob."""
+
+    id: str
+    position: int
+    data: bytes | None
+    erased_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The part of the shared log behind a machine's own position.
+
+    Attributes:
+        tip: The end of the shared log.
+        head_there: The head of the shared log at the machine's position; None if the shared log ends before it.
+        rows: The events after the machine's position in their order, as they are stored now; a later erasure may already
+            have taken the state of an event.
+        blobs: The blobs that were written together with ``rows``.
+        is_cut: True if there are more rows than the limit allowed.
+    """
+
+    tip: Tip
+    head_there: bytes | None
+    rows: Sequence[LogRow] = ()
+    blobs: Sequence[SharedBlob] = ()
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Everything that one commit adds to the shared log or takes out of it.
+
+    Attributes:
+        before: The end of the shared log that the lock returned.
+        after: The end of the shared log after ``rows``.
+        rows: The new events.
+        blobs: The new blobs.
+        redactions: (position, state, by) of each event whose state an erasure replaced.
+        erased_blobs: (blob id, by) of each blob whose bytes an erasure took.
+    """
+
+    before: Tip
+    after: Tip
+    rows: Sequence[LogRow]
+    blobs: Sequence[SharedBlob] = ()
+    redactions: Sequence[tuple[int, str, int]] = ()
+    erased_blobs: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A machine that follows the shared log.
+
+    Attributes:
+        machine: The machine's name; its file belongs to it alone.
+        position: The position up to which the machine has folded the log.
+        erased_through: The position of the last ContentErased whose texts are gone from the machine's files.
+        seen: The time of the machine's last report.
+        lag: The number of events that the machine has not folded yet.
+        erasures_pending: The number of ContentErased events after ``erased_through``.
+    """
+
+    machine: str
+    position: int
+    erased_through: int
+    seen: datetime
+    lag: int
+    erasures_pending: int
+
+
+class SharedLog(Protocol):
+    """One tenant's log, as one machine's ledger sees it. Every call may raise ``UnreachableError``."""
+
+    tenant: str
+    machine: str
+
+    def lock(self, position: int, head: bytes, limit: int) -> Tail:
+        """Take the lock of the log and return the tail behind a position; the lock lasts until publish or release.
+
+        If the tail ``is_cut``, the lock is let go again.
+
+        Raises:
+            BusyError: Another machine kept the lock for longer than the timeout.
+            UnreachableError: The log cannot be reached; nothing is locked.
+        """
+        ...
+
+    def publish(self, publication: Publication) -> None:
+        """Write a commit and let the lock go. A lost connection is settled here: the log has the commit after the return.
+
+        Raises:
+            ConflictError: Another machine wrote at these positions after the lock was lost; nothing of this commit is there.
+            UnreachableError: The log has nothing of this commit.
+            UnknownOutcomeError: The log could not be reached again in time, so nobody knows if it has the commit.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let the lock go without a change. Never raises: a lost connection has let it go already."""
+        ...
+
+    def tail(self, position: int, limit: int) -> Tail:
+        """Return the tail behind a position without the lock, for a follower."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[tuple[Tip, Iterator[LogRow], Iterator[SharedBlob]]]:
+        """Yield the end, all rows in order and all blobs at one moment, for a new machine."""
+        ...
+
+    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+        """Call a function whenever the log may have grown (a notice, or a second has passed); return the way to stop it.
+
+        All ledgers of a process share one listening connection and one thread.
+        """
+        ...
+
+    def report(self, position: int, erased_through: int) -> None:
+        """Record how far this machine has come."""
+        ...
+
+    def replicas(self) -> Sequence[Replica]:
+        """Return the machines that follow this log, by name."""
+        ...
+
+    def take_lease(self, work: str, holder: str, seconds: float) -> bool:
+        """Take a lease on a piece of work for all machines; return False if another holder has it."""
+        ...
+
+    def renew_lease(self, work: str, holder: str, seconds: float) -> bool:
+        """Renew a lease; return False if another holder has taken it."""
+        ...
+
+    def give_back_lease(self, work: str, holder: str) -> None:
+        """End a lease. Never raises."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what this ledger alone uses; the pool of the process stays for others."""
+        ...

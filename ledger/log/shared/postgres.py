@@ -1,0 +1,439 @@
+"""A tenant's log in PostgreSQL: a command exchanges two messages with the server, ``lock`` and ``publish``.
+
+Between the two messages a transaction is open that holds the lock of the tenant's row in ``ledger.logs``. PostgreSQL ends the
+transaction of a machine that says nothing for ``idle_seconds``, so that others are served. Such a machine then finds out in
+``publish`` whether another wrote meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
+from ledger.log.integrity import GENESIS
+from ledger.log.rows import LogRow
+from ledger.log.shared.connections import (
+    Connection,
+    LostError,
+    Pool,
+    RefusedError,
+    Row,
+    bytes_literal,
+    pool_of,
+    text_literal,
+    typed,
+    unreachable,
+)
+from ledger.log.shared.listening import listener_of, notice_of
+from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
+from ledger.log.shared.vacuum import vacuum_of
+
+IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
+ROWS_A_STATEMENT = 1000
+ROWS_A_FETCH = 1000
+BLOBS_A_FETCH = 16
+SNAPSHOT_SECONDS = 600.0  # a new machine may work this long on the rows of one fetch
+RETRY_SECONDS = 0.05  # the first pause before the next attempt to reach the server; doubled up to a second
+
+_EVENT = "stream, version, type, {state}, digest, head, key, erased_by"
+_BLOB = "id, position, data, erased_by"
+
+
+class PostgresLog:
+    """One tenant's log, as one machine's ledger sees it; see ``SharedLog``.
+
+    Args:
+        url: A URL of libpq, ``postgresql://…``, of a role that is no superuser.
+        tenant: The name of the log in the database.
+        machine: The name of this machine's replica.
+        timeout_seconds: The longest wait for another machine's lock, and for an answer of the server.
+        idle_seconds: The longest silence of a machine that holds the lock.
+        listen_url: The URL for the connection that listens, if ``url`` leads to a pooler.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        tenant: str,
+        machine: str,
+        *,
+        timeout_seconds: float = 30.0,
+        idle_seconds: float = IDLE_SECONDS,
+        listen_url: str = "",
+    ) -> None:
+        self.tenant, self.machine = checked_tenant(tenant), machine
+        self._url, self._listen_url = url, listen_url or url
+        self._timeout, self._idle = timeout_seconds, idle_seconds
+        self._held: Connection | None = None  # the connection whose transaction has the lock
+        self._erased_through: int | None = None  # as this object reported last
+
+    @property
+    def _pool(self) -> Pool:
+        return pool_of(self._url)
+
+    # --- a command -------------------------------------------------------------------------------------------------
+
+    def lock(self, position: int, head: bytes, limit: int) -> Tail:
+        """Take the lock, and return the tail behind a position with the head that the log has there."""
+        self.release()
+        statements = self._locking(self._timeout) + self._tail_statements(position, limit)
+        connection, answers = self._begin(statements)
+        if not answers[-3]:
+            self._pool.end(connection)
+            self._make()
+            connection, answers = self._begin(statements)
+        try:
+            tail = _tail(answers[-3:], position, limit)
+        except BaseException:
+            self._pool.end(connection)
+            raise
+        if tail.is_cut:
+            self._pool.end(connection)
+        else:
+            self._held = connection
+        return tail
+
+    def publish(self, publication: Publication) -> None:
+        """Write a commit and let the lock go; settle the outcome if the connection was lost."""
+        connection, self._held = self._held, None
+        if connection is None:
+            raise AssertionError("publish follows lock")
+        try:
+            try:
+                connection.ask(self._publishing(publication), self._timeout)
+            except LostError as error:
+                self._settle(publication, error)
+        except RefusedError as error:
+            raise typed(error) from error
+        finally:
+            self._pool.end(connection)
+        if publication.redactions or publication.erased_blobs:
+            vacuum_of(self._url).add(self.tenant)
+
+    def release(self) -> None:
+        """Let the lock go without a change."""
+        connection, self._held = self._held, None
+        if connection is not None:
+            self._pool.end(connection)
+
+    def _begin(self, statements: str) -> tuple[Connection, list[list[Row]]]:
+        try:
+            return self._pool.begin(statements, self._timeout)
+        except RefusedError as error:
+            raise typed(error) from error
+
+    def _make(self) -> None:
+        """Make the row of a new tenant, unless another machine has made it."""
+        self._pool.ask(
+            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)})"
+            " ON CONFLICT DO NOTHING; COMMIT",
+            self._timeout,
+        )
+
+    def _settle(self, publication: Publication, lost: LostError) -> None:
+        """Find out what became of a commit whose answer was lost; the log has it after the return.
+
+        Raises:
+            ConflictError: Another machine wrote at these positions.
+            UnknownOutcomeError: The server did not answer in time.
+            RefusedError: The log has nothing of the commit, and the server refused to write it.
+        """
+        until, pause = time.monotonic() + self._timeout, RETRY_SECONDS
+        why: Exception = lost
+        while (seconds := until - time.monotonic()) > 0:
+            try:
+                self._settle_once(publication, seconds)
+                return
+            except LostError as error:
+                why = error
+            time.sleep(min(pause, max(until - time.monotonic(), 0)))
+            pause = min(pause * 2, 1.0)
+        raise UnknownOutcomeError(
+            f"the connection to the shared log was lost during a commit and did not come back within {self._timeout:g} seconds"
+            f" ({why}): repeat the command with the same key"
+        ) from why
+
+    def _settle_once(self, publication: Publication, seconds: float) -> None:
+        connection = self._pool.connect(
+            seconds
+        )  # besides the pool, where the place of the lost connection is still taken
+        try:
+            statements = (
+                f"{self._locking(seconds)} SELECT head FROM ledger.events"
+                f" WHERE tenant = {self._tenant} AND position = {publication.after.position}"
+            )
+            try:
+                *_, tips, heads = connection.ask(statements, seconds)
+            except RefusedError as error:  # the old session has the lock yet, the server starts, or this is a standby
+                raise LostError(str(error)) from error
+            if publication.rows and heads and _unhex(heads[0][0]) == publication.after.head:
+                return
+            if not tips or _tip(tips[0]) != publication.before:
+                raise ConflictError(
+                    "another machine wrote to the shared log after this one had lost its lock; nothing of this command was"
+                    " written: repeat it"
+                )
+            connection.ask(self._publishing(publication), seconds)
+        finally:
+            connection.close()
+
+    # --- what a follower reads -------------------------------------------------------------------------------------
+
+    def tail(self, position: int, limit: int) -> Tail:
+        """Return the tail behind a position, read at one moment without the lock."""
+        statements = self._own("READ ONLY, ISOLATION LEVEL REPEATABLE READ") + self._tip_statement()
+        answers = self._pool.ask(f"{statements}; {self._tail_statements(position, limit)}; COMMIT", self._timeout)
+        return _tail(answers[-4:-1], position, limit)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[tuple[Tip, Iterator[LogRow], Iterator[SharedBlob]]]:
+        """Yield the end, all rows in order and all blobs at one moment, fetched in parts from two cursors."""
+        where = f"WHERE tenant = {self._tenant}"
+        statements = (
+            f"{self._own('READ ONLY, ISOLATION LEVEL REPEATABLE READ', SNAPSHOT_SECONDS)} {self._tip_statement()};"
+            f" DECLARE rows NO SCROLL CURSOR FOR SELECT position, {_EVENT.format(state='state')} FROM ledger.events {where}"
+            f" ORDER BY position; DECLARE blobs NO SCROLL CURSOR FOR SELECT {_BLOB} FROM ledger.blobs {where}"
+            " ORDER BY position, id"
+        )
+        try:
+            connection = self._pool.connect(self._timeout)  # besides the pool, for it may take minutes
+        except LostError as error:
+            raise unreachable(error) from error
+        try:
+            tips = connection.ask(statements, self._timeout)[-3]
+            rows = (_log_row(row) for row in self._fetched(connection, "rows", ROWS_A_FETCH))
+            blobs = (_blob(row) for row in self._fetched(connection, "blobs", BLOBS_A_FETCH))
+            yield _tip(tips[0]) if tips else Tip(0, GENESIS), rows, blobs
+        except RefusedError as error:
+            raise typed(error) from error
+        except LostError as error:
+            raise unreachable(error) from error
+        finally:
+            connection.close()
+
+    def _fetched(self, connection: Connection, cursor: str, number: int) -> Iterator[Row]:
+        while rows := connection.ask(f"FETCH {number} FROM {cursor}", self._timeout)[0]:
+            yield from rows
+
+    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+        """Call a function after each commit of another machine and each second; return the way to stop it."""
+        return listener_of(self._listen_url).add(self.tenant, self.machine, on_news)
+
+    # --- replicas and leases ---------------------------------------------------------------------------------------
+
+    def report(self, position: int, erased_through: int) -> None:
+        """Record how far this machine has come; after an erasure look once more for old versions of rows.
+
+        The first look comes right after the commit, and a transaction that was open then may have kept the old versions.
+        """
+        self._do(
+            f"INSERT INTO ledger.replicas VALUES ({self._tenant}, {text_literal(self.machine)}, {position:d}, {erased_through:d},"
+            " clock_timestamp(), NULL) ON CONFLICT (tenant, machine) DO UPDATE SET position = excluded.position,"
+            " erased_through = excluded.erased_through, seen = excluded.seen, forgotten = NULL"
+        )
+        if self._erased_through is not None and erased_through > self._erased_through:
+            vacuum_of(self._url).add(self.tenant)
+        self._erased_through = erased_through
+
+    def replicas(self) -> list[Replica]:
+        """Return the machines that follow this log, by name, without those that were forgotten."""
+        rows = self._do(
+            "SELECT machine, r.position, erased_through, seen AT TIME ZONE 'UTC', greatest(l.position - r.position, 0),"
+            " (SELECT count(*) FROM ledger.events AS e WHERE e.tenant = r.tenant AND e.type = 'ContentErased'"
+            " AND e.position > r.erased_through) FROM ledger.replicas AS r JOIN ledger.logs AS l USING (tenant)"
+            f" WHERE r.tenant = {self._tenant} AND forgotten IS NULL ORDER BY machine"
+        )
+        return [
+            Replica(_str(machine), _int(position), _int(erased), _time(seen), _int(lag), _int(pending))
+            for machine, position, erased, seen, lag, pending in rows
+        ]
+
+    def forget(self, machine: str, reason: str) -> bool:
+        """Count a machine no longer among those that follow, until it reports again; return False if it is not among them."""
+        return bool(
+            self._do(
+                f"UPDATE ledger.replicas SET forgotten = {text_literal(reason)} WHERE tenant = {self._tenant}"
+                f" AND machine = {text_literal(machine)} AND forgotten IS NULL RETURNING machine"
+            )
+        )
+
+    def take_lease(self, work: str, holder: str, seconds: float) -> bool:
+        """Take a lease that nobody has, that ran out, or that the holder has already."""
+        return bool(
+            self._do(
+                f"INSERT INTO ledger.leases VALUES ({self._tenant}, {text_literal(work)}, {text_literal(holder)},"
+                f" {_from_now(seconds)})"
+                " ON CONFLICT (tenant, work) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+                " WHERE leases.until <= clock_timestamp() OR leases.holder = excluded.holder RETURNING holder"
+            )
+        )
+
+    def renew_lease(self, work: str, holder: str, seconds: float) -> bool:
+        """Renew a lease, even one that ran out, unless another holder has taken it."""
+        return bool(
+            self._do(
+                f"UPDATE ledger.leases SET until = {_from_now(seconds)} WHERE {self._lease(work, holder)} RETURNING holder"
+            )
+        )
+
+    def give_back_lease(self, work: str, holder: str) -> None:
+        """End a lease."""
+        with suppress(LedgerError):
+            self._do(f"DELETE FROM ledger.leases WHERE {self._lease(work, holder)}")
+
+    def close(self) -> None:
+        """Let the lock go."""
+        self.release()
+
+    # --- statements ------------------------------------------------------------------------------------------------
+
+    @property
+    def _tenant(self) -> str:
+        return text_literal(self.tenant)
+
+    def _lease(self, work: str, holder: str) -> str:
+        return f"tenant = {self._tenant} AND work = {text_literal(work)} AND holder = {text_literal(holder)}"
+
+    def _do(self, statement: str) -> list[Row]:
+        """Run one statement in a transaction of its own, and return its rows."""
+        return self._pool.ask(f"{self._own()} {statement}; COMMIT", self._timeout)[-2]
+
+    def _own(self, mode: str = "ISOLATION LEVEL READ COMMITTED", idle: float = 0.0, lock: float = 0.0) -> str:
+        """Return the beginning of each transaction; its settings end with it."""
+        return (
+            f"BEGIN {mode}; SET LOCAL ledger.tenant = {self._tenant};"
+            f" SET LOCAL lock_timeout = {_milliseconds(lock or self._timeout)};"
+            f" SET LOCAL idle_in_transaction_session_timeout = {_milliseconds(idle or self._idle)};"
+        )
+
+    def _tip_statement(self) -> str:
+        return f"SELECT position, head FROM ledger.logs WHERE tenant = {self._tenant}"
+
+    def _locking(self, seconds: float) -> str:
+        return f"{self._own(lock=seconds)} {self._tip_statement()} FOR UPDATE; "
+
+    def _tail_statements(self, position: int, limit: int) -> str:
+        """Return two statements: the row at a position, without its state, and those behind; and the blobs behind."""
+        columns = _EVENT.format(state=f"CASE WHEN position > {position:d} THEN state END")
+        where = f"WHERE tenant = {self._tenant} AND position"
+        return (
+            f"SELECT position, {columns} FROM ledger.events {where} >= {position:d} ORDER BY position"
+            f" LIMIT {limit + 1 + (position > 0):d};"
+            f" SELECT {_BLOB} FROM ledger.blobs {where} BETWEEN {position + 1:d} AND {position + limit:d}"
+            " ORDER BY position, id"
+        )
+
+    def _publishing(self, publication: Publication) -> str:
+        """Return the message that writes a commit: rows, blobs, redactions, the new end, the notices, and COMMIT."""
+        tenant, text = self._tenant, text_literal
+        parts: list[str] = []
+        before = publication.before.position
+        for start in range(0, len(publication.rows), ROWS_A_STATEMENT):
+            rows = publication.rows[start : start + ROWS_A_STATEMENT]
+            parts.append(f"INSERT INTO ledger.events VALUES {', '.join([_values(tenant, row) for row in rows])}")
+            last = rows[-1]
+            parts.append(
+                f"UPDATE ledger.logs SET position = {last.position:d}, head = {bytes_literal(last.head)}"
+                f" WHERE tenant = {tenant} AND position = {before:d}"
+            )
+            before = last.position
+        for blob in publication.blobs:
+            values = f"{text(blob.id)}, {blob.position:d}, {bytes_literal(blob.data)}, {_number(blob.erased_by)}"
+            parts.append(f"INSERT INTO ledger.blobs VALUES ({tenant}, {values})")
+        for position, state, by in publication.redactions:
+            parts.append(
+                f"UPDATE ledger.events SET state = {text(state)}, erased_by = {by:d}"
+                f" WHERE tenant = {tenant} AND position = {position:d}"
+            )
+        for blob_id, by in publication.erased_blobs:
+            parts.append(
+                f"UPDATE ledger.blobs SET data = NULL, erased_by = {by:d}"
+                f" WHERE tenant = {tenant} AND id = {text(blob_id)} AND data IS NOT NULL"
+            )
+        notice = text_literal(notice_of(self.tenant, self.machine))
+        parts.append(f"SELECT pg_notify('{CHANNEL}', {notice}), pg_notify({text_literal(view_of(self.tenant))}, '')")
+        parts.append("COMMIT")
+        return "; ".join(parts)
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def _number(value: int | None) -> str:
+    return "NULL" if value is None else f"{value:d}"
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
+
+
+def _from_now(seconds: float) -> str:
+    return f"clock_timestamp() + interval '{round(seconds * 1000):d} milliseconds'"
+
+
+def _values(tenant: str, row: LogRow) -> str:
+    return (
+        f"({tenant}, {row.position:d}, {text_literal(row.stream)}, {row.version:d}, {text_literal(row.type)},"
+        f" {text_literal(row.state)},"
+        f" {bytes_literal(row.digest)}, {bytes_literal(row.head)}, {bytes_literal(row.key)}, {_number(row.erased_by)})"
+    )
+
+
+def _int(value: bytes | None) -> int:
+    return int(value or b"0")
+
+
+def _str(value: bytes | None) -> str:
+    return (value or b"").decode()
+
+
+def _unhex(value: bytes | None) -> bytes:
+    return bytes.fromhex(_str(value)[2:])
+
+
+def _time(value: bytes | None) -> datetime:
+    return datetime.fromisoformat(_str(value) + "+00:00")
+
+
+def _tip(row: Row) -> Tip:
+    return Tip(_int(row[0]), _unhex(row[1]))
+
+
+def _log_row(row: Row) -> LogRow:
+    position, stream, version, type_, state, digest, head, key, erased_by = row
+    return LogRow(
+        _int(position),
+        _str(stream),
+        _int(version),
+        _str(type_),
+        _str(state),
+        _unhex(digest),
+        _unhex(head),
+        None if key is None else _unhex(key),
+        None if erased_by is None else int(erased_by),
+    )
+
+
+def _blob(row: Row) -> SharedBlob:
+    blob_id, position, data, erased_by = row
+    return SharedBlob(
+        _str(blob_id),
+        _int(position),
+        None if data is None else _unhex(data),
+        None if erased_by is None else int(erased_by),
+    )
+
+
+def _tail(answers: Sequence[Sequence[Row]], position: int, limit: int) -> Tail:
+    tips, rows, blobs = answers
+    tip = _tip(tips[0]) if tips else Tip(0, GENESIS)
+    head_there: bytes | None = GENESIS if position == 0 else None
+    if rows and _int(rows[0][0]) == position:
+        head_there, rows = _unhex(rows[0][6]), rows[1:]
+    return Tail(
+        tip, head_there, [_log_row(row) for row in rows[:limit]], [_blob(row) for row in blobs], len(rows) > limit
+    )

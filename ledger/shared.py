@@ -1,0 +1,117 @@
+"""The administration of logs that several machines share in PostgreSQL: ``from ledger import shared``.
+
+Each function reaches the server itself; none needs a ledger that is open.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from ledger.care.answers import LostEvent as LostEvent
+from ledger.care.answers import RejoinReport as RejoinReport
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.log.paths import StrPath
+from ledger.log.shared.opening import check_driver, open_shared
+from ledger.log.shared.port import Replica as Replica
+
+TIMEOUT_SECONDS = 30.0
+
+
+def prepare(url: str, *, role: str = "") -> int:
+    """Make the tables of shared logs in a database, or check those that are there; return their version.
+
+    Args:
+        url: A URL of a role that may make a schema in the database. The tables belong to this role.
+        role: Another role that applications connect as, which gets the rights that they need. A superuser would see the
+            rows of all tenants, so applications need a role that is none.
+
+    Raises:
+        NewerFormatError: A newer version of the product made the tables.
+        StorageError: The server is older than PostgreSQL 15, or the database is not in UTF-8.
+        UnreachableError: The server cannot be reached.
+    """
+    check_driver(url)
+    from ledger.log.shared.preparing import prepare_schema
+
+    return prepare_schema(url, role, TIMEOUT_SECONDS)
+
+
+def replicas(url: str, tenant: str) -> list[Replica]:
+    """Return the machines that follow a log, by name, with their lag and their erasures that are pending.
+
+    Raises:
+        UnreachableError: The server cannot be reached.
+    """
+    return open_shared(url, tenant, "", timeout_seconds=TIMEOUT_SECONDS).replicas()
+
+
+def forget(url: str, tenant: str, machine: str, *, reason: str) -> None:
+    """Count a machine no longer among those that follow a log, so that erasures do not wait for it.
+
+    Its file may still hold erased texts: see to it that the file is gone. A machine that reports again is counted again.
+
+    Args:
+        url: The URL of the database.
+        tenant: The name of the log.
+        machine: The name of the machine, as ``replicas`` has it.
+        reason: The reason, which is kept.
+
+    Raises:
+        RejectedError: There is no reason.
+        NotFoundError: No machine of this name follows the log.
+        UnreachableError: The server cannot be reached.
+    """
+    if not reason.strip():
+        raise RejectedError("a machine is forgotten with a reason, and none was given", rule="reason")
+    if not open_shared(url, tenant, "", timeout_seconds=TIMEOUT_SECONDS).forget(machine, reason):
+        raise NotFoundError(
+            f"no machine {machine!r:.60} follows the log of {tenant!r:.60}; replicas(url, tenant) lists them"
+        )
+
+
+def share(path: StrPath, url: str, tenant: str, *, machine: str | None = None) -> int:
+    """Make the log of a ledger's file the shared log of a tenant, and the file the first machine's copy; return the log's end.
+
+    Nobody may have the file open meanwhile: a process that has it open takes no command afterwards, until it opens the file
+    with ``log=``. Other machines open the log after the call has returned. A call that was ended early goes on with the next.
+
+    Args:
+        path: The ledger's file.
+        url: The URL of the database, which ``prepare`` has prepared.
+        tenant: The name of the log, which has no events yet.
+        machine: The name of this machine; None is the name of the host.
+
+    Raises:
+        RejectedError: The file follows a shared log already, or the tenant has a log with other events.
+        UnreachableError: The server cannot be reached.
+    """
+    from ledger.care import shared_files, sharing
+
+    with closing(sharing.connect(url, tenant, machine)) as log:
+        return shared_files.share_file(path, log)
+
+
+def rejoin(path: StrPath, url: str | None = None) -> RejoinReport:
+    """Bring a machine back whose file has events that the shared log does not have, after the log lost its end.
+
+    The file is kept under its name with ``.lost`` at the end, its lost events are named, and the shared log is folded into a new
+    file. Give the lost commands again if they are needed; nobody else has them.
+
+    Args:
+        path: The machine's file, which no process has open.
+        url: The URL of the database; None takes the settings of the file.
+
+    Raises:
+        RejectedError: The file follows no shared log, or has no event that the shared log lacks; or no URL is known.
+        UnreachableError: The server cannot be reached.
+    """
+    from ledger.care import shared_files, sharing
+    from ledger.core.settings import Settings
+
+    if url is None and (url := Settings.load(path).log_url) is None:
+        raise RejectedError(
+            "the address of the shared log is not known: give url=…, or set url in [log]", rule="shared"
+        )
+    row = shared_files.replica_row(path)
+    with closing(sharing.connect(url, row.tenant, row.machine)) as log:
+        return shared_files.rejoin_file(path, log)

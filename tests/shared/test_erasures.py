@@ -1,0 +1,166 @@
+"""An erasure reaches every machine: its text is in no file, and it is completed when all machines have reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from soundness import contents, events_of
+
+from ledger.erasure import purging
+from ledger.types import EVERYTHING
+from tools.shared.double import LOST_AFTER, assert_equal
+
+SECRET = "Zanzibar4711"
+
+
+def holds(folder: Path, machine: str) -> list[str]:
+    """Return the names of a machine's files that hold the secret."""
+    return [path.name for path in folder.glob(f"{machine}.db*") if SECRET.encode() in path.read_bytes()]
+
+
+def test_an_erasure_takes_the_text_out_of_the_files_of_every_machine(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    machines.news()
+    assert contents(b) == {f"Ada lives in {SECRET}"}
+    report = a.erase(memory.id, reason="asked")
+    assert (report.state, "b" in report.why) == ("pending", True)
+    assert all(SECRET not in row.state for row in machines.server.rows)
+    machines.news("b")
+    assert contents(b) == set()
+    assert a.erasures.list()[0].state == "pending"
+    machines.news("a")
+    assert [holds(machines.folder, machine) for machine in "ab"] == [[], []]
+    assert [ledger.erasures.list()[0].state for ledger in (a, b)] == ["completed", "completed"]
+    assert [event["data"].get("replica", "") for event in events_of(a, "ErasureCompleted")] == ["a", "b", ""]
+    assert_equal(a, b)
+
+
+def test_an_erasure_on_the_only_machine_is_completed_at_once(machines):
+    a = machines.open("a")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    report = a.erase(memory.id, reason="asked")
+    assert (report.state, report.why) == ("completed", "")
+    assert [event["data"].get("replica", "") for event in events_of(a, "ErasureCompleted")] == ["a", ""]
+
+
+def test_a_machine_that_never_had_the_text_takes_the_erased_row_as_it_is(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    a.remember("Ada plays the cello")
+    a.erase(memory.id, reason="asked")
+    machines.news()
+    machines.news()
+    assert holds(machines.folder, "b") == []
+    assert a.erasures.list()[0].state == "completed"
+    assert_equal(a, b)
+
+
+def test_what_another_machine_wrote_after_an_erasure_is_folded_after_it(machines):
+    a, b = machines.open("a"), machines.open("b")
+    turn = a.capture(f"I live in {SECRET}", "Noted.", session="s", project="home")
+    machines.news("b")
+    a.capture("It is near the harbour.", "Noted.", session="s", project="home")
+    a.erase(turn.id, quotes="keep", derived="keep", reason="asked")
+    a.capture("I moved.", "Noted.", session="s", project="home")
+    a.undo(a.position)
+    machines.news()
+    machines.news()
+    assert_equal(a, b)
+
+
+def test_a_double_erasure_is_carried_out_at_both_places(machines):
+    a, b = machines.open("a"), machines.open("b")
+    turn = a.capture(f"I live in {SECRET}", f"So you live in {SECRET}, near the harbour.")
+    other = a.remember(f"Ada lives in {SECRET}", sources=[turn.id])
+    machines.news("b")
+    a.erase(other.id, sources="keep", quotes="keep", reason="first")
+    a.erase(turn.id, derived="keep", quotes="keep", reason="second")
+    machines.news()
+    machines.news()
+    assert [holds(machines.folder, machine) for machine in "ab"] == [[], []]
+    assert_equal(a, b)
+
+
+def test_a_text_in_the_blobs_is_erased_everywhere(machines):
+    a, b = machines.open("a"), machines.open("b")
+    turn = a.capture("Read this.", f"{SECRET} " + "word " * 80_000)
+    machines.news("b")
+    a.erase(turn.id, reason="asked")
+    c = machines.open("c")
+    machines.news()
+    machines.news()
+    assert [holds(machines.folder, machine) for machine in "abc"] == [[], [], []]
+    assert_equal(a, b, c)
+
+
+def test_a_machine_opened_after_an_erasure_does_not_keep_it_pending(machines):
+    a = machines.open("a")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    a.erase(memory.id, reason="asked")
+    b = machines.open("b")
+    assert b.erasures.list()[0].state == "completed"
+
+
+def test_a_forgotten_machine_keeps_no_erasure_pending(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    machines.news()
+    b.close()
+    assert a.erase(memory.id, reason="asked").state == "pending"
+    machines.server.forget("b")
+    machines.logs.pop("b")
+    machines.news()
+    assert a.erasures.list()[0].state == "completed"
+
+
+def test_a_machine_that_restarts_before_its_purge_writes_its_file_again(machines, monkeypatch):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    machines.news()
+    a.erase(memory.id, reason="asked")
+    with monkeypatch.context() as patch:
+        patch.setattr(purging.Purging, "_truncate", lambda _: False)
+        patch.setattr(purging, "PATIENCE_SECONDS", 0.0)
+        machines.news("b")  # carries the erasure out, and cannot empty the -wal
+        assert a.erasures.list()[0].state == "pending"
+        b.close()
+    b = machines.open("b")
+    machines.news()
+    assert holds(machines.folder, "b") == []
+    assert a.erasures.list()[0].state == "completed"
+    assert_equal(a, b)
+
+
+def test_an_erasure_whose_connection_is_lost_is_settled(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    machines.news()
+    machines.logs["a"].failure = LOST_AFTER
+    a.erase(memory.id, reason="asked")
+    machines.news()
+    machines.news()
+    assert [holds(machines.folder, machine) for machine in "ab"] == [[], []]
+    assert_equal(a, b)
+
+
+def test_without_the_log_nothing_is_erased(machines):
+    a = machines.open("a")
+    memory = a.remember(f"Ada lives in {SECRET}")
+    machines.server.is_away = True
+    with pytest.raises(Exception, match="cannot be reached"):
+        a.erase(memory.id, reason="asked")
+    assert contents(a) == {f"Ada lives in {SECRET}"}
+
+
+def test_a_users_whole_memory_is_erased_everywhere(machines):
+    a, b = machines.open("a"), machines.open("b")
+    for number in range(5):
+        a.remember(f"Ada lives in {SECRET} {number}")
+    b.bind(user="bob").remember("Bob likes tea")
+    machines.news()
+    a.erase(EVERYTHING, reason="asked")
+    machines.news()
+    machines.news()
+    assert_equal(a, b)

@@ -1,0 +1,159 @@
+"""The thread of a process that listens for all its tenants."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from shared_rows import write
+
+pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
+
+from ledger.log.shared import listening
+from ledger.log.shared.postgres import PostgresLog
+from tools.shared.server import Server
+
+THREAD = "memory-ledger listener"
+LONGEST_WAIT_SECONDS = 30
+
+
+@pytest.fixture
+def no_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only notices call a follower, after the first call."""
+    monkeypatch.setattr(listening, "POLL_SECONDS", 3600.0)
+
+
+def until(holds: Callable[[], object]) -> bool:
+    end = time.monotonic() + LONGEST_WAIT_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def listeners() -> int:
+    return sum(thread.name == THREAD for thread in threading.enumerate())
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+
+
+def test_a_process_has_one_thread_and_one_connection_for_all_its_tenants(server: Server) -> None:
+    database = server.new_database()
+    url = server.url(database)
+    counters = [Counter() for _ in range(5)]
+    stops = [PostgresLog(url, f"t{number}", "ada").follow(counter) for number, counter in enumerate(counters)]
+    assert until(lambda: all(counter.calls for counter in counters))
+    assert listeners() == 1
+    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}' AND query LIKE 'LISTEN%'"
+    assert server.sql(count) == [(1,)]
+    for stop in stops:
+        stop()
+    assert until(lambda: listeners() == 0)
+    assert until(lambda: server.sql(count) == [(0,)])
+
+
+def test_a_follower_hears_of_commits_of_other_machines_of_its_tenant_alone(
+    shared_url: str, tenant: str, no_poll: None
+) -> None:
+    ada, bob = PostgresLog(shared_url, tenant, "ada"), PostgresLog(shared_url, tenant, "bob")
+    other = PostgresLog(shared_url, f"{tenant}, another", "ada")
+    heard, heard_elsewhere, last = Counter(), Counter(), threading.Event()
+    stops = [
+        ada.follow(heard),
+        other.follow(heard_elsewhere),
+        PostgresLog(shared_url, "the last", "x").follow(last.set),
+    ]
+    assert until(lambda: heard.calls and heard_elsewhere.calls and last.is_set())
+    assert until(lambda: server_listens(bob))
+    before = heard.calls, heard_elsewhere.calls
+    write(ada, "of ada")
+    last.clear()
+    write(PostgresLog(shared_url, "the last", "y"), "1")
+    assert last.wait(LONGEST_WAIT_SECONDS)
+    assert (heard.calls, heard_elsewhere.calls) == before
+    write(bob, "of bob")
+    assert until(lambda: heard.calls > before[0])
+    assert heard_elsewhere.calls == before[1]
+    for stop in stops:
+        stop()
+
+
+def server_listens(log: PostgresLog) -> bool:
+    """Return True as soon as a commit reaches a follower, which the listener begins with a first connection."""
+    heard = threading.Event()
+    stop = PostgresLog(log._url, "the first", "x").follow(heard.set)
+    write(PostgresLog(log._url, "the first", "y"), "1")
+    is_heard = heard.wait(0.2)
+    stop()
+    return is_heard
+
+
+def test_an_error_of_one_follower_is_logged_and_the_others_hear_all_the_same(
+    shared_url: str, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    heard = Counter()
+    with caplog.at_level(logging.ERROR, "ledger"):
+        stops = [PostgresLog(shared_url, tenant, "ada").follow(each) for each in (fail, heard)]
+        assert until(lambda: heard.calls > 2)
+        for stop in stops:
+            stop()
+    assert "could not follow" in caplog.text
+
+
+def test_a_follower_that_was_stopped_is_called_no_more(shared_url: str, tenant: str) -> None:
+    first, second = Counter(), Counter()
+    stop_first = PostgresLog(shared_url, tenant, "ada").follow(first)
+    stop_second = PostgresLog(shared_url, tenant, "bob").follow(second)
+    assert until(lambda: first.calls)
+    stop_first()
+    calls = first.calls
+    seen = second.calls
+    assert until(lambda: second.calls > seen + 1)
+    assert first.calls == calls
+    stop_second()
+
+
+def test_a_follower_may_stop_itself(shared_url: str, tenant: str) -> None:
+    called = threading.Event()
+
+    def stop_at_once() -> None:
+        stop()
+        called.set()
+
+    stop = PostgresLog(shared_url, tenant, "ada").follow(stop_at_once)
+    assert called.wait(LONGEST_WAIT_SECONDS)
+    assert until(lambda: listeners() == 0)
+
+
+def test_a_listener_whose_connection_ended_listens_again(server: Server, no_poll: None) -> None:
+    database = server.new_database()
+    url = server.url(database)
+    heard = Counter()
+    stop = PostgresLog(url, "acme", "ada").follow(heard)
+    bob = PostgresLog(url, "acme", "bob")
+    listens = f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}' AND query LIKE 'LISTEN%'"
+    assert until(lambda: server.sql(listens))
+    server.sql(f"SELECT pg_terminate_backend(pid) FROM ({listens})")
+
+    def hears() -> bool:
+        before = heard.calls
+        write(bob, "of bob")
+        time.sleep(0.05)
+        return heard.calls > before
+
+    assert until(lambda: server.sql(listens))
+    assert until(hears)
+    stop()

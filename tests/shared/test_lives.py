@@ -1,0 +1,23 @@
+"""Random lives of three machines; ``tools/shared/lives.py`` plays many long ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.shared.lives import Life
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_machines_over_a_real_server_are_equal_in_the_end(tmp_path, server, seed):
+    from tools.shared.real import RealMachines
+
+    life = Life(tmp_path, seed, RealMachines(tmp_path, server))
+    life.play(40)
+    assert len(life.done) > 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_machines_that_lag_at_random_are_equal_in_the_end(tmp_path, seed):
+    life = Life(tmp_path, seed)
+    life.play(40)
+    assert len(life.done) > 8

@@ -1,0 +1,104 @@
+"""One machine: several processes on its file, own projections, an asynchronous ledger, and an older product."""
+
+from __future__ import annotations
+
+import asyncio
+
+import own
+import probe
+import pytest
+from soundness import contents
+
+from ledger import AsyncLedger, Ledger
+from ledger.core.log_reading import READER, WRITER
+from ledger.domain.errors import BusyError, ConflictError, NewerFormatError
+from ledger.events import FORMAT, LEDGER_STREAM, LedgerUpgraded
+from tools.shared.double import assert_equal
+
+TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
+
+
+def test_two_processes_of_a_machine_share_its_file(machines):
+    a, again = machines.open("a"), machines.open("a")
+    a.remember(TEA)
+    assert again.remember(CELLO).position == 3
+    a.remember("Ada owns a boat")
+    assert len(contents(again)) == 3
+    assert_equal(a, machines.open("b"))
+
+
+def test_an_asynchronous_ledger_shares_a_log(machines):
+    b = machines.open("b")
+
+    async def live():
+        log = machines.log_of("a")
+        async with AsyncLedger.open(machines.path("a"), user="ada", actor="ada", log=log) as a:
+            await asyncio.gather(*(a.remember(f"Ada owns the book number {number}") for number in range(20)))
+            memory = b.remember(TEA)
+            await a.wait(memory.position, 5)
+            return len(await a.memories.list(limit=100))
+
+    assert asyncio.run(live()) == 21
+
+
+def test_a_wait_ends_with_an_error_when_the_time_is_over(machines):
+    a = machines.open("a")
+    a.wait(a.position, 0.01)
+    with pytest.raises(BusyError, match="when the time was over"):
+        a.wait(99, 0.01)
+    with pytest.raises(BusyError, match="was cancelled"):
+        a.wait(99, 5, cancel=lambda: True)
+
+
+def test_a_wait_inside_a_batch_is_refused(machines):
+    a = machines.open("a")
+    with a.batch(), pytest.raises(ConflictError, match="inside a batch"):
+        a.wait(99, 0.01)
+
+
+def test_a_wait_without_a_shared_log_waits_for_another_process(tmp_path):
+    with Ledger.open(tmp_path / "x.db") as ledger, Ledger.open(tmp_path / "x.db") as other:
+        ledger.wait(other.remember(TEA).position, 0.01)
+        with pytest.raises(BusyError):
+            ledger.wait(99, 0.01)
+
+
+def test_a_newer_product_ends_the_writing_of_an_older_one_and_reads_go_on(machines):
+    a, b = machines.open("a"), machines.open("b")
+    b.remember(TEA)
+    machines.news()
+
+    def upgrade(work):
+        work.emit(LEDGER_STREAM, LedgerUpgraded(FORMAT + 1, READER, WRITER + 1))
+        return LEDGER_STREAM
+
+    probe.writer(a).run("upgrade", probe.who(user="ada"), upgrade)
+    machines.news()
+    with pytest.raises(NewerFormatError):
+        b.remember(CELLO)
+    assert contents(b) == {TEA}
+    assert machines.server.holder is None
+
+
+def test_own_projections_of_each_machine_follow_the_log(machines):
+    a, b = machines.open("a", projections=own.BOTH), machines.open("b", projections=own.BOTH)
+    a.remember(TEA)
+    b.remember(CELLO)
+    undone = a.remember("Ada owns a boat")
+    a.capture("Tea?", "Yes.")
+    b.undo(undone.position)
+    machines.news()
+    assert own.listed(a) == own.listed(b)
+    assert len(own.listed(a)[own.Seen]) == 2
+
+
+def test_without_a_shared_log_nothing_of_it_is_loaded(tmp_path):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, ledger\n"
+        f"with ledger.Ledger.open({str(tmp_path / 'x.db')!r}) as opened: opened.remember('Ada likes tea')\n"
+        "print([name for name in sys.modules if 'shared' in name or 'psycopg' in name or name.endswith('replica_file')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,130 @@
+"""A file's log becomes the shared one, and a file goes back to the shared log after it diverged."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from life import life
+from soundness import contents
+
+from ledger import Ledger, RejectedError
+from ledger.care import shared_files
+from ledger.care.shared_files import rejoin_file, share_file
+from ledger.domain.errors import DivergedError
+from tools.shared.double import Double, Server, assert_equal
+
+TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
+
+
+def local(machines, name="a"):
+    """Return the path of a ledger of its own with a life, a large text and erasures."""
+    with Ledger.open(machines.path(name), user="ada", actor="ada") as ledger:
+        life(ledger)
+        kept = ledger.capture("Read this.", "word " * 80_000)
+        gone = ledger.capture("Read that.", "secret " * 80_000)
+        ledger.erase(gone.id, reason="asked", derived="keep", sources="keep", quotes="keep")
+        ledger.remember(TEA, sources=[kept.id])
+    return machines.path(name)
+
+
+@pytest.mark.parametrize("rows", [7, 1_000])
+def test_a_ledgers_log_becomes_the_shared_one(machines, monkeypatch, rows):
+    monkeypatch.setattr(shared_files, "CHUNK_ROWS", rows)
+    path = local(machines)
+    position = share_file(path, machines.log_of("a"))
+    assert position == machines.server.tip.position
+    a, b = machines.open("a"), machines.open("b")
+    b.remember(CELLO)
+    machines.news()
+    assert contents(a) >= {TEA, CELLO}
+    assert_equal(a, b)
+
+
+def test_sharing_goes_on_where_it_was_ended(machines, monkeypatch):
+    monkeypatch.setattr(shared_files, "CHUNK_ROWS", 7)
+    path, log = local(machines), machines.log_of("a")
+    publish, sent = log.publish, []
+
+    def some(publication):
+        if len(sent) == 2:
+            raise KeyboardInterrupt
+        sent.append(publication)
+        publish(publication)
+
+    monkeypatch.setattr(log, "publish", some)
+    with pytest.raises(KeyboardInterrupt):
+        share_file(path, log)
+    log.release()
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.remember(CELLO)  # it is a ledger of its own still
+    share_file(path, machines.log_of("a"))
+    assert_equal(machines.open("a"), machines.open("b"))
+
+
+def test_a_machine_that_has_purged_its_file_before_reports_so(machines):
+    path = local(machines)
+    share_file(path, machines.log_of("a"))
+    assert machines.server.replicas["a"][1] == machines.server.tip.position
+
+
+def test_a_tenant_with_other_events_is_refused(machines):
+    machines.open("b").remember(TEA)
+    path = local(machines)
+    with pytest.raises(RejectedError, match="other events"):
+        share_file(path, machines.log_of("a"))
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.remember(CELLO)
+
+
+def test_a_shared_file_is_not_shared_again(machines):
+    machines.open("a").close()
+    with pytest.raises(RejectedError, match="already"):
+        share_file(machines.path("a"), Double(Server("other"), "a"))
+
+
+def test_a_machine_that_rejoins_keeps_its_old_file_and_names_the_lost_events(machines):
+    a, b = machines.open("a"), machines.open("b")
+    a.remember(TEA)
+    machines.news("b")
+    lost = a.remember(CELLO)
+    machines.server.lose_end(1)
+    b.remember("Ada owns a boat")
+    with pytest.raises(DivergedError):
+        a.remember("Ada owns a bicycle")
+    a.close()
+    report = rejoin_file(machines.path("a"), machines.log_of("a"))
+    assert [(event.position, event.type, event.user) for event in report.lost] == [(3, "MemoryCaptured", "ada")]
+    assert report.lost[0].subject == lost.id
+    assert (report.common, report.position, report.kept) == (2, 3, f"{machines.path('a')}.lost")
+    with Ledger.open(report.kept, user="ada") as kept:
+        assert contents(kept) == {TEA, CELLO}
+        with pytest.raises(RejectedError):
+            kept.remember("Ada owns a bicycle")
+    a = machines.open("a")
+    assert contents(a) == {TEA, "Ada owns a boat"}
+    assert_equal(a, b)
+
+
+def test_a_second_rejoin_takes_another_name(machines):
+    a, b = machines.open("a"), machines.open("b")
+    for _ in range(2):
+        a.remember(CELLO)
+        machines.server.lose_end(1)
+        b.remember(TEA)
+        a.close()
+        rejoin_file(machines.path("a"), machines.log_of("a"))
+        a = machines.open("a")
+    assert sorted(name for name in os.listdir(machines.folder) if ".lost" in name and name.endswith(("lost", "2"))) == [
+        "a.db.lost",
+        "a.db.lost.2",
+    ]
+
+
+def test_a_file_that_lacks_nothing_is_not_rejoined(machines):
+    a = machines.open("a")
+    a.remember(TEA)
+    a.close()
+    with pytest.raises(RejectedError, match="nothing to rejoin"):
+        rejoin_file(machines.path("a"), machines.log_of("a"))
+    assert contents(machines.open("a")) == {TEA}

@@ -1,0 +1,43 @@
+"""What the tests of a shared log share: the machines of a test, and commands that wait for the writer thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import probe
+import pytest
+
+from ledger import Ledger
+from tools.shared.double import Machines
+
+
+def real_machines(folder: Path, request: pytest.FixtureRequest) -> Machines:
+    server = request.getfixturevalue("server")
+    from tools.shared.real import RealMachines
+
+    return RealMachines(folder, server)
+
+
+@contextmanager
+def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterator[list[Any]]:
+    """Let each work queue its command before the writer thread decides one; give the futures of the works."""
+    with probe.writer_held(ledger) as wait_for:
+        futures = []
+        for number, work in enumerate(works, 1):
+            futures.append(threads.submit(work))
+            wait_for(number)
+    yield futures
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Machines]:
+    """Machines that share a log in memory, or in PostgreSQL, all of them closed at the end."""
+    from ledger.care import sharing
+
+    monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
+    made = Machines(tmp_path) if request.param == "memory" else real_machines(tmp_path, request)
+    yield made
+    made.close()

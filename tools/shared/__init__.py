@@ -1,0 +1,1 @@
+"""Programs around a log that machines share in PostgreSQL."""

@@ -59,6 +59,7 @@ NO_COMMANDS = {
     "bind",
     "at",
     "session",
+    "wait",
 }  # methods of a ledger that only a program needs
 OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class methods; their path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}

@@ -18,9 +18,10 @@ class CommandBatch:
     """An open batch. A command inside ``with`` runs in the batch's transaction."""
 
     def __init__(
-        self, transaction: Transaction, write_out: Callable[[Transaction], None], seconds: float = BATCH_SECONDS
+        self, transaction: Transaction, write_out: Callable[[Transaction], None], *, is_shared: bool = False
     ) -> None:
-        self.transaction, self._write_out, self._seconds = transaction, write_out, seconds
+        self.transaction, self._write_out = transaction, write_out
+        self._seconds = SHARED_BATCH_SECONDS if is_shared else BATCH_SECONDS
         self._token = transaction.token = Token()
         transaction.deferred = True
         self.began, self._after, self.committed = 0.0, 0, 0

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from ledger.core import expecting, keys, trust
-from ledger.core.batch import BATCH_SECONDS, SHARED_BATCH_SECONDS, CommandBatch
+from ledger.core.batch import CommandBatch
 from ledger.core.clock import Clock, Random, now
 from ledger.core.grouping import CommitQueue
 from ledger.core.log_reading import READER
@@ -301,8 +301,8 @@ class Writer(Means):
             return
         with self.store.command() as transaction:
             self.tables.begin(transaction)
-            seconds = BATCH_SECONDS if self.store.shared is None else SHARED_BATCH_SECONDS
-            batch = self._batch = CommandBatch(transaction, self._write_out, seconds)
+            is_shared = self.store.shared is not None
+            batch = self._batch = CommandBatch(transaction, self._write_out, is_shared=is_shared)
             try:
                 yield
                 self._write_out(transaction)

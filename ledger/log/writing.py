@@ -37,11 +37,8 @@ class Shared(Protocol):
     fold: Callable[[Transaction], None] | None
 
     def join(self, transaction: Transaction) -> None: ...
-
     def publish(self, transaction: Transaction) -> bool: ...
-
     def let_go(self, cursor: sqlite3.Cursor) -> None: ...
-
     def take_in(self, transaction: Transaction, tail: Tail) -> None: ...
 
 
@@ -256,7 +253,11 @@ class Writing:
                     " repeat the command with the same key"
                 ) from error
             raise_typed(error)
-        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
+        self._checkpoint(transaction)
+
+    def _checkpoint(self, transaction: Transaction) -> None:
+        soon = self._awaits_disk or self.shared is not None
+        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=soon)
         transaction.wrote = 0
 
     def renew(self, transaction: Transaction) -> None:
@@ -272,22 +273,16 @@ class Writing:
                 self._roll_back()
                 raise
 
-    @property
-    def _is_soon(self) -> bool:
-        return self._awaits_disk or self.shared is not None
-
     def keep(self, transaction: Transaction) -> None:
         """Commit the events of other machines alone, and begin the transaction anew."""
         transaction.complete()
         transaction.finish()
         self.position, self.head = transaction.position, transaction.head
-        self.file.after_commit(transaction.connection, wrote=transaction.wrote or None, soon=self._is_soon)
-        transaction.wrote = 0
+        self._checkpoint(transaction)
         self._begin_anew(transaction)
 
     def _begin_anew(self, transaction: Transaction) -> None:
-        cursor = self.open_cursor()
-        cursor.execute("BEGIN IMMEDIATE")
+        (cursor := self.open_cursor()).execute("BEGIN IMMEDIATE")
         self.look(cursor)
         transaction.position, transaction.head, transaction.changes = self.position, self.head, self.changes
 

@@ -246,7 +246,7 @@ def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_en
 NOT_OF_THE_PAST = {
     "reopen",  # of a receipt, which says itself of which moment it is
     *("add", "capture", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede", "invalidate"),
-    *("retract", "restore", "extract", "consolidate", "undo", "redo", "erase", "batch"),
+    *("retract", "restore", "extract", "consolidate", "undo", "redo", "erase", "batch", "wait"),
     *("open", "temporary", "close", "bind", "at", "doctor", "import_log", "recover", "replay"),
 }
 

@@ -1,4 +1,6 @@
-"""Play random lives of three machines that share a log in memory: python3 -m tools.shared.lives [--lives 200] [--commands 100].
+"""Play random lives of three machines that share a log in memory, or in PostgreSQL with ``--postgres``.
+
+``python3 -m tools.shared.lives [--lives 200] [--commands 100]`` plays many.
 
 Each machine lags at random, restarts, and loses its connection. In the end the digests of all machines, of a fresh one and of
 a rebuilt one are equal, the logs are sound, and every erasure is completed. A seed that fails is named.

@@ -12,6 +12,7 @@ from ledger.domain.metadata import Value
 from ledger.sessions.rules import chat_form
 from ledger.sessions.rules.message import Part, readable
 from ledger.sessions.rules.provider_forms import Fields
+from ledger.types import Json
 from projections.views.summaries import SummaryRow as SummaryRow
 
 
@@ -19,8 +20,8 @@ class Message(Answer, frozen=True, kw_only=True):
     """A message of a session, known in the session by its ``position``, and to ``erase`` and as a source by its ``id``.
 
     ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
-    of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``occurred_at`` and
-    ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there was nothing to store, ``skipped`` has
+    of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``raw`` is the JSON
+    that was given with the message, or None. ``occurred_at`` and ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there was nothing to store, ``skipped`` has
     the reason and the position is 0.
     """
 
@@ -40,7 +41,8 @@ class Message(Answer, frozen=True, kw_only=True):
     speaker: str | None = ""
     extra: Fields = field(default_factory=dict)
     metadata: Mapping[str, Value] = field(default_factory=dict)
-    hidden: str = ""  # "truncate", "replace" or "clear"
+    raw: Json = None
+    hidden: str = ""  # "truncate", "replace", "clear" or "remove"
     quarantined: bool = False  # recall does not return the text; the conversation still shows it
     replayed: bool = False
     skipped: str = ""
@@ -55,7 +57,7 @@ class Message(Answer, frozen=True, kw_only=True):
         """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
 
         The entry has role and content, and, as far as the message has them, tool_calls, tool_call_id, media, reasoning, model,
-        created_at, name, extra and metadata; parts with no such field are ``parts``. The entry has no id and no position. An
+        created_at, name, extra and metadata; parts with no such field are ``parts``. The entry has no id, position or raw. An
         erased text is "(erased)".
         """
         content = self.content if self.content is not None else chat_form.ERASED
@@ -135,7 +137,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     """The effect of a command on a session's history.
 
     ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that stand for nothing
-    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared" or "invalidated". ``skipped`` is the
+    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared", "removed" or "invalidated". ``skipped`` is the
     reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the position
     is known.
     """
@@ -205,6 +207,7 @@ def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Mess
         parts=tuple(texts.get("parts", ())),
         extra=texts.get("extra", {}),
         metadata=texts.get("metadata", {}),
+        raw=texts.get("raw"),
         tokens=0,
         counter="",
         model="",

@@ -60,7 +60,8 @@ class MessageAppended(EventData, frozen=True):
     index of the part whose text is ``content``, or -1. The text of a captured turn lies with the ``interaction``, in its
     ``field``.
     ``speaker`` names the person where several share a role. ``tokens`` were counted by ``counter`` before the append.
-    ``extra`` holds further fields of a provider's message, for that provider alone. ``metadata`` is for no model.
+    ``extra`` holds further fields of a provider's message, for that provider alone. ``metadata`` is for no model. ``raw`` is
+    JSON that is returned as it was given, to the program that gave it; "" for none.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -78,6 +79,7 @@ class MessageAppended(EventData, frozen=True):
     speaker: Annotated[Text | None, Use("material")] = ""
     extra: Json = NOTHING
     metadata: Annotated[Json, Use("material")] = NOTHING
+    raw: Annotated[Body | None, Use("exact")] = ""
 
 
 class MessageRepaired(EventData, frozen=True):
@@ -99,7 +101,7 @@ class MessageRepaired(EventData, frozen=True):
 class MessagesHidden(EventData, frozen=True):
     """The session's messages at these positions (inclusive ranges) are no longer part of it; they stay in the log.
 
-    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
+    ``why`` is "truncate", "replace", "clear" or "remove"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
     """
 
     traits = Traits("reversible")

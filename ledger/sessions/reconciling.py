@@ -28,13 +28,12 @@ from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above
+from ledger.sessions.writing import TOGETHER, appended, hide, texts_of, with_bodies, with_those_above
 from projections.core.rows import Connection
 from projections.views import control, summaries
 from projections.views.sessions import MessageRow as MessageRow
 from projections.views.sessions import besides
 
-TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
 REPAIR_BYTES = 256 * 1024
 
 

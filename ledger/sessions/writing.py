@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Raw, json
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form, keys, of_row
 from ledger.domain.text import check_text
 from ledger.events import (
@@ -26,14 +27,17 @@ from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import session as session_rules
-from ledger.sessions.rules.message import Draft
+from ledger.sessions.rules.message import Draft, encoded_raw
 from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.transcripts import Outside
 from ledger.sessions.window import OpenWindow
+from ledger.types import Json
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import SummaryRow
 
+TOGETHER = 5_000  # the most messages in one append
 LISTED = 2_000  # the most ranges or ids in one event, which bounds the size of an event
 SUMMARY_BYTES = 1024 * 1024
 
@@ -46,6 +50,7 @@ def append(
     token_count: int | None = None,
     model: str = "",
     metadata: Pairs = NO_PAIRS,
+    raw: Json = None,
 ) -> answers.Message:
     """Add a checked message to the session.
 
@@ -59,22 +64,27 @@ def append(
         token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
         model: The model that wrote the message.
         metadata: Keys of the caller.
+        raw: JSON of the caller, returned as it was given.
     """
     check_text("model", model, blank_allowed=True)
-    pairs = checked(metadata)
-    if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
+    pairs, exact = checked(metadata), encoded_raw(raw)
+    if why := conversation.kept_out or ("transient" if draft.is_transient and not exact else ""):
         texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
-        texts |= {"metadata": pairs}
+        texts |= {"metadata": pairs, "raw": raw}
         return answers.skipped(draft.role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
-    data = appended(draft, tokens, counter, model, pairs)
+    data = appended(draft, tokens, counter, model, pairs, exact)
+    asker, from_empty = _asker_from_empty(asker)
 
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
+        if from_empty:
+            _check_empty(conversation, work, stream, first)
         work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
     arguments = (conversation.name, draft, model, token_count, asker.occurred_at, *((pairs,) if pairs else ()))
+    arguments = (*arguments, {"raw": exact}) if exact else arguments
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
@@ -92,6 +102,7 @@ def append(
         parts=draft.whole_parts,
         extra=draft.extra.get("message", {}),
         metadata=pairs,
+        raw=raw,
         tokens=tokens,
         counter=counter,
         model=model,
@@ -100,6 +111,76 @@ def append(
         occurred_at=times.moment("occurred_at", at) if at else envelope.recorded_at,
         recorded_at=envelope.recorded_at,
     )
+
+
+def extend(
+    conversation: Conversation, asker: Who, lines: Sequence[Outside], left_out: int = 0
+) -> answers.HistoryChange:
+    """Add several checked messages to the session in one append.
+
+    Raises:
+        RejectedError: There are more than 5,000 messages.
+        ConflictError: The session was changed after the expected position, or has messages although 0 was expected.
+    """
+    if len(lines) > TOGETHER:
+        raise RejectedError(
+            f"extend takes at most {TOGETHER:,} messages, because it makes one append; {len(lines):,} were given",
+            rule="size",
+            limit=TOGETHER,
+            requested=len(lines),
+        )
+    none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
+    if conversation.kept_out or not lines:
+        return replace(none, skipped=conversation.kept_out)
+    emitted = [
+        (
+            line.created_at,
+            appended(
+                line.draft,
+                *count_tokens(conversation, line.draft, line.token_count),
+                line.model,
+                line.metadata,
+                line.raw,
+            ),
+        )
+        for line in lines
+    ]
+    arguments = (conversation.name, emitted, asker.occurred_at)
+    asker, from_empty = _asker_from_empty(asker)
+
+    def body(work: Work) -> str:
+        stream, first = opened(conversation, work)
+        if from_empty:
+            _check_empty(conversation, work, stream, first)
+        for created_at, data in emitted:
+            work.occurred_at = created_at or asker.occurred_at
+            work.emit(stream, with_bodies(work, data), first=first)
+        return stream
+
+    outcome = conversation.writer.run("session.extend", asker, body, arguments)
+    return replace(texts_of(conversation.name, outcome, "appended"), left_out=left_out)
+
+
+def _asker_from_empty(asker: Who) -> tuple[Who, bool]:
+    """Return the author without ``expected`` 0, and True if 0 was expected.
+
+    0 stands for a session without messages. The pipeline would also refuse a session that was cleared or only named before.
+    """
+    if asker.expected is None or asker.expected.position:
+        return asker, False
+    return replace(asker, expected=None), True
+
+
+def _check_empty(conversation: Conversation, work: Work, stream: str, first: int) -> None:
+    state: State | None = work.load(stream, "s") if first else None
+    if state is None:
+        return
+    work.rows.flush()
+    if count := OpenWindow(work.connection(), state).messages:
+        raise ConflictError(
+            f"the session {conversation.name!r:.60} has {count:,} messages, and expected 0 stands for a session without"
+            " messages; nothing was written"
+        )
 
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
@@ -208,6 +289,25 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
         hide(work, state, window, (state.row, above), "truncate")
 
     return change(conversation, "session.truncate", body, keep, asker, "truncated", optional=True)
+
+
+def remove_last(conversation: Conversation, asker: Who, count: int) -> answers.HistoryChange:
+    """Take the newest messages out of the session, as many as there are up to ``count``; they stay in the log.
+
+    Raises:
+        RejectedError: ``count`` is no whole number from 1.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise RejectedError(f"remove_last takes a whole number from 1, and {count!r:.40} is not", rule="count", limit=1)
+
+    def body(work: Work) -> None:
+        state = known(conversation, work)
+        window = OpenWindow(work.connection(), state)
+        visible = sessions.backwards(work.connection(), state.row, window.hidden_ranges, batch=min(count, 4_096))
+        if newest := [row.row for row in islice(visible, count)]:
+            hide(work, state, window, (newest[-1], 2**62), "remove")
+
+    return change(conversation, "session.remove_last", body, count, asker, "removed", optional=True)
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
@@ -366,7 +466,9 @@ def _as_shown(work: Work, state: State) -> State:
 # --- events ----------------------------------------------------------------------------------------------------------
 
 
-def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS) -> MessageAppended:
+def appended(
+    draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS, raw: str = ""
+) -> MessageAppended:
     return MessageAppended(
         role=draft.role,
         tokens=tokens,
@@ -379,12 +481,13 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pa
         speaker=draft.speaker,
         extra=Raw(json.encode(draft.extra)) if draft.extra else NOTHING,
         metadata=event_form(pairs),
+        raw=raw,
     )
 
 
 def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
     """Return the message with its large texts moved to the blobs table."""
-    texts = {"content": data.content, "reasoning": data.reasoning}
+    texts = {"content": data.content, "reasoning": data.reasoning, "raw": data.raw}
     large = {
         name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
     }

@@ -284,12 +284,12 @@ class AsyncValues(AsyncValuesRead):
     _sync: Values
 
     async def put(
-        self, namespace: Iterable[str], key: str, value: Json, *, index: bool = True, expires_at: Time | None = None,
-        **options: Unpack[WriteOptions],
+        self, namespace: Iterable[str], key: str, value: Json, *, index: bool = True,
+        fields: Iterable[str] | None = None, expires_at: Time | None = None, **options: Unpack[WriteOptions],
     ) -> Value:
         """Put a value under a key, in place of any value before; ``get`` returns the value unchanged."""
         return await self._work(lambda: self._sync.put(
-            namespace, key, value, index=index, expires_at=expires_at, **options,
+            namespace, key, value, index=index, fields=fields, expires_at=expires_at, **options,
         ))
 
     async def move(

@@ -223,7 +223,7 @@ def _passage_then(connection: Connection, delivered: Delivered) -> Passage:
         role, name = data.role, folded(data.speaker or "")
     elif event is not None and isinstance(data, ValuePut):
         content = text_of(connection, data.content)
-        whole = readable(content, data.type) if content is not None else None
+        whole = readable(content, data.type, data.fields or ()) if content is not None else None
         heading = (*(data.namespace or ()), data.name or "")
     envelope = begun.envelope if begun is not None else None
     names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())

@@ -17,7 +17,8 @@ class Value(Answer, frozen=True, kw_only=True):
 
     ``value`` is the text or the JSON exactly as it was put, and None if it was erased. ``type`` is "text", or "json" for
     anything but a text. ``status`` is active, expired, removed or erased. ``size`` is in bytes. ``updated_at`` is the time of
-    the last put, ``position`` that of the last change. ``match`` is the fit to a query, from 0 to 1. ``absorbed`` is True in
+    the last put, ``position`` that of the last change. ``match`` is the fit to a query, from 0 to 1. ``fields`` are the fields
+    by which an object is searched, () for all. ``absorbed`` is True in
     the answer of a command that had nothing to change. A ``quarantined`` value is found by no recall and no query.
     """
 
@@ -31,6 +32,7 @@ class Value(Answer, frozen=True, kw_only=True):
     agent: str | None
     size: int | None
     indexed: bool
+    fields: tuple[str, ...] | None
     expires_at: str | None
     recorded_at: str
     updated_at: str

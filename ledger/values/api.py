@@ -14,7 +14,7 @@ from ledger.domain.text import check_text, plural
 from ledger.types import Json, Page, Time, ValueStatus, WriteOptions
 from ledger.values import commands, queries
 from ledger.values.answers import Value
-from ledger.values.rules import checked_filter, checked_key, checked_namespace, is_place, place_of
+from ledger.values.rules import checked_fields, checked_filter, checked_key, checked_namespace, is_place, place_of
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -136,6 +136,7 @@ class Values(ValuesRead):
         value: Json,
         *,
         index: bool = True,
+        fields: Iterable[str] | None = None,
         expires_at: Time | None = None,
         **options: Unpack[WriteOptions],
     ) -> Value:
@@ -148,6 +149,8 @@ class Values(ValuesRead):
             key: The key within the namespace, at most 1,024 bytes.
             value: A text, or JSON: a dictionary, a list, a number, True, False or None; at most 10 MiB.
             index: False to leave the value out of every search.
+            fields: The fields of an object by which it is searched, ["title", "at.city"]: a dot goes into an object, and each
+                item of a list counts; None for all. No other field is found by its words.
             expires_at: The time from which on the value is no longer returned; None for never.
 
         Raises:
@@ -161,6 +164,7 @@ class Values(ValuesRead):
             checked_key(key),
             value,
             indexed=index,
+            fields=checked_fields(fields),
             expires_at=expires_at,
         )
 

@@ -30,6 +30,7 @@ def put(
     value: Json,
     *,
     indexed: bool = True,
+    fields: tuple[str, ...] = (),
     expires_at: Time | None = None,
 ) -> answers.Value:
     """Put a value under a key, whatever was there before.
@@ -58,12 +59,13 @@ def put(
             namespace=namespace,
             name=key,
             indexed=indexed,
+            fields=fields,
             expires_at=end,
             has_content=state is not None and _has_content(work, state, content),
         )
         return _emit(work, command, state)
 
-    arguments = (namespace, key, content, type_, indexed, end)
+    arguments = (namespace, key, content, type_, indexed, end, *([fields] if fields else ()))
     return _answered(engine, engine.writer.run("values.put", replace(asker, expected=None), body, arguments))
 
 

@@ -10,7 +10,8 @@ class ValuePut(EventData, frozen=True):
 
     The first event of a value has its ``namespace`` and ``name``; later events may leave them out. The API calls the name a
     key; in the log a key is the idempotency key of a command. ``type`` is "json" or "text". From ``expires_at`` on the value is
-    no longer returned. A search finds the value only if ``indexed`` is true.
+    no longer returned. A search finds the value only if ``indexed`` is true, and an object only by its ``fields`` if some are
+    named.
     """
 
     traits = Traits("reversible", begins="value", quarantined_as="value")
@@ -21,6 +22,7 @@ class ValuePut(EventData, frozen=True):
     name: Annotated[Text | None, Use("name"), Use("label")] = ""
     expires_at: Time | None = None
     indexed: bool = True
+    fields: Annotated[tuple[Text, ...] | None, Use("name")] = ()
 
 
 class ValueMoved(EventData, frozen=True):

@@ -12,7 +12,7 @@ hold the content: the content is in the log, in the event at the position ``cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import assert_never
 
 import msgspec
@@ -26,6 +26,7 @@ from ledger.types import Json
 
 VALUE_BYTES = 10 * 1024 * 1024  # of a text, or of JSON as UTF-8: as much as a message
 LABELS = 32  # of a namespace
+FIELDS = 64  # by which a value is searched
 JSON, TEXT = "json", "text"
 ACTIVE, REMOVED, EXPIRED, ERASED = "active", "removed", "expired", "erased"
 STATUSES = (ACTIVE, REMOVED, ERASED)  # of a row; a value expires without an event
@@ -54,6 +55,7 @@ class ValueState(Struct, frozen=True):
     content_at: int
     size: int | None
     indexed: bool
+    fields: tuple[str, ...] | None  # by which an object is searched; all of them if none is named
     expires_at: str | None
     status: str
     underlying: str | None  # the status that the value would have if it had not been erased
@@ -191,26 +193,44 @@ def named_in(key: str, content: str, type: str) -> Iterator[tuple[str, str]]:
             pending += part
 
 
-def readable(content: str, type: str) -> str:
-    """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark"."""
+def checked_fields(fields: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of fields by which an object is searched; () for all fields."""
+    names = () if fields is None else plural("fields", fields)
+    for name in names:
+        check_text("a name of fields", name, max_bytes=NAME_BYTES)
+    if len(names) > FIELDS:
+        raise RejectedError(
+            f"fields has {len(names)} names; at most {FIELDS} are allowed", rule="size", limit=FIELDS, requested=len(names)
+        )
+    return names
+
+
+def readable(content: str, type: str, fields: Collection[str] = ()) -> str:
+    """Return the text by which a value is found and shown: a line for each field, such as "theme.color: dark".
+
+    With names of ``fields`` only these fields of an object have a line, with everything below them.
+    """
     if type == TEXT:
         return content
     value = decoded(content, type)
-    return value if isinstance(value, str) else "\n".join(_lines("", value))
+    return value if isinstance(value, str) else "\n".join(_lines("", value, fields))
 
 
-def _lines(path: str, value: object) -> Iterator[str]:
+def _lines(path: str, value: object, fields: Collection[str]) -> Iterator[str]:
+    """Yield the lines of a part of a value at a path, of which only ``fields`` are wanted; of all fields if none is named."""
+    if path in fields:
+        fields = ()
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _lines(f"{path}.{key}" if path else key, item)
+            yield from _lines(f"{path}.{key}" if path else key, item, fields)
     elif isinstance(value, list):
         plain = [_as_text(item) for item in value if not isinstance(item, dict | list)]
-        if plain:
+        if plain and not fields:
             yield f"{path}: {', '.join(plain)}" if path else ", ".join(plain)
         for item in value:
             if isinstance(item, dict | list):
-                yield from _lines(path, item)
-    else:
+                yield from _lines(path, item, fields)
+    elif not fields:
         yield f"{path}: {_as_text(value)}" if path else _as_text(value)
 
 
@@ -321,6 +341,7 @@ class PutValue(Struct, frozen=True):
     namespace: tuple[str, ...]
     name: str
     indexed: bool = True
+    fields: tuple[str, ...] = ()
     expires_at: str | None = None
     has_content: bool = False
 
@@ -385,8 +406,8 @@ def _is_expired(value: ValueState, now: str) -> bool:
 
 
 def _is_put_already(command: PutValue, value: ValueState) -> bool:
-    same = (command.type, command.indexed, command.expires_at) == (value.type, value.indexed, value.expires_at)
-    return command.has_content and same
+    put = (value.type, value.indexed, value.fields, value.expires_at)
+    return command.has_content and put == (command.type, command.indexed, command.fields, command.expires_at)
 
 
 def _put(command: PutValue) -> ValuePut:
@@ -397,6 +418,7 @@ def _put(command: PutValue) -> ValuePut:
         name=command.name,
         expires_at=command.expires_at,
         indexed=command.indexed,
+        fields=command.fields,
     )
 
 
@@ -434,6 +456,7 @@ def _begun(event: AnyEvent, data: ValuePut) -> ValueState:
         content_at=event.position,
         size=_size(data.content),
         indexed=data.indexed,
+        fields=data.fields,
         expires_at=data.expires_at,
         status=ACTIVE,
         underlying=None,
@@ -454,6 +477,7 @@ def _changes(value: ValueState, event: AnyEvent, data: ValueEvent) -> dict[str, 
                 "content_at": event.position,
                 "size": _size(data.content),
                 "indexed": data.indexed,
+                "fields": data.fields,
                 "expires_at": data.expires_at,
                 "status": ACTIVE,
                 "updated_at": event.envelope.recorded_at,

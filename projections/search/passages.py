@@ -183,7 +183,8 @@ class Passages:
         content = self._text(data.content)
         if content:
             what, place = (VALUE, state.row, state.id, ""), (state.user, None, None, event.envelope.recorded_at, since)
-            yield from _pieces(_first(event), what, readable(content, data.type), place, headings=_headings(state))
+            text = readable(content, data.type, data.fields or ())
+            yield from _pieces(_first(event), what, text, place, headings=_headings(state))
 
     def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Let the passages stand that the events in effect bring, and end all others."""

@@ -15,7 +15,7 @@ from ledger.values.rules import MoveValue, PutValue, RemoveValue, RestoreValue, 
 EARLIER, LATER = "2026-05-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
 PUT = PutValue("tea", "text", ("ada", "notes"), "todo.md")
 STORED = ValuePut("tea", "text", ("ada", "notes"), "todo.md")
-ACTIVE = value(expires_at=None, indexed=True)
+ACTIVE = value(expires_at=None, indexed=True, fields=())
 EXPIRED, REMOVED = value(expires_at=EARLIER), value(status="removed", expires_at=None)
 ERASED = value(status="erased", underlying="active", name=None)
 MOVE = MoveValue(("ada", "old"), "todo.md", "done")

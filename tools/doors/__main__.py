@@ -27,6 +27,7 @@ if str(HERE) in sys.path:  # python puts a folder that it runs there
 sys.path.insert(0, str(ROOT))
 
 from ledger.doors.tokens import TokenFile  # noqa: E402
+from tools.doors.official import CONTRACTS, HEADER, CannotInstall, OfficialResult, run_official  # noqa: E402
 
 PLACE = ROOT / ".venv-doors"
 EXPECTED = HERE / "conformance.yaml"
@@ -67,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("| check | result | seen |\n|---|---|---|")
     for name, result in results.items():
         print(f"| {name} | {result.verdict} | {result.note} |")
+    if _official:
+        print("", HEADER, *(result.line() for result in _official), sep="\n")
     return int(any(result.verdict == "FAILED" for result in results.values()))
 
 
@@ -139,12 +142,28 @@ def opencode() -> DoorResult:
         return connected(run(binary, "mcp", "list", cwd=Path(folder), home=folder), f"opencode {version}", ["memory"])
 
 
+_official: list[OfficialResult] = []
+
+
+def official(name: str) -> DoorResult:
+    """Run the official tests of a contract with the door in the place of the library's own class."""
+    try:
+        result = run_official(name)
+    except CannotInstall as error:
+        raise NotInstalled(str(error)) from None
+    _official.append(result)
+    count = f"{result.passed} of {result.run} official tests pass"
+    failed = "".join(f"; {test.partition('::')[2] or test}" for test in result.failed[:3])
+    return DoorResult("ok" if result.ok else "FAILED", result.problem or f"{count}{failed}")
+
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
     **{f"conformance-{revision}": partial(conformance, revision) for revision in REVISIONS},
     "claude": claude,
     "opencode": opencode,
+    **{name: partial(official, name) for name in CONTRACTS},
 }
 
 

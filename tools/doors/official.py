@@ -1,0 +1,185 @@
+"""The official tests of the contracts that the doors keep, each run with the door in the place of the library's own class.
+
+The tests come from the source package of the library at a pinned version, downloaded into ``.venv-doors`` on first use, and
+run there in an environment of the contract. No test is copied into the repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLACE = ROOT / ".venv-doors"
+STAND_INS = "tools.doors.stand_ins"
+INSTALL_SECONDS, RUN_SECONDS = 600, 900
+ASYNC = ("pytest>=9", "pytest-asyncio>=1")
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A contract with its official tests.
+
+    Attributes:
+        door: The module of the door, which is also the name of its extra.
+        what: The class or protocol.
+        version: The version of the library, as in ``pip install NAME==VERSION``.
+        tests: Files of tests in the source package; with ``in_wheel`` files of this repository that call the library's tests.
+        replaced: What the tests import, each with the class in ``stand_ins`` that takes its place.
+        needs: Packages that the tests import besides the extra of the door.
+        not_applicable: Tests that say nothing about a door, each with the reason; a name that ends with "*" is of all that
+            begin so. A name that no test has is an error.
+        in_wheel: True if the library ships its tests in the wheel, as a function to call.
+    """
+
+    door: str
+    what: str
+    package: str
+    version: str
+    tests: tuple[str, ...]
+    replaced: Mapping[str, str]
+    needs: tuple[str, ...] = ()
+    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    in_wheel: bool = False
+
+
+LIBRARY = "about a function of the library itself"
+TABLES = "about the tables and SQL of SQLite's own store"
+
+CONTRACTS: dict[str, Contract] = {
+    "langgraph-store": Contract(
+        door="langgraph",
+        what="`BaseStore`",
+        package="langgraph-checkpoint",
+        version="4.3.2",
+        tests=("tests/test_store.py",),
+        replaced={"langgraph.store.memory.InMemoryStore": "langgraph.InMemoryStore"},
+        needs=(*ASYNC, "pytest-mock"),
+        not_applicable={
+            "test_get_text_at_path*": LIBRARY,
+            "test_dedupe_ops*": LIBRARY,
+            "test_validate_op_namespace*": LIBRARY,
+            "test_async_batch_store_handles_cancellation": LIBRARY,
+            "test_async_batch_store": LIBRARY,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class OfficialResult:
+    """The outcome of the official tests of a contract."""
+
+    contract: Contract
+    passed: int
+    failed: tuple[str, ...]
+    not_applicable: Mapping[str, int]
+    problem: str = ""
+
+    @property
+    def run(self) -> int:
+        return self.passed + len(self.failed)
+
+    @property
+    def ok(self) -> bool:
+        return self.passed > 0 and not self.failed and not self.problem
+
+    def line(self) -> str:
+        """Return the line of the table: contract, version, passed of run, not applicable with the reason."""
+        reasons = "; ".join(f"{count} {reason}" for reason, count in self.not_applicable.items()) or "none"
+        contract = self.contract
+        return f"| {contract.what} | {contract.package} {contract.version} | {self.passed} of {self.run} | {reasons} |"
+
+
+HEADER = "| contract | version | passed of run | not applicable |\n|---|---|---|---|"
+
+
+class CannotInstall(Exception):
+    """A package that cannot be had here, with the reason."""
+
+
+def run_official(name: str) -> OfficialResult:
+    """Run the official tests of a contract and return what they said.
+
+    Raises:
+        CannotInstall: The library or its source cannot be downloaded here.
+    """
+    contract = CONTRACTS[name]
+    python = _environment(name, contract)
+    folder = ROOT if contract.in_wheel else _source(contract)
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "report.json")
+        environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "OFFICIAL_CONTRACT": name,
+            "OFFICIAL_REPORT": str(report),
+            "TMPDIR": scratch,
+        }
+        options = ["-o", "addopts=", "-o", "asyncio_mode=auto", "-o", "filterwarnings=default", "-o", "xfail_strict=false"]
+        plugins = ["--noconftest", "-p", "no:cacheprovider", "-p", f"{STAND_INS}.plugin"]
+        command = [str(python), "-m", "pytest", "-q", "--tb=short", *options, *plugins]
+        files = [str(folder / file) for file in contract.tests]
+        done = subprocess.run(
+            [*command, f"--rootdir={folder}", *files],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+        )
+        (PLACE / f"{name}.log").write_text(done.stdout + done.stderr)
+        if not report.exists():
+            return OfficialResult(contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log")
+        seen = json.loads(report.read_text())
+    unused = f"no test is called {', '.join(seen['unused'])}" if seen["unused"] else ""
+    return OfficialResult(contract, len(seen["passed"]), tuple(seen["failed"]), seen["not_applicable"], unused)
+
+
+def _environment(name: str, contract: Contract) -> Path:
+    """Return the Python of the contract's environment, which has the product, editable, with the extra of the door."""
+    folder = PLACE / f"official-{name}"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    words = [f"--editable={ROOT}[{contract.door}]", f"{contract.package}=={contract.version}", *contract.needs]
+    stamp, made_for = folder / "made-for", hashlib.sha256(f"{words}".encode() + _PYPROJECT.read_bytes()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != made_for:
+        shutil.rmtree(folder, ignore_errors=True)
+        _call([sys.executable, "-m", "venv", str(folder)])
+        _call([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
+        stamp.write_text(made_for)
+    return python
+
+
+_PYPROJECT = ROOT / "pyproject.toml"
+
+
+def _source(contract: Contract) -> Path:
+    """Return the folder of the unpacked source package."""
+    folder = PLACE / "sources" / f"{contract.package}-{contract.version}"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", ":all:", "--no-deps"]
+            _call([*download, "--dest", scratch, f"{contract.package}=={contract.version}"])
+            (archive,) = Path(scratch).iterdir()
+            with tarfile.open(archive) as packed:
+                packed.extractall(Path(scratch, "out"), filter="data")
+            (unpacked,) = Path(scratch, "out").iterdir()
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(unpacked, folder)
+    return folder
+
+
+def _call(command: Sequence[str]) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    if done.returncode:
+        last = ((done.stdout + done.stderr).strip().splitlines() or ["no output"])[-1]
+        raise CannotInstall(f"{' '.join(command[2:4])} failed: {last[:200]}")

@@ -53,7 +53,7 @@ class LedgerSessionStore:
     """
 
     def __init__(self, ledger: Ledger, *, project: str | None = None) -> None:
-        self._ledger, self._project = ledger, project
+        self._ledger, self._project = ledger.bind(client="claude-agent-sdk"), project
 
     # --- the contract --------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class LedgerSessionStore:
             from claude_agent_sdk import fold_session_summary
         except ImportError as error:
             raise ImportError(
-                "summaries are computed by the Claude Agent SDK: pip install 'belief-ledger[claude]'"
+                "the summaries of ledger.doors.claude need the Claude Agent SDK: pip install 'belief-ledger[claude]'"
             ) from error
 
         def read() -> list[SessionSummaryEntry]:

@@ -64,7 +64,8 @@ class LedgerStore(BaseStore):
     supports_ttl = True
 
     def __init__(self, ledger: Ledger, *, fields: Sequence[str] | None = None, ttl: TTLConfig | None = None) -> None:
-        self._ledger, self._fields, self.ttl_config = ledger, fields, ttl
+        self._ledger = ledger.bind(client="langgraph", channel="agent")
+        self._fields, self.ttl_config = fields, ttl
 
     # --- the contract --------------------------------------------------------------------------------------------
 

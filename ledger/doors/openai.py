@@ -16,9 +16,13 @@ from ledger.doors.awaited import to_the_end
 from ledger.sessions.answers import Message
 from ledger.types import Role
 
-if TYPE_CHECKING:
+try:
     from agents import SessionSettings, TResponseInputItem
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+except ImportError as error:
+    raise ImportError("ledger.doors.openai needs the OpenAI Agents SDK: pip install 'belief-ledger[openai]'") from error
 
+if TYPE_CHECKING:
     from ledger.api import Ledger
     from ledger.sessions.api import Session
 
@@ -42,7 +46,6 @@ class LedgerSession:
         session_settings: The SDK's settings: ``limit`` is the number of items that ``get_items`` returns without a limit.
 
     Raises:
-        ImportError: The SDK is not installed.
         TypeError: The settings have an unknown field.
     """
 
@@ -56,22 +59,14 @@ class LedgerSession:
         project: str | None = None,
         session_settings: SessionSettings | dict[str, object] | None = None,
     ) -> None:
-        try:
-            from agents.memory.session_settings import SessionSettings, coerce_session_settings
-        except ImportError as error:
-            raise ImportError(
-                "ledger.doors.openai needs the OpenAI Agents SDK: pip install 'belief-ledger[openai]'"
-            ) from error
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings) if session_settings else SessionSettings()
-        self._ledger, self._project = ledger, project
+        self._ledger, self._project = ledger.bind(client="openai-agents"), project
 
     # --- the contract --------------------------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest items in the order in which they were added; all of them without a limit or below 0."""
-        from agents.memory.session_settings import resolve_session_limit
-
         most = resolve_session_limit(limit, self.session_settings)
         return await asyncio.to_thread(self._items, most)
 

@@ -53,6 +53,7 @@ class Contract:
 
 
 LIBRARY = "about a function of the library itself"
+EMBEDDER = "asks for the store's own settings of an embedder, which is the ledger's here"
 TABLES = "about the tables and SQL of SQLite's own store"
 WITHOUT = "makes no session, or one of the test's own"
 
@@ -64,8 +65,9 @@ CONTRACTS: dict[str, Contract] = {
         version="4.3.2",
         tests=("tests/test_store.py",),
         replaced={"langgraph.store.memory.InMemoryStore": "langgraph.InMemoryStore"},
-        needs=(*ASYNC, "pytest-mock"),
+        needs=(*ASYNC, "pytest-mock", "numpy>=1.26"),
         not_applicable={
+            "test_vector_store_initialization": EMBEDDER,
             "test_get_text_at_path*": LIBRARY,
             "test_dedupe_ops*": LIBRARY,
             "test_validate_op_namespace*": LIBRARY,
@@ -130,6 +132,28 @@ CONTRACTS: dict[str, Contract] = {
                 ),
                 WITHOUT,
             ),
+    "langgraph-sqlite": Contract(
+        door="langgraph",
+        what="`BaseStore`, as a file and awaited",
+        package="langgraph-checkpoint-sqlite",
+        version="3.1.2",
+        tests=("tests/test_store.py", "tests/test_async_store.py"),
+        replaced={
+            "langgraph.store.sqlite.SqliteStore": "langgraph.SqliteStore",
+            "langgraph.store.sqlite.AsyncSqliteStore": "langgraph.AsyncSqliteStore",
+        },
+        needs=(*ASYNC, "numpy>=1.26"),
+        not_applicable={
+            "test_vector_store_initialization": EMBEDDER,
+            "test_nonnull_migrations": TABLES,
+            "test_sql_injection_vulnerability": TABLES,
+            "test_list_namespaces_prefix_uses_indexable_condition": TABLES,
+            "test_escape_glob_literal": LIBRARY,
+            "test_namespace_match_pattern": LIBRARY,
+            "test_filter_keys_with_hyphens_and_digits": (
+                "reads a dot in a filter as a way into an object, where `BaseStore` reads a part of the name"
+            ),
+            "test_no_running_loop": "refuses blocking calls on the thread of an event loop; this store allows them",
         },
     ),
 }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from ledger import Ledger
@@ -28,3 +27,34 @@ class InMemoryStore(LedgerStore):
 
     def __init__(self, *, index: Mapping[str, Any] | None = None) -> None:
         super().__init__(_ledger(index), fields=index.get("fields") if index is not None else None)
+
+
+class SqliteStore(LedgerStore):
+    """A store over a ledger's file, made as LangGraph's own store over SQLite."""
+
+    def __init__(self, ledger: Ledger, index: Mapping[str, Any] | None) -> None:
+        super().__init__(ledger, fields=index.get("text_fields") if index is not None else None)
+
+    def setup(self) -> None:
+        """Do nothing: a ledger has its tables from the start."""
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(cls, path: str, *, index: Mapping[str, Any] | None = None) -> Iterator[SqliteStore]:
+        with _ledger(index, None if path == ":memory:" else path) as ledger:
+            yield cls(ledger, index)
+
+
+class AsyncSqliteStore(SqliteStore):
+    """The same store made with ``async with``."""
+
+    async def setup(self) -> None:  # type: ignore[override]
+        """Do nothing, as above."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(  # type: ignore[override]
+        cls, path: str, *, index: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[AsyncSqliteStore]:
+        with _ledger(index, None if path == ":memory:" else path) as ledger:
+            yield cls(ledger, index)

@@ -132,6 +132,8 @@ CONTRACTS: dict[str, Contract] = {
                 ),
                 WITHOUT,
             ),
+        },
+    ),
     "langgraph-sqlite": Contract(
         door="langgraph",
         what="`BaseStore`, as a file and awaited",

@@ -56,13 +56,18 @@ def told_changed_asked_and_undone(
 
     steps = [step for step in ledger.history.events(subject()) if {COFFEE, TEA} & set(_texts(step.data))]
     assert [step.recorded_at[:10] for step in steps] == [MONDAY[:10], TUESDAY[:10]]
-    assert [text for step in steps for text in dict.fromkeys(_texts(step.data)) if text in (COFFEE, TEA)] == [COFFEE, TEA]
+    assert [text for step in steps for text in dict.fromkeys(_texts(step.data)) if text in (COFFEE, TEA)] == [
+        COFFEE,
+        TEA,
+    ]
     assert all(step.in_effect for step in steps)
     assert TUESDAY[:10] in ledger.history.explain(steps[-1].position).text
 
     ledger.undo(steps[-1].position, reason="Ada never said so")
     assert COFFEE in ask() and TEA not in ask()
-    assert [step.in_effect for step in ledger.history.events(subject()) if step.position == steps[-1].position] == [False]
+    assert [step.in_effect for step in ledger.history.events(subject()) if step.position == steps[-1].position] == [
+        False
+    ]
 
 
 def _texts(data: object) -> list[str]:
@@ -106,7 +111,12 @@ def check_loading(door: str) -> None:
         f"try:\n    import ledger.doors.{door}\nexcept ImportError as error:\n    print(error)"
     )
     assert f"pip install 'belief-ledger[{door}]'" in _output(program)
-    assert _output(f"import sys, ledger; print(*sorted(sys.modules.keys() & {set(LIBRARIES.values()) - {'eventsourcing'}!r}))") == ""
+    assert (
+        _output(
+            f"import sys, ledger; print(*sorted(sys.modules.keys() & {set(LIBRARIES.values()) - {'eventsourcing'}!r}))"
+        )
+        == ""
+    )
 
 
 def _output(program: str) -> str:

@@ -130,7 +130,7 @@ class AsyncSession(AsyncSessionRead):
         model: str = "", speaker: str = "", extra: Mapping[str, Any] | None = None, metadata: Metadata | None = None,
         raw: Json = None, **options: Unpack[WriteOptions],
     ) -> Message:
-        """Add a message and return it; with ``expected=0`` the session must have no messages."""
+        """Add a message and return it."""
         return await self._work(lambda: self._sync.append(
             role, content, parts=parts, tool_calls=tool_calls, tool_call_id=tool_call_id, token_count=token_count,
             model=model, speaker=speaker, extra=extra, metadata=metadata, raw=raw, **options,
@@ -139,9 +139,7 @@ class AsyncSession(AsyncSessionRead):
     async def extend(
         self, messages: Iterable[Mapping[str, Any] | Message], **options: Unpack[WriteOptions],
     ) -> HistoryChange:
-        """Add several messages in one append, which one undo takes back; with ``expected=0`` the session must
-        have no messages.
-        """
+        """Add several messages in one append, which one undo takes back."""
         return await self._work(lambda: self._sync.extend(messages, **options))
 
     @property

@@ -140,8 +140,8 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
     "Callable": {}, "Subject": Shell.Point, "Triple": dict,
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
-    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json, "raw": Shell.Json,
-    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
+    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
+    "raw": Shell.Json, "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
     "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
     "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],

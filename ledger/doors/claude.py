@@ -160,9 +160,7 @@ class LedgerSessionStore:
         """Return the names of the sessions of a transcript's subagents by their subpaths."""
         pairs = {PROJECT: str(key["project_key"]), SESSION: str(key["session_id"])}
         infos = self._ledger.sessions.list(metadata=pairs, limit=PAGE).all()
-        return {
-            str(info.metadata[SUBPATH]): info.id for info in infos if info.messages and SUBPATH in info.metadata
-        }
+        return {str(info.metadata[SUBPATH]): info.id for info in infos if info.messages and SUBPATH in info.metadata}
 
 
 def _checked(key: SessionKey | SessionListSubkeysKey) -> SessionKey:

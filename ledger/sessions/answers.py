@@ -21,8 +21,8 @@ class Message(Answer, frozen=True, kw_only=True):
 
     ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
     of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``raw`` is the JSON
-    that was given with the message, or None. ``occurred_at`` and ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there was nothing to store, ``skipped`` has
-    the reason and the position is 0.
+    that was given with the message, or None. ``occurred_at`` and ``recorded_at`` are UTC text. If a pattern keeps the session's
+    messages out, or there was nothing to store, ``skipped`` has the reason and the position is 0.
     """
 
     id: str = ""
@@ -137,9 +137,9 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     """The effect of a command on a session's history.
 
     ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that stand for nothing
-    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared", "removed" or "invalidated". ``skipped`` is the
-    reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the position
-    is known.
+    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared", "removed" or "invalidated".
+    ``skipped`` is the reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used
+    again, only the position is known.
     """
 
     session: str | None

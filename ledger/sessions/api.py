@@ -40,7 +40,20 @@ from ledger.sessions.rules.message import draft as message_draft
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts, to_append
-from ledger.types import Cancel, Channel, Corpus, Json, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from ledger.types import (
+    Cancel,
+    Channel,
+    Corpus,
+    Json,
+    Metadata,
+    Method,
+    Page,
+    Role,
+    Since,
+    SummaryStatus,
+    Unit,
+    WriteOptions,
+)
 from projections.core.conditions import Start
 
 if TYPE_CHECKING:
@@ -308,9 +321,10 @@ class Session(SessionRead):
         raw: Json = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Message:
-        """Add a message and return it; with ``expected=0`` the session must have no messages.
+        """Add a message and return it.
 
-        A message that a pattern keeps out, or that holds nothing but reasoning, is not stored; ``skipped`` has the reason.
+        A message that a pattern keeps out, or that holds nothing but reasoning, is not stored; ``skipped`` has the reason. With
+        ``expected=0`` the session must have no messages.
 
         Args:
             role: "user", "assistant", "system", "developer" or "tool".
@@ -325,12 +339,12 @@ class Session(SessionRead):
             speaker: The name of the author, if several share a role.
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
             metadata: Keys of your own, which no model is given: {"channel": "C024BE91L"}.
-            raw: JSON of your own, at most 10 MiB, that ``Message.raw`` returns equal: the message in another program's form. No
-                window, search or extraction reads it. Such a message may say nothing else.
+            raw: JSON of your own, at most 10 MiB, that ``Message.raw`` returns equal, such as another program's form of the
+                message. No window, search or extraction reads it. A message with raw may say nothing else.
 
         Raises:
-            RejectedError: The message says nothing, or has a field that is no JSON or larger than 512 KiB, or ``raw`` has a secret
-                in it, for it is never rewritten.
+            RejectedError: The message says nothing, has a field that is no JSON or larger than 512 KiB, or has a secret in
+                ``raw``, which is never rewritten.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
@@ -347,10 +361,13 @@ class Session(SessionRead):
     def extend(
         self, messages: Iterable[Mapping[str, Any] | answers.Message], **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:
-        """Add several messages in one append, which one undo takes back; with ``expected=0`` the session must have no messages.
+        """Add several messages in one append, which one undo takes back.
+
+        With ``expected=0`` the session must have no messages.
 
         Args:
-            messages: At most 5,000, as in ``reconcile``; an object may have ``raw`` as in ``append``. Blank messages are left out.
+            messages: At most 5,000, as in ``reconcile``; an object may have ``raw`` as in ``append``. Blank messages are left
+                out.
 
         Raises:
             RejectedError: One of them is no message, or has a secret in ``raw``; nothing is appended.

@@ -32,7 +32,12 @@ def run(awaited: Any) -> Any:
 
 
 def user(text: str, uuid: str = "", **more: Any) -> Any:
-    entry = {"type": "user", "message": {"role": "user", "content": text}, "timestamp": "2026-03-02T09:00:00.123Z", **more}
+    entry = {
+        "type": "user",
+        "message": {"role": "user", "content": text},
+        "timestamp": "2026-03-02T09:00:00.123Z",
+        **more,
+    }
     return entry | ({"uuid": uuid} if uuid else {})
 
 
@@ -63,7 +68,11 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("claude_agent_sdk")
 
     def fold(before: Any, key: Any, entries: Any) -> Any:
-        return {"session_id": key["session_id"], "mtime": 0, "data": {"said": [e.get("message", {}).get("content") for e in entries]}}
+        return {
+            "session_id": key["session_id"],
+            "mtime": 0,
+            "data": {"said": [e.get("message", {}).get("content") for e in entries]},
+        }
 
     module.fold_session_summary = fold  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", module)
@@ -81,7 +90,8 @@ def test_entries_come_back_equal_in_the_order_of_their_appends(store: LedgerSess
     "entry",
     [
         {"type": "user"}, {"type": "user", "message": "text"}, {"type": "assistant", "message": {"content": 5}}, {},
-        {"type": "x", "uuid": 5}, {"type": "x", "uuid": " "}, {"type": "x", "uuid": "u" * 3_000}, {"type": "x", "timestamp": "soon"},
+        {"type": "x", "uuid": 5}, {"type": "x", "uuid": " "}, {"type": "x", "uuid": "u" * 3_000},
+        {"type": "x", "timestamp": "soon"},
         {"type": "x", "timestamp": "2026-13-45T99:99:99Z"}, {"type": "attachment", "attachment": []},
         {"type": "user", "message": {"content": "x" * 700_000}},
     ],
@@ -108,7 +118,9 @@ def test_a_deleted_or_undone_entry_can_be_appended_again(ledger: Ledger, store: 
     assert run(store.load(KEY)) == [user("a", "u1")]
 
 
-def test_only_what_the_person_and_the_agent_said_is_a_text_of_the_ledger(ledger: Ledger, store: LedgerSessionStore) -> None:
+def test_only_what_the_person_and_the_agent_said_is_a_text_of_the_ledger(
+    ledger: Ledger, store: LedgerSessionStore
+) -> None:
     run(store.append(KEY, [*ENTRIES, user("I prefer gin.", "u5", isSidechain=True)]))
     run(store.append(AGENT, [user("I prefer wine.", "u6")]))
     chat = ledger.session("claude/-home-ada-harbour/0b6f7a34")
@@ -151,7 +163,9 @@ def test_sessions_and_subkeys_are_listed_with_the_time_of_their_last_change(
     assert run(store.list_subkeys(KEY)) == [] and run(store.load(KEY)) == [TITLE, TITLE]
 
 
-def test_a_deletion_takes_the_subagents_too_and_one_undo_each_brings_them_back(ledger: Ledger, store: LedgerSessionStore) -> None:
+def test_a_deletion_takes_the_subagents_too_and_one_undo_each_brings_them_back(
+    ledger: Ledger, store: LedgerSessionStore
+) -> None:
     run(store.delete(KEY))
     run(store.append(KEY, ENTRIES))
     run(store.append(AGENT, [TITLE]))
@@ -164,7 +178,9 @@ def test_a_deletion_takes_the_subagents_too_and_one_undo_each_brings_them_back(l
     assert run(store.load(KEY)) == ENTRIES and run(store.load(AGENT)) == [TITLE]
 
 
-def test_a_summary_is_of_all_entries_and_follows_an_undo_and_an_erasure(ledger: Ledger, store: LedgerSessionStore, sdk: None) -> None:
+def test_a_summary_is_of_all_entries_and_follows_an_undo_and_an_erasure(
+    ledger: Ledger, store: LedgerSessionStore, sdk: None
+) -> None:
     run(store.append(KEY, [user("My name is Zanzibarquux.", "u1")]))
     run(store.append(AGENT, [user("not this", "u9")]))
     run(store.append(KEY, [user("b", "u2")]))
@@ -195,7 +211,9 @@ def test_another_user_sees_and_deletes_nothing(ledger: Ledger) -> None:
     ada, ben = (LedgerSessionStore(ledger.bind(user=name)) for name in ("ada", "ben"))
     run(ada.append(KEY, ENTRIES))
     run(ada.append(AGENT, ENTRIES))
-    assert run(ben.load(KEY)) is None and run(ben.list_sessions("-home-ada-harbour")) == [] == run(ben.list_subkeys(KEY))
+    assert run(ben.load(KEY)) is None and run(ben.list_sessions("-home-ada-harbour")) == [] == run(
+        ben.list_subkeys(KEY)
+    )
     run(ben.delete(KEY))
     assert run(ada.load(KEY)) == ENTRIES == run(ada.load(AGENT))
 

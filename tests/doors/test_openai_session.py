@@ -39,7 +39,9 @@ JSON = st.recursive(
     max_leaves=8,
 )  # fmt: skip
 NAMES = st.sampled_from(["type", "role", "content", "call_id", "name", "arguments", "output", "summary"])
-VALUES = JSON | st.sampled_from(["user", "tool", "nobody", "function_call", "function_call_output", "message", "{", "x" * 2_000])
+VALUES = JSON | st.sampled_from(
+    ["user", "tool", "nobody", "function_call", "function_call_output", "message", "{", "x" * 2_000]
+)
 
 
 def run(awaited: Any) -> Any:
@@ -88,7 +90,9 @@ def test_what_was_said_is_a_conversation_of_the_ledger(ledger: Ledger, session: 
     assert entry.client == "openai-agents"
 
 
-def test_a_message_of_another_origin_is_an_item_and_no_tools_text_is_the_users(ledger: Ledger, session: LedgerSession) -> None:
+def test_a_message_of_another_origin_is_an_item_and_no_tools_text_is_the_users(
+    ledger: Ledger, session: LedgerSession
+) -> None:
     chat = ledger.session("harbour")
     gone = chat.append("user", "My name is Zanzibarquux.", raw={"role": "user", "content": "My name is Zanzibarquux."})
     chat.append("developer", "Be brief.")
@@ -167,7 +171,9 @@ def test_twenty_writers_lose_and_double_nothing(ledger: Ledger, session: LedgerS
     assert_sound(ledger)
 
 
-def test_a_cancelled_task_ends_when_its_write_has_ended(ledger: Ledger, session: LedgerSession, monkeypatch: Any) -> None:
+def test_a_cancelled_task_ends_when_its_write_has_ended(
+    ledger: Ledger, session: LedgerSession, monkeypatch: Any
+) -> None:
     import threading
 
     begun, may_end, add = threading.Event(), threading.Event(), session._add
@@ -223,8 +229,9 @@ def test_an_injected_text_is_given_back_and_kept_out_of_recall(ledger: Ledger, s
     run(session.add_items([{"role": "user", "content": "Which ship comes?"}, CALL, item]))
     assert run(session.get_items(1)) == [item]
     assert [message.quarantined for message in ledger.session("harbour").messages()] == [False, False, True]
-    recalled = ledger.recall("Which ship ignores previous instructions of the system prompt?", among=["messages"])
-    assert [message.content for message in recalled.items] == ["Which ship comes?"]
+    recalled = ledger.recall("Which ship ignores previous instructions of the system prompt?", among=["turns"])
+    assert "Which ship comes?" in [message.content for message in recalled.items]
+    assert not any("previous instructions" in message.content for message in recalled.items)
 
 
 @pytest.mark.parametrize(("channel", "status"), [("user", "active"), ("web", "candidate")])

@@ -17,8 +17,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
     max_leaves=12,
 )  # fmt: skip
-ENTRY = {"type": "x", "uuid": "b", "n": [1, 2.5, None, {"ä\n\"": True}], "empty": {}, "list": []}
-KEY = "sk-ant-api03-" + "".join(random.Random(7).choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", k=95))
+ENTRY = {"type": "x", "uuid": "b", "n": [1, 2.5, None, {'ä\n"': True}], "empty": {}, "list": []}
+KEY = "sk-ant-api03-" + "".join(
+    random.Random(7).choices("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", k=95)
+)
 
 
 @pytest.fixture
@@ -84,10 +86,15 @@ def test_an_exported_log_has_the_raw(ledger: Any, tmp_path: Any) -> None:
         assert other.session("chat").messages()[0].raw == ENTRY
 
 
-@pytest.mark.parametrize("raw", [{"key": KEY}, {"deep": [{"text": f"use {KEY} here"}]}, {"name": "password", "value": "hunter2!x"}])
+@pytest.mark.parametrize(
+    "raw", [{"key": KEY}, {"deep": [{"text": f"use {KEY} here"}]}, {"name": "password", "value": "hunter2!x"}]
+)
 def test_raw_with_a_secret_is_refused_and_never_rewritten(ledger: Any, raw: Any) -> None:
     session = ledger.session("chat")
-    for act in (lambda: session.append("user", "Hello.", raw=raw), lambda: session.extend([{"role": "user", "raw": raw}])):
+    for act in (
+        lambda: session.append("user", "Hello.", raw=raw),
+        lambda: session.extend([{"role": "user", "raw": raw}]),
+    ):
         with pytest.raises(RejectedError, match="the raw of a message has a secret") as refused:
             act()
         assert refused.value.rule == "secret" and KEY not in str(refused.value)
@@ -140,7 +147,11 @@ def test_ids_and_paths_in_raw_are_no_quotes_of_each_other(ledger: Any) -> None:
     ]
     report = ledger.erase(said[0].id)
     assert (report.state, report.quotes) == ("completed", ())
-    assert [message.raw is None for message in ledger.session("chat").messages(oldest_first=True)] == [True, False, False]
+    assert [message.raw is None for message in ledger.session("chat").messages(oldest_first=True)] == [
+        True,
+        False,
+        False,
+    ]
 
 
 # --- extend ----------------------------------------------------------------------------------------------------------
@@ -189,9 +200,14 @@ def test_expected_0_stands_for_a_session_without_messages(ledger: Any, emptied: 
         session.set_metadata({"channel": "C1"})
     elif emptied != "new":
         said = session.append("user", "Hello.")
-        {"cleared": session.clear, "removed": session.remove_last, "undone": lambda: ledger.undo(said.position)}[emptied]()
+        {"cleared": session.clear, "removed": session.remove_last, "undone": lambda: ledger.undo(said.position)}[
+            emptied
+        ]()
     session.append("user", "first", expected=0)
-    for act in (lambda: session.append("user", "x", expected=0), lambda: session.extend([{"role": "user", "content": "x"}], expected=0)):
+    for act in (
+        lambda: session.append("user", "x", expected=0),
+        lambda: session.extend([{"role": "user", "content": "x"}], expected=0),
+    ):
         with pytest.raises(ConflictError, match="without messages"):
             act()
     assert texts(session) == ["first"]

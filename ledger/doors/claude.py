@@ -11,21 +11,15 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ledger.domain.errors import RejectedError
 from ledger.doors.agent_transcripts import said
 from ledger.doors.awaited import to_the_end
+from ledger.types import Json
 
 if TYPE_CHECKING:
-    from claude_agent_sdk.types import (
-        SessionKey,
-        SessionListSubkeysKey,
-        SessionStoreEntry,
-        SessionStoreListEntry,
-        SessionSummaryEntry,
-    )
-
     from ledger.api import Ledger
     from ledger.sessions.answers import SessionInfo
     from ledger.sessions.api import Session
@@ -57,55 +51,52 @@ class LedgerSessionStore:
 
     # --- the contract --------------------------------------------------------------------------------------------
 
-    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+    async def append(self, key: Key, entries: Sequence[Entry]) -> None:
         """Add entries in one commit; an entry whose uuid the transcript has already is left out.
 
         Raises:
             RejectedError: An entry is no JSON or has a secret in it; no entry was added.
         """
         where = _checked(key)
-        given = [cast("Entry", entry) for entry in entries]
-        if given:
-            await to_the_end(lambda: self._append(where, given))
+        if entries:
+            await to_the_end(lambda: self._append(where, list(entries)))
 
-    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+    async def load(self, key: Key) -> list[Json] | None:
         """Return the entries of a transcript in their order; None for a transcript without entries, or a deleted one."""
         where = _checked(key)
-        entries = await asyncio.to_thread(lambda: list(self._entries(where)))
-        return cast("list[SessionStoreEntry]", entries) or None
+        return await asyncio.to_thread(lambda: list(self._entries(where))) or None
 
-    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+    async def list_sessions(self, project_key: str) -> list[Json]:
         """Return the transcripts of a project, without those of subagents, each with the time of its last change."""
 
-        def read() -> list[SessionStoreListEntry]:
+        def read() -> list[Json]:
             return [{"session_id": id, "mtime": _mtime(info)} for id, info in self._main(project_key)]
 
         return await asyncio.to_thread(read)
 
-    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+    async def list_session_summaries(self, project_key: str) -> list[Json]:
         """Return the SDK's summary of each transcript of a project, computed from all entries of the transcript.
 
         Raises:
             ImportError: The SDK is not installed.
         """
         try:
-            from claude_agent_sdk import fold_session_summary
+            fold = import_module("claude_agent_sdk").fold_session_summary
         except ImportError as error:
             raise ImportError(
                 "the summaries of ledger.doors.claude need the Claude Agent SDK: pip install 'belief-ledger[claude]'"
             ) from error
 
-        def read() -> list[SessionSummaryEntry]:
-            summaries: list[SessionSummaryEntry] = []
+        def read() -> list[Json]:
+            summaries = []
             for id, info in self._main(project_key):
-                key: SessionKey = {"project_key": project_key, "session_id": id}
-                entries = cast("list[SessionStoreEntry]", list(self._entries(key)))
-                summaries.append({**fold_session_summary(None, key, entries), "mtime": _mtime(info)})
+                key = {"project_key": project_key, "session_id": id}
+                summaries.append({**fold(None, key, list(self._entries(key))), "mtime": _mtime(info)})
             return summaries
 
         return await asyncio.to_thread(read)
 
-    async def delete(self, key: SessionKey) -> None:
+    async def delete(self, key: Key) -> None:
         """Hide a transcript, and with a main transcript those of its subagents; they stay in the log until they are erased."""
         where = _checked(key)
 
@@ -117,7 +108,7 @@ class LedgerSessionStore:
 
         await to_the_end(delete)
 
-    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+    async def list_subkeys(self, key: Key) -> list[str]:
         """Return the subpaths of the subagents' transcripts under a session."""
         where = _checked(key)
         return await asyncio.to_thread(lambda: list(self._below(where)))
@@ -147,7 +138,7 @@ class LedgerSessionStore:
                 except RejectedError:  # kept without its words; what is wrong with the entry itself is refused again
                     session.extend([_bare(entry) for entry in some])
 
-    def _entries(self, key: Key) -> Iterator[object]:
+    def _entries(self, key: Key) -> Iterator[Json]:
         messages = self._session(key).messages(limit=PAGE, oldest_first=True).all()
         return (message.raw for message in messages if message.raw is not None)
 
@@ -163,16 +154,21 @@ class LedgerSessionStore:
         return {str(info.metadata[SUBPATH]): info.id for info in infos if info.messages and SUBPATH in info.metadata}
 
 
-def _checked(key: SessionKey | SessionListSubkeysKey) -> SessionKey:
+def _checked(key: Key) -> Key:
+    """Return the key of a transcript.
+
+    Raises:
+        RejectedError: A part of the key is missing or no text.
+    """
     fields = ("project_key", "session_id", "subpath")
-    where = {name: key[name] for name in fields if key.get(name) is not None}  # type: ignore[literal-required]
+    where = {name: key[name] for name in fields if key.get(name) is not None}
     for name in (*fields[:2], *(("subpath",) if "subpath" in where else ())):
         if not isinstance(where.get(name), str) or not where[name]:
             raise RejectedError(
                 f"the key of a transcript has the texts project_key and session_id, and subpath only for a subagent; its {name}"
                 f" is {where.get(name)!r:.40}"
             )
-    return cast("SessionKey", where)
+    return where
 
 
 def _name(key: Key) -> str:
@@ -186,8 +182,8 @@ def _uuid(entry: Entry) -> str:
 
 
 def _bare(entry: Entry) -> dict[str, object]:
-    metadata = {"metadata": {"uuid": uuid}} if (uuid := _uuid(entry)) else {}
-    return {"role": "assistant", "raw": entry} | metadata
+    uuid = _uuid(entry)
+    return {"role": "assistant", "raw": entry, "metadata": {"uuid": uuid} if uuid else {}}
 
 
 def _message(entry: Entry, *, is_subagent: bool) -> dict[str, object]:

@@ -141,7 +141,7 @@ _TYPES: dict[str, Any] = {  # names in annotations that have another type on a c
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
-    "raw": Shell.Json, "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
+    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin, "raw": Shell.Json,
     **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]),
     "extract": types.Extracting, "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point,
     "proof": Path, "metadata": Shell.Metadata, "where": Shell.Json, "over": list[str],
@@ -152,7 +152,6 @@ _ON_A_COMMAND_LINE = keyed.HELPS | {  # the form on a command line of values tha
     "parts": " Each is a JSON object; may be given again.",
     "tool_calls": " Each is a JSON object; may be given again.",
     "extra": " As a JSON object.",
-    "raw": " As JSON.",
     "metadata": " Here KEY=VALUE, again for each; a value is JSON (4711, true, null), or else a text.",
     "messages": " Here a file of JSON, of one message a line, or of lines like 'user: …'; - for standard input.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",

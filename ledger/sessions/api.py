@@ -23,6 +23,7 @@ from ledger.sessions import (
     assembling,
     compacting,
     diagram,
+    extending,
     reading,
     reconciling,
     rewriting,
@@ -373,7 +374,7 @@ class Session(SessionRead):
             RejectedError: One of them is no message, or has a secret in ``raw``; nothing is appended.
             ConflictError: The session changed after ``expected``, or has messages although 0 was expected.
         """
-        return writing.extend(self._inner, self._scope.asker(options), *to_append(messages))
+        return extending.extend(self._inner, self._scope.asker(options), *to_append(messages))
 
     @property
     def summaries(self) -> Summaries:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form, keys, of_row
 from ledger.domain.text import check_text
 from ledger.events import (
@@ -23,13 +23,12 @@ from ledger.events import (
     MessagesHidden,
     SummaryInvalidated,
 )
-from ledger.sessions import answers, reading
+from ledger.sessions import answers, from_empty, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import session as session_rules
 from ledger.sessions.rules.message import Draft, encoded_raw
 from ledger.sessions.rules.session import SessionState as State
-from ledger.sessions.transcripts import Outside
 from ledger.sessions.window import OpenWindow
 from ledger.types import Json
 from projections.core.rows import Connection
@@ -74,12 +73,12 @@ def append(
         return answers.skipped(draft.role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
     data = appended(draft, tokens, counter, model, pairs, exact)
-    asker, from_empty = _asker_from_empty(asker)
+    asker, is_from_empty = from_empty.asker_from_empty(asker)
 
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
-        if from_empty:
-            _check_empty(conversation, work, stream, first)
+        if is_from_empty:
+            from_empty.check_empty(conversation, work, stream, first)
         work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
@@ -111,76 +110,6 @@ def append(
         occurred_at=times.moment("occurred_at", at) if at else envelope.recorded_at,
         recorded_at=envelope.recorded_at,
     )
-
-
-def extend(
-    conversation: Conversation, asker: Who, lines: Sequence[Outside], left_out: int = 0
-) -> answers.HistoryChange:
-    """Add several checked messages to the session in one append.
-
-    Raises:
-        RejectedError: There are more than 5,000 messages.
-        ConflictError: The session was changed after the expected position, or has messages although 0 was expected.
-    """
-    if len(lines) > TOGETHER:
-        raise RejectedError(
-            f"extend takes at most {TOGETHER:,} messages, because it makes one append; {len(lines):,} were given",
-            rule="size",
-            limit=TOGETHER,
-            requested=len(lines),
-        )
-    none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
-    if conversation.kept_out or not lines:
-        return replace(none, skipped=conversation.kept_out)
-    emitted = [
-        (
-            line.created_at,
-            appended(
-                line.draft,
-                *count_tokens(conversation, line.draft, line.token_count),
-                line.model,
-                line.metadata,
-                line.raw,
-            ),
-        )
-        for line in lines
-    ]
-    arguments = (conversation.name, emitted, asker.occurred_at)
-    asker, from_empty = _asker_from_empty(asker)
-
-    def body(work: Work) -> str:
-        stream, first = opened(conversation, work)
-        if from_empty:
-            _check_empty(conversation, work, stream, first)
-        for created_at, data in emitted:
-            work.occurred_at = created_at or asker.occurred_at
-            work.emit(stream, with_bodies(work, data), first=first)
-        return stream
-
-    outcome = conversation.writer.run("session.extend", asker, body, arguments)
-    return replace(texts_of(conversation.name, outcome, "appended"), left_out=left_out)
-
-
-def _asker_from_empty(asker: Who) -> tuple[Who, bool]:
-    """Return the author without ``expected`` 0, and True if 0 was expected.
-
-    0 stands for a session without messages. The pipeline would also refuse a session that was cleared or only named before.
-    """
-    if asker.expected is None or asker.expected.position:
-        return asker, False
-    return replace(asker, expected=None), True
-
-
-def _check_empty(conversation: Conversation, work: Work, stream: str, first: int) -> None:
-    state: State | None = work.load(stream, "s") if first else None
-    if state is None:
-        return
-    work.rows.flush()
-    if count := OpenWindow(work.connection(), state).messages:
-        raise ConflictError(
-            f"the session {conversation.name!r:.60} has {count:,} messages, and expected 0 stands for a session without"
-            " messages; nothing was written"
-        )
 
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:

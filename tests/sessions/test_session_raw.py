@@ -213,6 +213,15 @@ def test_expected_0_stands_for_a_session_without_messages(ledger: Any, emptied: 
     assert texts(session) == ["first"]
 
 
+def test_a_repeated_key_of_extend_appends_nothing_and_refuses_other_messages(ledger: Any) -> None:
+    session, one = ledger.session("chat"), {"role": "user", "content": "a", "raw": [1]}
+    first = session.extend([one], idempotency_key="1", expected=0)
+    again = session.extend([one], idempotency_key="1", expected=0)
+    assert again.replayed and again.position == first.position and texts(session) == ["a"]
+    with pytest.raises(ConflictError):
+        session.extend([{**one, "raw": [2]}], idempotency_key="1")
+
+
 def test_extend_keeps_the_times_models_and_metadata_of_its_messages(ledger: Any) -> None:
     session = ledger.session("chat")
     session.extend(

@@ -9,11 +9,12 @@ import asyncio
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ledger.domain.errors import ConflictError, NotFoundError
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.types import Json
 from ledger.values.answers import Value
 
@@ -108,10 +109,8 @@ class LedgerStore(BaseStore):
     def _put(self, namespace: Namespace, key: str, op: PutOp) -> None:
         values = self._ledger.values
         if op.value is None:
-            try:
+            with suppress(NotFoundError):  # in the contract, to delete nothing is no error
                 values.remove(namespace, key)
-            except NotFoundError:
-                pass  # the contract: to delete nothing is no error
             return
         paths = self._fields if op.index is None else op.index or []
         values.put(
@@ -123,26 +122,30 @@ class LedgerStore(BaseStore):
             expires_at=None if op.ttl is None else _now() + timedelta(minutes=op.ttl),
         )
 
-    def _refresh(self, value: Value) -> None:
-        """Let a value live for its time again from now on, unless somebody changed the value or it was refreshed just now."""
-        if value.expires_at is None:
+    def _refresh(self, values: Iterable[Value]) -> None:
+        """Let values live for their time again from now on, unless they were refreshed just now or somebody changed them.
+
+        A refresh that the ledger refuses fails no read: the value keeps its end.
+        """
+        now = _now()
+        due = [
+            value for value in values if value.expires_at and now - _time(value.updated_at) >= _ttl(value) / REFRESHED
+        ]
+        if not due:
             return
-        put_at, now = _time(value.updated_at), _now()
-        ttl = _time(value.expires_at) - put_at
-        if now - put_at < ttl / REFRESHED:
-            return
-        try:
-            self._ledger.values.put(
-                value.namespace or (),
-                value.key or "",
-                value.value,
-                index=value.indexed,
-                fields=value.fields or None,
-                expires_at=now + ttl,
-                expected=value.position,
-            )
-        except ConflictError:
-            pass  # whoever changed the value set its time too
+        refused = suppress(ConflictError, RejectedError)
+        with refused, self._ledger.batch():
+            for value in due:
+                with refused:
+                    self._ledger.values.put(
+                        value.namespace or (),
+                        value.key or "",
+                        value.value,
+                        index=value.indexed,
+                        fields=value.fields or None,
+                        expires_at=now + _ttl(value),
+                        expected=value.position,
+                    )
 
     # --- reads ---------------------------------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ class LedgerStore(BaseStore):
         if not _is_item(value):
             return None
         if refresh:
-            self._refresh(value)
+            self._refresh([value])
         return Item(
             value=cast("dict[str, object]", value.value),
             key=key,
@@ -179,8 +182,7 @@ class LedgerStore(BaseStore):
             items = ((value, None) for value in everything.all())
         result = list(_window((pair for pair in items if _is_item(pair[0])), op))
         if op.refresh_ttl:
-            for value, _ in result:
-                self._refresh(value)
+            self._refresh(value for value, _ in result)
         return [
             SearchItem(
                 namespace=value.namespace or (),
@@ -256,7 +258,9 @@ def _filter(wanted: Mapping[str, object] | None) -> Mapping[str, Json] | None:
     for name, condition in (wanted or {}).items():
         if isinstance(condition, float) and math.isnan(condition):
             return None
-        if isinstance(condition, Mapping) and any(math.isnan(part) for part in condition.values() if isinstance(part, float)):
+        if isinstance(condition, Mapping) and any(
+            math.isnan(part) for part in condition.values() if isinstance(part, float)
+        ):
             return None
         where[name] = cast("Json", _bounded(condition))
     return where
@@ -271,6 +275,11 @@ def _bounded(part: object) -> object:
     if isinstance(part, float) or (isinstance(part, int) and abs(part) >= 2**63):
         return float(min(max(part, -int(_LARGEST)), int(_LARGEST)))
     return part
+
+
+def _ttl(value: Value) -> timedelta:
+    """Return the time to live of a value that expires."""
+    return _time(value.expires_at or value.updated_at) - _time(value.updated_at)
 
 
 def _now() -> datetime:

@@ -14,7 +14,8 @@ from ledger.domain.text import check_text, plural
 from ledger.types import Json, Page, Time, ValueStatus, WriteOptions
 from ledger.values import commands, queries
 from ledger.values.answers import Value
-from ledger.values.rules import checked_fields, checked_filter, checked_key, checked_namespace, is_place, place_of
+from ledger.values.filters import checked_filter
+from ledger.values.rules import checked_fields, checked_key, checked_namespace, is_place, place_of
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine

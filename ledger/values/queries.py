@@ -9,6 +9,7 @@ from ledger.core.snapshot import Snapshot, event_data, text_of
 from ledger.domain.errors import NotFoundError
 from ledger.types import Json
 from ledger.values import answers, rules
+from ledger.values.filters import matches as passes
 from ledger.values.rules import ValueState
 from projections.core.rows import Connection
 from projections.views import quarantine, values
@@ -71,7 +72,7 @@ def listing(
 
 
 def _passes(value: answers.Value, where: Mapping[str, Json]) -> bool:
-    return not where or rules.matches(value.value, where)
+    return not where or passes(value.value, where)
 
 
 def matching(snapshot: Snapshot, matches: Mapping[int, float], where: Mapping[str, Json]) -> list[answers.Value]:

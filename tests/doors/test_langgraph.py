@@ -88,7 +88,9 @@ def test_only_the_named_fields_are_searched(store: LedgerStore) -> None:
     store.put(FACTS, "one", {"title": "harbour", "notes": [{"text": "tile"}, {"text": "boat"}], "other": "lighthouse"},
               index=["title", "notes[*].text"])  # fmt: skip
     store.put(FACTS, "two", {"title": "harbour"}, index=False)
-    scores = {word: {item.key: item.score for item in store.search(FACTS, query=word)} for word in ("boat", "lighthouse")}
+    scores = {
+        word: {item.key: item.score for item in store.search(FACTS, query=word)} for word in ("boat", "lighthouse")
+    }
     assert scores["boat"]["one"] and scores["lighthouse"]["one"] == 0.0 and scores["boat"]["two"] is None
 
 
@@ -147,6 +149,18 @@ def test_a_refresh_keeps_the_time_to_live_and_the_fields(tmp_path: Path, monkeyp
         assert ledger.values.get(FACTS, "own").fields == ("n",)
         time.ahead += timedelta(minutes=61)
         assert store.get(FACTS, "own") is None
+
+
+def test_a_refresh_that_is_refused_fails_no_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    time = Time()
+    monkeypatch.setattr("ledger.doors.langgraph._now", time)
+    path = tmp_path / "ttl.db"
+    with Ledger.open(path, clock=time) as ledger:
+        LedgerStore(ledger).put(FACTS, "own", {"n": 2}, ttl=60)
+    time.ahead = timedelta(minutes=50)
+    with Ledger.open(path, clock=time, readonly=True) as ledger:
+        store = LedgerStore(ledger)
+        assert store.get(FACTS, "own") is not None and len(store.search(FACTS)) == 1
 
 
 def test_another_user_sees_and_changes_nothing(ledger: Ledger) -> None:

@@ -6,7 +6,12 @@ import pytest
 
 from ledger import Ledger, RejectedError
 
-CARD = {"title": "Harbour", "secret_place": "lighthouse", "at": {"city": "Porto", "street": "Rua"}, "notes": [{"text": "tile"}]}
+CARD = {
+    "title": "Harbour",
+    "secret_place": "lighthouse",
+    "at": {"city": "Porto", "street": "Rua"},
+    "notes": [{"text": "tile"}],
+}
 
 
 def keys(ledger: Ledger, query: str) -> list[str | None]:

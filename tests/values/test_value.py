@@ -9,7 +9,7 @@ from examples import NOW, VALUE, envelope, value
 
 from ledger.domain.errors import RejectedError
 from ledger.events import EventData, Recorded, ValueMoved, ValuePut, ValueRemoved, ValueRestored
-from ledger.values import rules
+from ledger.values import filters, rules
 from ledger.values.rules import MoveValue, PutValue, RemoveValue, RestoreValue, SweepValue
 
 EARLIER, LATER = "2026-05-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
@@ -125,12 +125,12 @@ def test_an_event_is_put_back_only_where_it_is_possible(state: Any, data: EventD
 )
 def test_fields_are_compared_by_their_type_and_value(where: dict[str, Any], matches: bool) -> None:
     place = {"city": "Porto", "score": 4, "open": True, "at": {"lat": 41, "lon": -8}, "tags": ["a", {"b": True}]}
-    assert rules.matches(place, rules.checked_filter(where)) is matches
+    assert filters.matches(place, filters.checked_filter(where)) is matches
 
 
 @pytest.mark.parametrize("text", ["Porto", ["Porto"], 4, None])
 def test_only_an_object_has_fields(text: Any) -> None:
-    assert not rules.matches(text, {"city": None}) and not rules.matches(text, {"city": "Porto"})
+    assert not filters.matches(text, {"city": None}) and not filters.matches(text, {"city": "Porto"})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_only_an_object_has_fields(text: Any) -> None:
 )  # fmt: skip
 def test_a_filter_that_means_nothing_is_refused(where: Any) -> None:
     with pytest.raises(RejectedError):
-        rules.checked_filter(where)
+        filters.checked_filter(where)
 
 
 def test_the_form_of_a_namespace_begins_those_of_all_namespaces_below_it() -> None:

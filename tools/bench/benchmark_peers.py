@@ -99,7 +99,7 @@ class LangGraph:
     package = "langgraph-checkpoint-sqlite==3.1.2"
 
     def __init__(self, path: str) -> None:
-        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
+        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-untyped]
 
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")

@@ -152,7 +152,7 @@ def official(name: str) -> DoorResult:
     except CannotInstall as error:
         raise NotInstalled(str(error)) from None
     _official.append(result)
-    count = f"{result.passed} of {result.run} official tests pass"
+    count = f"{result.passed} of {result.run} tests pass"
     failed = "".join(f"; {test.partition('::')[2] or test}" for test in result.failed[:3])
     return DoorResult("ok" if result.ok else "FAILED", result.problem or f"{count}{failed}")
 

@@ -33,12 +33,12 @@ class Contract:
         door: The module of the door, which is also the name of its extra.
         what: The class or protocol.
         version: The version of the library, as in ``pip install NAME==VERSION``.
-        tests: Files of tests in the source package; with ``in_wheel`` files of this repository that call the library's tests.
+        tests: Files of tests in the source package; with ``in_wheel`` files of this repository.
         replaced: What the tests import, each with the class in ``stand_ins`` that takes its place.
         needs: Packages that the tests import besides the extra of the door.
         not_applicable: Tests that say nothing about a door, each with the reason; a name that ends with "*" is of all that
             begin so. A name that no test has is an error.
-        in_wheel: True if the library ships its tests in the wheel, as a function to call.
+        in_wheel: True if the library has its tests in the wheel, as a function to call, or has none.
     """
 
     door: str
@@ -54,6 +54,7 @@ class Contract:
 
 LIBRARY = "about a function of the library itself"
 EMBEDDER = "asks for the store's own settings of an embedder, which is the ledger's here"
+POSIX = "about modes and symbolic links of a file system, and a ledger has none"
 TABLES = "about the tables and SQL of SQLite's own store"
 WITHOUT = "makes no session, or one of the test's own"
 
@@ -158,6 +159,40 @@ CONTRACTS: dict[str, Contract] = {
             "test_no_running_loop": "refuses blocking calls on the thread of an event loop; this store allows them",
         },
     ),
+    "langgraph-agents": Contract(
+        door="langgraph",
+        what="`create_react_agent` and `StoreBackend`, by tests of ours",
+        package="deepagents",
+        version="0.7.32",
+        tests=("tools/doors/stand_ins/langgraph_agents.py",),
+        replaced={},
+        needs=(*ASYNC, "langgraph==1.2.24"),
+        in_wheel=True,
+    ),
+    "anthropic-memory": Contract(
+        door="anthropic",
+        what="`BetaAbstractMemoryTool`, also awaited",
+        package="anthropic",
+        version="2.14.0",
+        tests=("tests/lib/tools/memory_tools/test_filesystem.py",),
+        replaced={
+            f"anthropic.lib.tools._beta_builtin_memory_tool.{name}": f"anthropic.{stand_in}"
+            for name, stand_in in {
+                "BetaLocalFilesystemMemoryTool": "MemoryTool",
+                "BetaAsyncLocalFilesystemMemoryTool": "AsyncMemoryTool",
+            }.items()
+        },
+        needs=ASYNC,
+        not_applicable={
+            "test_mkdir_parents_not_world_writable_under_permissive_umask": POSIX,
+            "test_read_rejects_symlink_created_after_validation": POSIX,
+            "test_read_rejects_file_replaced_with_symlink_before_open": POSIX,
+            "test_view_rejects_directory_symlink_created_after_validation": POSIX,
+            "test_symlink_validation*": POSIX,
+            "test_view_lists_symlinks_only_when_they_stay_inside_memories": POSIX,
+            "test_validate_path_returns_resolved_path_not_symlink_target": POSIX,
+        },
+    ),
 }
 
 
@@ -210,7 +245,8 @@ def run_official(name: str) -> OfficialResult:
             "OFFICIAL_REPORT": str(report),
             "TMPDIR": scratch,
         }
-        options = ["-o", "addopts=", "-o", "asyncio_mode=auto", "-o", "filterwarnings=default", "-o", "xfail_strict=false"]
+        settings = ("addopts=", "asyncio_mode=auto", "filterwarnings=default", "xfail_strict=false")
+        options = [word for setting in settings for word in ("-o", setting)]
         plugins = ["--noconftest", "-p", "no:cacheprovider", "-p", f"{STAND_INS}.plugin"]
         command = [str(python), "-m", "pytest", "-q", "--tb=short", *options, *plugins]
         files = [str(folder / file) for file in contract.tests]
@@ -225,7 +261,9 @@ def run_official(name: str) -> OfficialResult:
         )
         (PLACE / f"{name}.log").write_text(done.stdout + done.stderr)
         if not report.exists():
-            return OfficialResult(contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log")
+            return OfficialResult(
+                contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log"
+            )
         seen = json.loads(report.read_text())
     unused = f"no test is called {', '.join(seen['unused'])}" if seen["unused"] else ""
     return OfficialResult(contract, len(seen["passed"]), tuple(seen["failed"]), seen["not_applicable"], unused)

@@ -13,7 +13,8 @@ from ledger.doors.langgraph import LedgerStore
 def _ledger(index: Mapping[str, Any] | None, path: str | None = None) -> Ledger:
     embed = index["embed"] if index is not None else None
 
-    def characters(texts: list[str]) -> list[list[float]]:
+    def characters(texts: list[str]) -> Any:
+        assert embed is not None
         return embed.embed_documents(texts)
 
     embedder = None if embed is None else characters

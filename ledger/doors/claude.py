@@ -121,9 +121,7 @@ class LedgerSessionStore:
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         with self._ledger.batch():
             session, known = self._session(key), set[str]()
-            if session.id is None:
-                names = {"project_key": PROJECT, "session_id": SESSION, "subpath": SUBPATH}
-                session.set_metadata({names[name]: str(value) for name, value in key.items()})
+            begins = session.id is None
             new: list[Entry] = []
             for entry in entries:
                 uuid = _uuid(entry)
@@ -137,6 +135,9 @@ class LedgerSessionStore:
                     session.extend([_message(entry, is_subagent="subpath" in key) for entry in some])
                 except RejectedError:  # kept without its words; what is wrong with the entry itself is refused again
                     session.extend([_bare(entry) for entry in some])
+            if begins and session.id is not None:  # no pattern keeps the session out
+                names = {"project_key": PROJECT, "session_id": SESSION, "subpath": SUBPATH}
+                session.set_metadata({names[name]: str(value) for name, value in key.items()})
 
     def _entries(self, key: Key) -> Iterator[Json]:
         messages = self._session(key).messages(limit=PAGE, oldest_first=True).all()

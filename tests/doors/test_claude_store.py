@@ -21,6 +21,7 @@ from threads import together
 from ledger import Ledger, RejectedError
 from ledger.doors.claude import LedgerSessionStore
 from ledger.doors.pytest_plugin import Clock
+from ledger.types import SessionPatterns
 
 KEY: Any = {"project_key": "-home-ada-harbour", "session_id": "0b6f7a34"}
 AGENT: Any = {**KEY, "subpath": "subagents/agent-1"}
@@ -278,3 +279,14 @@ def test_the_door_loads_no_library_and_a_summary_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded, said, *_ = done.stdout.split("\n")
     assert loaded == "" and "pip install 'belief-ledger[claude]'" in said
+
+
+def test_nothing_of_a_session_that_a_pattern_keeps_out_is_stored(tmp_path: Path) -> None:
+    with Ledger.open(
+        tmp_path / "memory.db", sessions=SessionPatterns(ignore=("claude/-home-ada-harbour/**",))
+    ) as ledger:
+        store = LedgerSessionStore(ledger)
+        before = ledger.position
+        run(store.append(KEY, ENTRIES))
+        assert run(store.load(KEY)) is None and run(store.list_sessions("-home-ada-harbour")) == []
+        assert ledger.position == before

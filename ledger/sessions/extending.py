@@ -48,9 +48,7 @@ def extend(
         )
         for line in lines
     ]
-    given = [
-        (line.draft, line.model, line.created_at, line.token_count, {**line.metadata}, line.raw) for line in lines
-    ]
+    given = [(line.draft, line.model, line.created_at, line.token_count, {**line.metadata}, line.raw) for line in lines]
     arguments = (conversation.name, given, asker.occurred_at)
     asker, is_from_empty = asker_from_empty(asker)
 

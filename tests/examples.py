@@ -194,6 +194,7 @@ EVENTS: dict[str, e.EventData] = {
             speaker="Ann",
             extra=Raw(b'{"parts":{"0":{"anthropic":{"is_error":true}}}}'),
             metadata=METADATA,
+            raw='{"type":"assistant","uuid":"u-1"}',
         ),
         e.MessageRepaired(
             message=9,

@@ -151,6 +151,10 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "session.reconcile": lambda g, the, by: g.session("chat").reconcile(again("Something else."), **by),
     "session.replace": lambda g, the, by: g.session("chat").replace(again("Something new."), **by),
     "session.truncate": lambda g, the, by: g.session("chat").truncate(3, **by),
+    "session.extend": lambda g, the, by: g.session("chat").extend(
+        [{"role": "user", "content": "Two more."}, {"role": "assistant", "content": "Yes."}], **by
+    ),
+    "session.remove_last": lambda g, the, by: g.session("chat").remove_last(2, **by),
     "session.clear": lambda g, the, by: g.session("chat").clear(**by),
     "session.add_alias": lambda g, the, by: g.session("chat").add_alias("talk of the sea", **by),
     "session.summaries.add": lambda g, the, by: g.session("chat").summaries.add("Enough.", [the["said last"]], **by),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ledger.sessions.rules.window import WindowItem
     from ledger.sessions.search_answers import Expansion, Unexpanded
     from ledger.types import (
-        Cancel, Channel, Corpus, Metadata, Method, ModelLike, Role, Since, SummarizerLike, SummaryStatus, Unit,
+        Cancel, Channel, Corpus, Json, Metadata, Method, ModelLike, Role, Since, SummarizerLike, SummaryStatus, Unit,
         WriteOptions,
     )
 
@@ -128,13 +128,19 @@ class AsyncSession(AsyncSessionRead):
         self, role: Role, content: str = "", *, parts: Iterable[Mapping[str, Any]] = (),
         tool_calls: Iterable[Mapping[str, Any]] = (), tool_call_id: str | None = None, token_count: int | None = None,
         model: str = "", speaker: str = "", extra: Mapping[str, Any] | None = None, metadata: Metadata | None = None,
-        **options: Unpack[WriteOptions],
+        raw: Json = None, **options: Unpack[WriteOptions],
     ) -> Message:
         """Add a message and return it."""
         return await self._work(lambda: self._sync.append(
             role, content, parts=parts, tool_calls=tool_calls, tool_call_id=tool_call_id, token_count=token_count,
-            model=model, speaker=speaker, extra=extra, metadata=metadata, **options,
+            model=model, speaker=speaker, extra=extra, metadata=metadata, raw=raw, **options,
         ))
+
+    async def extend(
+        self, messages: Iterable[Mapping[str, Any] | Message], **options: Unpack[WriteOptions],
+    ) -> HistoryChange:
+        """Add several messages in one append, which one undo takes back."""
+        return await self._work(lambda: self._sync.extend(messages, **options))
 
     @property
     def summaries(self) -> AsyncSummaries:
@@ -197,6 +203,10 @@ class AsyncSession(AsyncSessionRead):
     async def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> HistoryChange:
         """Hide all but the newest messages; hidden messages stay in the log, and ``include_hidden`` shows them."""
         return await self._work(lambda: self._sync.truncate(keep, **options))
+
+    async def remove_last(self, count: int = 1, **options: Unpack[WriteOptions]) -> HistoryChange:
+        """Hide the newest messages, as many as there are up to ``count``; an undo brings them back."""
+        return await self._work(lambda: self._sync.remove_last(count, **options))
 
     async def clear(self, **options: Unpack[WriteOptions]) -> HistoryChange:
         """Begin the session again: hide every message, invalidate every summary, remove the abstract."""

@@ -51,7 +51,16 @@ SHORT = {  # methods of a namespace whose commands have no namespace, because pe
     ("proof", "verify"): "verify",
 }
 PROPERTIES = {("session", "abstract")}  # properties that are commands
-NO_COMMANDS = {"open", "temporary", "close", "batch", "bind", "at", "session", "wait"}  # methods that only a program needs
+NO_COMMANDS = {
+    "open",
+    "temporary",
+    "close",
+    "batch",
+    "bind",
+    "at",
+    "session",
+    "wait",
+}  # methods that only a program needs
 OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class methods, whose path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}  # the same command exists without a namespace
 OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program, so it is no command

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 Entry = dict[str, object]
@@ -114,6 +114,18 @@ def turns(entries: Iterable[Entry]) -> Iterator[Turn]:
                 )
     if current is not None:
         yield current
+
+
+def said(entry: Mapping[str, object]) -> tuple[str, str]:
+    """Return the role and the words of an entry of Claude Code; ("", "") for what neither the person nor the agent said.
+
+    Of a prompt it is what the person typed.
+    """
+    if entry.get("type") not in ("user", "assistant", "attachment") or any(entry.get(mark) for mark in _HIDDEN):
+        return "", ""
+    role, texts = _of_claude({**entry})
+    text = "\n\n".join(texts)
+    return (role, text) if role != "user" else (role, typed_words(text))
 
 
 def _of_codex(payload: Entry) -> tuple[str, list[str]]:

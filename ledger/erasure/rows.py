@@ -146,14 +146,19 @@ class ErasureRows:
             if (salt := erasure.salt(row.state)) is not None:
                 yield salt
 
-    @staticmethod
     def target(
+        self,
         row: ErasureRow,
         fields: tuple[str, ...],
         spans: tuple[Span, ...],
         texts: Iterable[str],
         blobs: tuple[str, ...],
     ) -> Target:
+        """Return a target for these fields and spans of a row; the raw of a message goes with any of its texts."""
+        raw = next((part for part in row.parts if part.field == erasure.RAW and part.field not in fields), None)
+        if raw is not None and any(name.startswith("data.") for name in (*fields, *(name for name, *_ in spans))):
+            fields, texts = (*fields, raw.field), (*texts, *self.texts(raw))
+            blobs = (*blobs, raw.blob) if raw.blob is not None else blobs
         if unknown := erasure.unknown_fields(row.type, row.state):
             raise NewerFormatError(
                 f"the {row.type} at position {row.position} has {', '.join(unknown)[:200]}, written by a newer version of the"

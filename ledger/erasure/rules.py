@@ -25,6 +25,7 @@ from ledger.values.rules import texts_in
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
+RAW = "data.raw"  # only a message has it
 WHOLE = "data"  # the field that stands for the whole of an unreadable event
 PEOPLE = tuple(name for name, string_kind in string_fields(Envelope).items() if string_kind == "text")
 _ENVELOPE = {field.encode_name for field in msgspec.structs.fields(Envelope)} | {WHOLE}
@@ -111,6 +112,7 @@ def parts(type_: str, state: str) -> list[Part]:
         ]
     if type_ == "ValuePut" and _any.decode(fields.get("type", b'"json"')) == "json":
         fields_with_text = [_of_json(part) if part.field == "data.content" else part for part in fields_with_text]
+    fields_with_text = [_of_raw(part) if part.field == RAW else part for part in fields_with_text]
     fields_with_text = [
         _of_message(part, _any.decode(fields["parts"])) if part.field == "data.parts" else part
         for part in fields_with_text
@@ -158,6 +160,18 @@ def _of_json(part: Part) -> Part:
         return part
     texts = [text for content in part.texts for text in texts_in(content, "json")]
     return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts[1:] if len(text) >= BOUNDED_CHARS))
+
+
+def _of_raw(part: Part) -> Part:
+    """Return the raw of a message, which goes as a whole, with the texts in it that a person may have written.
+
+    Names, ids, paths and times are in the raw of most messages, so other messages do not quote them.
+    """
+    if part.blob is not None:
+        return part
+    values = (text for text in _values(_any.decode(part.texts[0])) if len(text) >= BOUNDED_CHARS)
+    texts = tuple(text for text in values if " " in text or not text.isascii())
+    return replace(part, texts=texts, quotable=texts, plain=False)
 
 
 def _of_extra(part: Part, extra: object) -> Part:

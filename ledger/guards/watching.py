@@ -3,7 +3,7 @@
 The writer calls ``watch`` for every command on the only path to the log, and ``watch`` reads all text fields of every event. So
 no command can bypass the scan. A secret is replaced by a mark, and the envelope of the event records the place. A memory with a
 threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused. A keyed
-value is kept exactly as it was given, so a secret in it is refused.
+value and the raw of a message are kept exactly as they were given, so a secret in them is refused.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ledger.guards.guarding import (
     TakenSecret,
     marks_of,
     secret_in_a_name,
-    secret_in_a_value,
+    secret_in_exact,
     strings,
 )
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
-from ledger.values.rules import named_in, texts_in
+from ledger.values.rules import JSON, named_in, texts_in
 
 _HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break
 _POLICY = 'policy.set(threats="quarantine") to keep such texts out of recall instead'
@@ -73,7 +73,7 @@ def watch(guard: Guard, work: Work) -> int:
 def _is_plain(guard: Guard, data: e.EventData) -> bool:
     """Return True if no text of an event needs an action."""
     kind = type(data)
-    if kind in EXACT:
+    if any(kind in LABELS or getattr(data, field) for field in EXACT.get(kind, ())):
         return False
     for field in _scanned_fields(kind):
         value = getattr(data, field)
@@ -160,16 +160,19 @@ class _EventScan:
         The first threat is noted.
         """
         secrets_in_it = list(taken)
-        for verdict in map(self._guard.verdict, texts_in(text, self.data.type)):
+        key, type_, what = "", JSON, "the raw of a message"
+        if isinstance(self.data, e.ValuePut):
+            key, type_, what = self.data.name or "", self.data.type, "the value"
+        for verdict in map(self._guard.verdict, texts_in(text, type_)):
             self._flag(field, verdict.found)
             secrets_in_it += verdict.taken
         if self._work.policy().secrets == "off":
             return
         if secrets_in_it:
-            raise secret_in_a_value(secrets_in_it[0].kind)
-        for name, encoded in named_in(self.data.name or "", text, self.data.type):
+            raise secret_in_exact(what, secrets_in_it[0].kind)
+        for name, encoded in named_in(key, text, type_):
             if kind := secrets.kind_under(name, encoded):
-                raise secret_in_a_value(kind, name)
+                raise secret_in_exact(what, kind, name)
 
     def _judge_labels(self, texts: Sequence[str]) -> None:
         """Refuse a threat in the labels and the key of a value, each and together, and an invisible character in them."""

@@ -12,6 +12,7 @@ from ledger.domain.metadata import Value
 from ledger.sessions.rules import chat_form
 from ledger.sessions.rules.message import Part, readable
 from ledger.sessions.rules.provider_forms import Fields
+from ledger.types import Json
 from projections.views.summaries import SummaryRow as SummaryRow
 
 
@@ -20,7 +21,8 @@ class Message(Answer, frozen=True, kw_only=True):
 
     Commands on the session name the message by its ``position``; ``erase`` and sources name it by its ``id``. ``content`` is the
     text of the message, or the longest text of its ``parts``; None if the text was erased. ``extra`` has, by provider, the fields
-    of a provider's message for which this class has no field; parts have their own ``extra``. ``occurred_at`` and
+    of a provider's message for which this class has no field; parts have their own ``extra``. ``raw`` is the JSON that was
+    given with the message, or None. ``occurred_at`` and
     ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there is nothing to store, ``skipped`` has the
     reason and the position is 0.
     """
@@ -41,7 +43,8 @@ class Message(Answer, frozen=True, kw_only=True):
     speaker: str | None = ""
     extra: Fields = field(default_factory=dict)
     metadata: Mapping[str, Value] = field(default_factory=dict)
-    hidden: str = ""  # "truncate", "replace" or "clear"
+    raw: Json = None
+    hidden: str = ""  # "truncate", "replace", "clear" or "remove"
     quarantined: bool = False  # True if recall does not return the text; the session still shows the text
     replayed: bool = False
     skipped: str = ""
@@ -56,8 +59,8 @@ class Message(Answer, frozen=True, kw_only=True):
         """Return the message as an entry of a chat, which ``reconcile``, ``replace`` and ``ledger.add`` read.
 
         The entry has role and content, and those of tool_calls, tool_call_id, media, reasoning, model, created_at, name, extra
-        and metadata that the message has; other parts are in ``parts``. The entry has no id and no position. An erased text is
-        "(erased)".
+        and metadata that the message has; other parts are in ``parts``. The entry has no id, no position and no raw. An erased
+        text is "(erased)".
         """
         content = self.content if self.content is not None else chat_form.ERASED
         by = "speaker" if self.role == "tool" else "name"  # the name in a tool's message is the function's
@@ -136,9 +139,9 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     """The effect of a command on a session's history.
 
     ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that the command took
-    out of use. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared" or "invalidated". ``skipped`` is
-    the reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the
-    position is known.
+    out of use. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared", "removed" or "invalidated".
+    ``skipped`` is the reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used
+    again, only the position is known.
     """
 
     session: str | None
@@ -206,6 +209,7 @@ def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Mess
         parts=tuple(texts.get("parts", ())),
         extra=texts.get("extra", {}),
         metadata=texts.get("metadata", {}),
+        raw=texts.get("raw"),
         tokens=0,
         counter="",
         model="",

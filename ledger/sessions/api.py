@@ -23,6 +23,7 @@ from ledger.sessions import (
     assembling,
     compacting,
     diagram,
+    extending,
     reading,
     reconciling,
     rewriting,
@@ -39,8 +40,21 @@ from ledger.sessions.rules.compaction import EXPAND_TOKENS
 from ledger.sessions.rules.message import draft as message_draft
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
-from ledger.sessions.transcripts import as_parts
-from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from ledger.sessions.transcripts import as_parts, to_append
+from ledger.types import (
+    Cancel,
+    Channel,
+    Corpus,
+    Json,
+    Metadata,
+    Method,
+    Page,
+    Role,
+    Since,
+    SummaryStatus,
+    Unit,
+    WriteOptions,
+)
 from projections.core.conditions import Start
 
 if TYPE_CHECKING:
@@ -305,11 +319,13 @@ class Session(SessionRead):
         speaker: str = "",
         extra: Mapping[str, Any] | None = None,
         metadata: Metadata | None = None,
+        raw: Json = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Message:
         """Add a message and return it.
 
-        A message that a pattern keeps out, or that has only reasoning, is not stored; ``skipped`` has the reason.
+        A message that a pattern keeps out, or that has only reasoning, is not stored; ``skipped`` has the reason. With
+        ``expected=0`` the session must have no messages.
 
         Args:
             role: "user", "assistant", "system", "developer" or "tool".
@@ -324,20 +340,41 @@ class Session(SessionRead):
             speaker: The name of the author, if several persons share a role.
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
             metadata: Keys of your own, which no model gets: {"channel": "C024BE91L"}.
+            raw: JSON of your own, at most 10 MiB, that ``Message.raw`` returns equal, such as another program's form of the
+                message. No window, search or extraction reads it. A message with raw may say nothing else.
 
         Raises:
-            RejectedError: The message has no content, or a field that is not JSON or larger than 512 KiB.
+            RejectedError: The message has no content, a field that is not JSON or larger than 512 KiB, or has a secret in
+                ``raw``, which is never rewritten.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
         return writing.append(
             self._inner,
             self._scope.asker(options),
-            message_draft(role, content, parts, speaker=speaker, extra=extra),
+            message_draft(role, content, parts, speaker=speaker, extra=extra, has_raw=raw is not None),
             token_count=token_count,
             model=model,
             metadata=NO_PAIRS if metadata is None else metadata,
+            raw=raw,
         )
+
+    def extend(
+        self, messages: Iterable[Mapping[str, Any] | answers.Message], **options: Unpack[WriteOptions]
+    ) -> answers.HistoryChange:
+        """Add several messages in one append, which one undo takes back.
+
+        With ``expected=0`` the session must have no messages.
+
+        Args:
+            messages: At most 5,000, as in ``reconcile``; an object may have ``raw`` as in ``append``. Blank messages are left
+                out.
+
+        Raises:
+            RejectedError: One of them is no message, or has a secret in ``raw``; nothing is appended.
+            ConflictError: The session changed after ``expected``, or has messages although 0 was expected.
+        """
+        return extending.extend(self._inner, self._scope.asker(options), *to_append(messages))
 
     @property
     def summaries(self) -> Summaries:
@@ -520,6 +557,17 @@ class Session(SessionRead):
             RejectedError: ``keep`` is below 0.
         """
         return writing.truncate(self._inner, self._scope.asker(options), keep)
+
+    def remove_last(self, count: int = 1, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
+        """Hide the newest messages, as many as there are up to ``count``; an undo brings them back.
+
+        Args:
+            count: The number of messages to remove; 1 or more.
+
+        Raises:
+            RejectedError: ``count`` is below 1.
+        """
+        return writing.remove_last(self._inner, self._scope.asker(options), count)
 
     def clear(self, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Begin the session again: hide every message, invalidate every summary, remove the abstract."""

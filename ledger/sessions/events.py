@@ -60,7 +60,7 @@ class MessageAppended(EventData, frozen=True):
     index of the part whose text is ``content``, or -1. The text of a captured turn is stored in the ``field`` of the
     ``interaction``. ``speaker`` is the name of the person, if several persons share a role. ``tokens`` was counted by
     ``counter`` before the append. ``extra`` holds further fields of a provider's message, which only this provider gets.
-    ``metadata`` is shown to no model.
+    ``metadata`` is shown to no model. ``raw`` is JSON that is returned as it was given, to the program that gave it; "" for none.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -78,6 +78,7 @@ class MessageAppended(EventData, frozen=True):
     speaker: Annotated[Text | None, Use("material")] = ""
     extra: Json = NOTHING
     metadata: Annotated[Json, Use("material")] = NOTHING
+    raw: Annotated[Body | None, Use("exact")] = ""
 
 
 class MessageRepaired(EventData, frozen=True):
@@ -100,7 +101,7 @@ class MessageRepaired(EventData, frozen=True):
 class MessagesHidden(EventData, frozen=True):
     """The removal of messages from the session, by inclusive ranges of positions; the messages stay in the log.
 
-    ``why`` is "truncate", "replace" or "clear"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
+    ``why`` is "truncate", "replace", "clear" or "remove"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
     """
 
     traits = Traits("reversible")

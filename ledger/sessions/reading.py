@@ -42,6 +42,7 @@ class MessageTexts(Struct, frozen=True):
     parts: tuple[messages.Part, ...]
     model: str | None
     extra: Fields | None  # in the stored form; None if it was erased
+    raw: str | None  # JSON; "" for none, None if it was erased
 
 
 # --- messages ------------------------------------------------------------------------------------------------
@@ -112,6 +113,7 @@ def _message_shown(
         speaker=message_texts.event.data.speaker,
         extra=(message_texts.extra or {}).get("message", {}),
         metadata=of_row(row.metadata),
+        raw=messages.decoded_raw(message_texts.raw),
         interaction=row.interaction,
         occurred_at=row.time,
         recorded_at=message_texts.event.envelope.recorded_at,
@@ -146,7 +148,8 @@ def texts_of(conversation: Conversation, connection: Connection, row: MessageRow
         extra = extra if bytes(repaired.extra) == bytes(NOTHING) else repaired.extra
     more = messages.stored_extra(extra)
     parts = messages.with_extra(messages.whole_parts(data.parts, content, data.content_of), more, content)
-    return MessageTexts(event, content, reasoning, parts, model, None if bytes(extra) == b"null" else more)
+    raw = text_of(connection, data.raw)
+    return MessageTexts(event, content, reasoning, parts, model, None if bytes(extra) == b"null" else more, raw)
 
 
 def of_interaction(conversation: Conversation, connection: Connection, interaction: str, field: str) -> str | None:

@@ -28,13 +28,12 @@ from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import appended, hide, history_change, with_bodies, with_dependents
+from ledger.sessions.writing import TOGETHER, appended, hide, history_change, with_bodies, with_dependents
 from projections.core.rows import Connection
 from projections.views import control, summaries
 from projections.views.sessions import MessageRow as MessageRow
 from projections.views.sessions import besides
 
-TOGETHER = 5_000  # the most messages in one append; a longer transcript takes several appends
 REPAIR_BYTES = 256 * 1024  # the most bytes of a reasoning that a repair adds
 
 

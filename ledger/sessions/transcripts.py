@@ -61,6 +61,7 @@ class Outside(Struct, frozen=True):
     created_at: str | None  # with the offset that the transcript has
     token_count: int | None
     metadata: Pairs = NO_PAIRS
+    raw: str = ""  # only of messages to append; a comparison does not look at it
 
     @property
     def line(self) -> TranscriptMessage:
@@ -154,7 +155,29 @@ def outside(listed: object) -> tuple[list[Outside], int]:
     return lines, left_out
 
 
-def _message(message: object, what: str) -> Outside | None:
+def to_append(listed: Iterable[object]) -> tuple[list[Outside], int]:
+    """Return the messages of a list as ``outside`` does, each with the field ``raw`` of its object.
+
+    A message with raw may say nothing else.
+    """
+    if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
+        raise RejectedError(f"extend takes a list of messages, not {type(listed).__name__}")
+    lines, left_out = [], 0
+    for number, message in enumerate(listed, 1):
+        what, raw = f"message {number:,}", None
+        if isinstance(message, Message):
+            raw = message.raw
+        elif isinstance(message, Mapping):
+            raw, message = message.get("raw"), {name: value for name, value in message.items() if name != "raw"}
+        line = _message(message, what, messages.encoded_raw(raw, f"raw of {what}"))
+        if line is None:
+            left_out += 1
+        else:
+            lines.append(line)
+    return lines, left_out
+
+
+def _message(message: object, what: str, raw: str = "") -> Outside | None:
     if isinstance(message, Mapping) and message.keys() >= _ANSWER:
         message = _answer(message, what)
     if isinstance(message, Message):
@@ -171,22 +194,29 @@ def _message(message: object, what: str) -> Outside | None:
     parts += _reasoning(fields, what)
     if content in (None, "") or (isinstance(content, str) and not content.strip()):
         role = fields.get("role")
-        if not parts and not extra and isinstance(role, str) and role in messages.ROLES:
+        if not parts and not extra and not raw and isinstance(role, str) and role in messages.ROLES:
             return None
     name = "" if fields.get("role") == "tool" else fields.get("name")  # the name in a tool's message is the function's
     speaker = fields.get("speaker", name)
     provider = _provider(fields, parts)
     draft = messages.draft(
-        fields.get("role"), content, parts, speaker=speaker, extra=extra, provider=provider, what=what
+        fields.get("role"),
+        content,
+        parts,
+        speaker=speaker,
+        extra=extra,
+        provider=provider,
+        has_raw=raw != "",
+        what=what,
     )
-    if draft.is_transient:
+    if draft.is_transient and not raw:
         return None
     model = check_text(f"the model of {what}", fields.get("model") or "", blank_allowed=True)
     at, tokens = fields.get("created_at") or _time_of(fields), fields.get("token_count")
     if tokens is not None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
-    return Outside(draft, model, moment, tokens, pairs)
+    return Outside(draft, model, moment, tokens, pairs, raw)
 
 
 def _answer(fields: Mapping[object, object], what: str) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Raw, json
 from msgspec.structs import replace
@@ -22,18 +23,20 @@ from ledger.events import (
     MessagesHidden,
     SummaryInvalidated,
 )
-from ledger.sessions import answers, reading
+from ledger.sessions import answers, from_empty, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import session as session_rules
-from ledger.sessions.rules.message import Draft
+from ledger.sessions.rules.message import Draft, encoded_raw
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.window import OpenWindow
+from ledger.types import Json
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import SummaryRow
 
+TOGETHER = 5_000  # the most messages in one append
 LISTED = 2_000  # the most ranges or ids in one event, which bounds the size of an event
 SUMMARY_BYTES = 1024 * 1024
 
@@ -46,6 +49,7 @@ def append(
     token_count: int | None = None,
     model: str = "",
     metadata: Pairs = NO_PAIRS,
+    raw: Json = None,
 ) -> answers.Message:
     """Append a checked message to the session.
 
@@ -59,22 +63,27 @@ def append(
         token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
         model: The model that wrote the message.
         metadata: Keys and values of the caller.
+        raw: JSON of the caller, returned as it was given.
     """
     check_text("model", model, blank_allowed=True)
-    pairs = checked(metadata)
-    if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
+    pairs, exact = checked(metadata), encoded_raw(raw)
+    if why := conversation.kept_out or ("transient" if draft.is_transient and not exact else ""):
         texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
-        texts |= {"metadata": pairs}
+        texts |= {"metadata": pairs, "raw": raw}
         return answers.skipped(draft.role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
-    data = appended(draft, tokens, counter, model, pairs)
+    data = appended(draft, tokens, counter, model, pairs, exact)
+    asker, is_from_empty = from_empty.asker_from_empty(asker)
 
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
+        if is_from_empty:
+            from_empty.check_empty(conversation, work, stream, first)
         work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
     arguments = (conversation.name, draft, model, token_count, asker.occurred_at, *((pairs,) if pairs else ()))
+    arguments = (*arguments, {"raw": exact}) if exact else arguments
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
@@ -92,6 +101,7 @@ def append(
         parts=draft.whole_parts,
         extra=draft.extra.get("message", {}),
         metadata=pairs,
+        raw=raw,
         tokens=tokens,
         counter=counter,
         model=model,
@@ -209,6 +219,25 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
         hide(work, state, window, (state.row, above), "truncate")
 
     return change(conversation, "session.truncate", body, keep, asker, "truncated", optional=True)
+
+
+def remove_last(conversation: Conversation, asker: Who, count: int) -> answers.HistoryChange:
+    """Take the newest messages out of the session, as many as there are up to ``count``; they stay in the log.
+
+    Raises:
+        RejectedError: ``count`` is no whole number from 1.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise RejectedError(f"remove_last takes a whole number from 1, and {count!r:.40} is not", rule="count", limit=1)
+
+    def body(work: Work) -> None:
+        state = known(conversation, work)
+        window = OpenWindow(work.connection(), state)
+        visible = sessions.backwards(work.connection(), state.row, window.hidden_ranges, batch=min(count, 4_096))
+        if newest := [row.row for row in islice(visible, count)]:
+            hide(work, state, window, (newest[-1], 2**62), "remove")
+
+    return change(conversation, "session.remove_last", body, count, asker, "removed", optional=True)
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
@@ -349,7 +378,9 @@ def _with_visible_messages(work: Work, state: State) -> State:
 # --- events ----------------------------------------------------------------------------------------------------------
 
 
-def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS) -> MessageAppended:
+def appended(
+    draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS, raw: str = ""
+) -> MessageAppended:
     return MessageAppended(
         role=draft.role,
         tokens=tokens,
@@ -362,12 +393,13 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pa
         speaker=draft.speaker,
         extra=Raw(json.encode(draft.extra)) if draft.extra else NOTHING,
         metadata=event_form(pairs),
+        raw=raw,
     )
 
 
 def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
     """Return the message with its long texts moved to the table of long texts."""
-    texts = {"content": data.content, "reasoning": data.reasoning}
+    texts = {"content": data.content, "reasoning": data.reasoning, "raw": data.raw}
     large = {
         name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
     }

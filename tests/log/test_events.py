@@ -155,7 +155,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ProjectStateInvalidated": ("name", "reason"),
         "SessionOpened": ("name",),
         "SessionAliasAdded": ("alias",),
-        "MessageAppended": ("content", "reasoning", "parts", "model", "speaker", "extra", "metadata"),
+        "MessageAppended": ("content", "reasoning", "parts", "model", "speaker", "extra", "metadata", "raw"),
         "MessageRepaired": ("reasoning", "model", "extra", "metadata"),
         "AbstractSet": ("content",),
         "SessionDescribed": ("metadata", "unset"),

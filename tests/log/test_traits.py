@@ -217,7 +217,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ValuePut": ("content",),
         },
     ),
-    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",)}),
+    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",), "MessageAppended": ("raw",)}),
     "material": (
         watching.MATERIAL,
         {

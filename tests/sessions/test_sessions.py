@@ -32,7 +32,7 @@ def public(kind: type) -> set[str]:
 
 def test_the_names_of_a_session_are_those_that_were_decided() -> None:
     writes = "append reopen compact set_abstract set_metadata extract skip_extraction reconcile replace truncate clear"
-    writes += " add_alias bind"
+    writes += " add_alias bind extend remove_last"
     reads = "messages message items window info summaries abstract grep expand id name user"
     assert public(SessionRead) == set(reads.split())
     assert public(Session) == {*reads.split(), *writes.split()}

@@ -56,6 +56,7 @@ LIBRARY = "about a function of the library itself"
 EMBEDDER = "asks for the store's own settings of an embedder, which is the ledger's here"
 POSIX = "about modes and symbolic links of a file system, and a ledger has none"
 TABLES = "about the tables and SQL of SQLite's own store"
+WITHOUT = "makes no session, or one of the test's own"
 
 CONTRACTS: dict[str, Contract] = {
     "langgraph-store": Contract(
@@ -73,6 +74,65 @@ CONTRACTS: dict[str, Contract] = {
             "test_validate_op_namespace*": LIBRARY,
             "test_async_batch_store_handles_cancellation": LIBRARY,
             "test_async_batch_store": LIBRARY,
+        },
+    ),
+    "claude-session-store": Contract(
+        door="claude",
+        what="`SessionStore`: 14 contracts in one function, and the SDK's readers",
+        package="claude-agent-sdk",
+        version="0.2.189",
+        tests=("tests/official_claude.py",),
+        replaced={},
+        needs=ASYNC,
+        in_wheel=True,
+    ),
+    "openai-session": Contract(
+        door="openai",
+        what="`Session`",
+        package="openai-agents",
+        version="0.24.0",
+        tests=(
+            "tests/memory/test_session.py",
+            "tests/memory/test_session_limit.py",
+            "tests/memory/test_session_context_wrapper.py",
+        ),
+        replaced={"agents.SQLiteSession": "openai.SQLiteSession"},
+        needs=ASYNC,
+        not_applicable={
+            "test_await_mutation_cancellation_hides_later_failure_without_loop_error": LIBRARY,
+            "test_session_memory_disabled_parametrized": WITHOUT,
+            "test_session_settings_resolve": WITHOUT,
+            "test_sqlite_session_closed_rejects_empty_add_items": "about `close`, which the protocol has not",
+            **dict.fromkeys(
+                (
+                    "test_sqlite_session_close_*",
+                    "test_sqlite_session_reaps_*",
+                    "test_sqlite_session_closes_retired_*",
+                    "test_sqlite_session_keeps_*",
+                    "test_sqlite_session_pop_item_skips_corrupt_*",
+                    "test_sqlite_session_pop_item_returns_none_after_*",
+                    "test_sqlite_session_get_items_limit_skips_*",
+                    "test_sqlite_session_get_items_session_settings_limit_skips_*",
+                    "test_sqlite_session_file_lock_*",
+                    "test_sqlite_session_failed_*",
+                    "test_sqlite_session_rollback_*",
+                    "test_sqlite_session_post_commit_*",
+                ),
+                TABLES,
+            ),
+            **dict.fromkeys(
+                (
+                    "test_runner_passes_same_wrapper_*",
+                    "test_runner_preserves_legacy_*",
+                    "test_runner_does_not_*",
+                    "test_retry_rewind_*",
+                    "test_input_guardrail_*",
+                    "test_resumed_run_*",
+                    "test_compaction_session_*",
+                    "test_session_wrapper_*",
+                ),
+                WITHOUT,
+            ),
         },
     ),
     "langgraph-sqlite": Contract(

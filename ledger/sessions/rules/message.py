@@ -24,6 +24,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_json, check_text
 from ledger.sessions.rules import provider_forms as forms
 from ledger.sessions.rules.provider_forms import FIELDS, OPENAI, OTHER, TEXT, Fields
+from ledger.types import Json
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_BYTES = 10 * 1024 * 1024
@@ -80,6 +81,7 @@ def draft(
     speaker: object = "",
     extra: object = None,
     provider: str = "",
+    has_raw: bool = False,
     what: str = "the message",
 ) -> Draft:
     """Return a checked message.
@@ -91,6 +93,7 @@ def draft(
         speaker: The name of the author.
         extra: The other fields of the message, by provider.
         provider: The provider whose form the parts have; "" if it is not known.
+        has_raw: True allows a message that says nothing else.
         what: The words for the message in an error.
 
     Raises:
@@ -124,8 +127,8 @@ def draft(
     elif not text.strip() and full_parts:
         message = _with_longest_text(message)
     alone = any(name in forms.SAYS_SOMETHING for fields in more.get("message", {}).values() for name in fields)
-    if not message.content.strip() and not message.parts and not reasoning and not alone:
-        raise RejectedError(f"{what} is blank; it needs a content or a part with contents")
+    if not message.content.strip() and not message.parts and not reasoning and not alone and not has_raw:
+        raise RejectedError(f"{what} is blank; it needs a content, a part with contents, or raw")
     size = len(message.encoded) + len(json.encode(message.extra))
     if size > PARTS_BYTES:
         raise RejectedError(
@@ -212,6 +215,25 @@ def _with_content_of(message: Draft, at: int) -> Draft:
     return replace(message, content=text, parts=tuple(parts), content_of=at)
 
 
+def encoded_raw(raw: object, what: str = "raw") -> str:
+    """Return the JSON given as the raw of a message in its stored form, "" for None.
+
+    Raises:
+        RejectedError: It is no JSON that is read back equal, or takes more than 10 MiB.
+    """
+    if raw is None:
+        return ""
+    content = json.encode(check_json(what, raw))
+    if len(content) > TEXT_BYTES:
+        raise RejectedError(
+            f"{what} takes {len(content):,} bytes as JSON; at most {TEXT_BYTES:,} are allowed",
+            rule="size",
+            limit=TEXT_BYTES,
+            requested=len(content),
+        )
+    return content.decode()
+
+
 # --- the stored form -------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +282,11 @@ def with_extra(parts: Sequence[Part], extra: Fields, content: str | None) -> tup
         part | {"extra": extra_by_number[str(number)]} if str(number) in extra_by_number else part
         for number, part in enumerate(listed)
     )
+
+
+def decoded_raw(raw: str | None) -> Json:
+    """Return the raw of a message as it was given; None without raw, or if it was erased."""
+    return json.decode(raw) if raw else None
 
 
 def calls(parts: Sequence[Part]) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_client import McpCaller
 
-from ledger import AsyncLedger, RejectedError
+from ledger import AsyncLedger
 from ledger.doors.mcp.server import make_server
-from ledger.doors.mcp.serving import address, is_loopback, security
+from ledger.doors.mcp.serving import security
 from ledger.doors.tokens import TokenFile
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -138,23 +138,6 @@ def test_a_request_that_means_another_host_or_comes_from_a_page_is_refused(path:
             assert own.status_code not in (403, 421)
 
     played(story, path, with_tokens=False)
-
-
-def test_an_address_is_loopback_unless_it_was_named() -> None:
-    assert address("") == ("127.0.0.1", 8765)
-    assert address("9000") == ("127.0.0.1", 9000)
-    assert address("[::1]:9000") == ("::1", 9000)
-    assert address("memory.example") == ("memory.example", 8765)
-    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "memory.example")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-    for text in ("0.0.0.0:80", "[::]:80", "host:port", ":0", "host:70000"):
-        with pytest.raises(RejectedError):
-            address(text)
 
 
 @pytest.mark.parametrize(

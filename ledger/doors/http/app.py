@@ -340,6 +340,7 @@ def _answer(kind: type[msgspec.Struct], *, status: int = 200, listed: bool = Fal
 
 
 REFUSED = {
+    400: "The body is no JSON.",
     401: "There is no token, or it was revoked.",
     403: "The request comes from a web page of another origin.",
     404: "There is no such subject of this user.",
@@ -367,6 +368,8 @@ def _describe(app: FastAPI) -> None:
                 sorted(_answers, key=lambda kind: kind.__name__), ref_template=REFS
             )[1]
             schemas["Error"] = ERROR
+            for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of a refusal
+                schemas.pop(unused, None)
             refused = {"application/json": {"schema": {"$ref": REFS.format(name="Error")}}}
             for operations in schema["paths"].values():
                 for operation in operations.values():

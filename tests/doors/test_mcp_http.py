@@ -109,6 +109,19 @@ def test_a_request_without_a_token_or_with_a_revoked_token_is_refused(path: Path
     played(story, path)
 
 
+def test_a_token_that_brings_a_users_words_elsewhere_brings_an_agents_here(path: Path) -> None:
+    token = TokenFile(path).make("chat", "ada", channel="user").token
+
+    async def story(url: str) -> None:
+        async with with_token(url, token, agents.STATELESS) as agent:
+            added = await agent.call("add", messages=[{"role": "user", "content": "I live in Lisbon."}])
+            assert not added["learned"] and added["proposed"]
+
+    played(story, path)
+    with agents.opened(path) as ledger:
+        assert {entry.channel for entry in ledger.history.audit(client="mcp/chat")} == {"agent"}
+
+
 def test_a_session_cannot_be_taken_over_with_another_token(path: Path) -> None:
     tokens = TokenFile(path)
     ada, ben = (tokens.make(name, name).token for name in ("ada", "ben"))

@@ -36,7 +36,7 @@ REVISIONS = ("2026-07-28", "2025-11-25")
 INSTALL_SECONDS, RUN_SECONDS, START_SECONDS = 300, 240, 30
 LEDGER = [sys.executable, "-m", "ledger"]
 SERVER = [*LEDGER, "mcp"]
-SCHEMATHESIS = "schemathesis==4.32.0"
+SCHEMATHESIS, HERMES = "schemathesis==4.32.0", "hermes-agent==0.19.0"
 
 
 class DoorResult(NamedTuple):
@@ -172,6 +172,19 @@ def http() -> DoorResult:
     return DoorResult(verdict(done), f"{seen}: {failed or 'no 500, every answer as the schema says'}")
 
 
+def hermes() -> DoorResult:
+    """Run our tests of the provider with Hermes's own loader and memory manager."""
+    python = environment(HERMES, "pytest>=9", "hypothesis>=6.100", with_product=True)
+    # the program pytest, for Hermes has a package "tools" as well, which the folder of the repository would hide
+    done = run(python.with_name("pytest"), "-q", "tests/doors/test_hermes.py", cwd=ROOT)
+    last = re.findall(r"^(?:FAILED.*|.*(?:passed|failed|skipped).*)$", done.stdout, re.M)
+    tests = done.stdout.count(".")
+    ok = done.returncode == 0 and tests > 10
+    return DoorResult(
+        "ok" if ok else "FAILED", f"{HERMES}: {tests} tests" if ok else "; ".join(last[:3]) or last_line(done)
+    )
+
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
@@ -179,6 +192,7 @@ CHECKS: dict[str, Callable[[], DoorResult]] = {
     "claude": claude,
     "opencode": opencode,
     "http": http,
+    "hermes": hermes,
 }
 
 
@@ -241,14 +255,15 @@ def npm(*packages: str) -> Path:
     return programs
 
 
-def environment(*packages: str) -> Path:
+def environment(*packages: str, with_product: bool = False) -> Path:
     """Return the Python of an environment with packages from the Python index, made on first use."""
     folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
     python = folder / "bin" / "python"
     if not (folder / "made").exists():
         shutil.rmtree(folder, ignore_errors=True)
         install(sys.executable, "-m", "venv", folder, cwd=ROOT, what="an environment")
-        install(python, "-m", "pip", "install", "--quiet", *packages, cwd=ROOT, what=" ".join(packages))
+        product = [f"--editable={ROOT}"] if with_product else []
+        install(python, "-m", "pip", "install", "--quiet", *product, *packages, cwd=ROOT, what=" ".join(packages))
         (folder / "made").touch()
     return python
 

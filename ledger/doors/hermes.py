@@ -71,7 +71,8 @@ class LedgerMemoryProvider(MemoryProvider):
     def __init__(self, path: str | None = None, *, clock: Callable[[], datetime] | None = None) -> None:
         self._path, self._clock = path or os.environ.get("LEDGER_PATH"), clock
         self._file: Ledger | None = None
-        self._session, self._writes, self._spoken = "", False, cast("Channel", "user")
+        self._session, self._writes = "", False
+        self._spoken: Channel = "user"  # the channel of what the person says
         self._closing = threading.Event()
 
     # --- the life of a session -----------------------------------------------------------------------------------

@@ -74,6 +74,13 @@ def test_the_loader_of_hermes_finds_the_provider_and_all_its_tools() -> None:
         assert manager.prefetch_all("Where do I live?") == ""
 
 
+def test_the_provider_loads_the_library_of_no_other_door() -> None:
+    others = {"mcp", "fastapi", "uvicorn", "langgraph", "anthropic", "agents"}
+    program = f"import sys, ledger.doors.hermes; print(*sorted(sys.modules.keys() & {others!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
 def test_what_the_person_says_is_learned_and_stands_in_a_later_prompt(path: Path) -> None:
     with managed("monday") as manager:
         said(manager, "I live in Lisbon.", "A fine city.")

@@ -92,6 +92,7 @@ def test_without_a_token_or_with_a_revoked_token_nothing_is_answered(path: Path,
     token = tokens.make("laptop", "ada").token
     with served(path) as server, httpx2.Client(base_url=server.url) as http:
         paths = http.get("/openapi.json").json()["paths"]
+        assert http.get("/openapi.json").json()["paths"] == paths
         for place, operations in paths.items():
             for method in operations:
                 for headers in ({}, {"authorization": "Basic YWRh"}, {"authorization": "Bearer mlt_guessed"}):

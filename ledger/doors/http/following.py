@@ -12,7 +12,7 @@ import msgspec
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ledger import AsyncLedger, RejectedError
+from ledger import AsyncLedger, LedgerError, RejectedError
 from ledger.answers import LogEntry
 
 STREAMS, STREAMS_OF_A_USER = 32, 8  # at a time; each has a thread that looks for new events
@@ -104,18 +104,25 @@ class EventStream(StreamingResponse):
                     self._next = asyncio.ensure_future(anext(self._entries))
                 both: list[asyncio.Future[LogEntry] | asyncio.Future[Literal[True]]] = [self._next, ending]
                 await asyncio.wait(both, timeout=self._streams.pulse, return_when=asyncio.FIRST_COMPLETED)
-                if ending.done() or not self._valid():
+                if ending.done():
                     return
                 if not self._next.done():
+                    if not self._valid():
+                        return
                     yield b":\n\n" if self._position == sent else b"id: %d\n\n" % self._position
                     sent = self._position
                     continue
                 try:
                     entry = self._next.result()
-                except StopAsyncIteration:  # the ledger was closed
+                except (
+                    StopAsyncIteration,
+                    LedgerError,
+                ):  # the ledger was closed, or the file failed: a new request says why
                     return
                 self._next, self._position = None, entry.position
                 if entry.user == self._user:
+                    if not self._valid():
+                        return
                     yield _message(entry)
                     sent = entry.position
         finally:

@@ -27,7 +27,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ledger.recall.packs import Pack
+    from ledger import Pack
 
 NAME = CLIENT = "memory-ledger"
 FILE = os.path.join("memory-ledger", "memory.db")  # in the folder of Hermes

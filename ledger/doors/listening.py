@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -72,6 +74,13 @@ def test_the_loader_of_hermes_finds_the_provider_and_all_its_tools() -> None:
         assert {schema["name"] for schema in manager.get_all_tool_schemas()} == names == manager.get_all_tool_names()
         assert "Memory ledger" in manager.build_system_prompt()
         assert manager.prefetch_all("Where do I live?") == ""
+
+
+def test_the_entry_point_that_newer_versions_of_hermes_read_names_the_provider() -> None:
+    (point,) = entry_points(group="hermes_agent.memory_providers", name="memory-ledger")
+    given: list[object] = []
+    point.load().register(SimpleNamespace(register_memory_provider=given.append))
+    assert [type(provider) for provider in given] == [LedgerMemoryProvider]
 
 
 def test_the_provider_loads_the_library_of_no_other_door() -> None:

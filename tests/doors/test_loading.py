@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -36,3 +37,18 @@ def test_the_product_loads_no_door() -> None:
         printed("import sys, ledger.cli.app; print([name for name in sys.modules if name.startswith('fastapi')])")
         == "[]"
     )
+
+
+def test_the_doors_use_the_public_api_alone() -> None:
+    public = re.compile(
+        r"ledger(\.types|\.answers|\.aio(\.ledger)?|\.doors\.(http|tokens|listening|own_writes)(\.\w+)?)?"
+    )
+    files = [*(ROOT / "ledger/doors/http").glob("*.py"), ROOT / "ledger/doors/hermes.py"]
+    imports = {
+        module
+        for file in files
+        for module in re.findall(r"^\s*(?:from|import) (ledger[\w.]*|projections[\w.]*)", file.read_text(), re.M)
+    }
+    assert len(files) > 7 and {module for module in imports if not public.fullmatch(module)} == {
+        "ledger.english.foreign"  # the length from which nobody can tell which part of a message was typed
+    }

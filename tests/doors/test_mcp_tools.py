@@ -337,8 +337,9 @@ def test_a_signal_closes_the_ledger_although_the_client_holds_the_line(path: Pat
 
 
 def test_the_door_uses_the_public_api_alone() -> None:
-    public = re.compile(r"ledger(\.types|\.aio|\.answers|\.doors\.(mcp|tokens)(\.\w+)?)?")
-    files = [*(agents.ROOT / "ledger/doors/mcp").glob("*.py"), agents.ROOT / "ledger/doors/tokens.py"]
+    public = re.compile(r"ledger(\.types|\.aio|\.answers|\.doors\.(mcp|tokens|listening|own_writes)(\.\w+)?)?")
+    doors = agents.ROOT / "ledger" / "doors"
+    files = [*(doors / "mcp").glob("*.py"), *(doors / f"{name}.py" for name in ("tokens", "listening", "own_writes"))]
     imports = {
         module
         for file in files

@@ -1,7 +1,8 @@
 """The doors tried with clients that others wrote: ``python tools/doors [check ...]`` prints a table.
 
-Node 22, the conformance suite, the Claude Code binary and opencode come from the package indexes into ``.venv-doors``. None
-of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped, and the table says why.
+Node 22, the conformance suite, the Claude Code binary, opencode, Schemathesis and Hermes come from the package indexes into
+``.venv-doors``. None of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped,
+and the table says why.
 """
 
 from __future__ import annotations

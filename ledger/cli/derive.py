@@ -140,10 +140,11 @@ _TYPES: dict[str, Any] = {  # names in annotations that mean another type on a c
     "Callable": {}, "Subject": Shell.Point, "Triple": dict,
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
-    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json, "raw": Shell.Json,
+    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "raw": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin, "where": Shell.Json, "proof": Path,
-    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]), "over": list[str],
+    **dict.fromkeys(keyed.NAMESPACES, Annotated[Any, Parameter(converter=keyed.labels, n_tokens=1)]), "extra": Shell.Json,
     "http": Shell.Address, "policy": Shell.Json, "ids": Shell.Points, "target": Shell.Point, "metadata": Shell.Metadata,
+    "over": list[str],
 }  # fmt: skip
 _ON_A_COMMAND_LINE = keyed.HELPS | {  # more help for values that are objects in Python: their form on a command line
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",

@@ -1,4 +1,4 @@
-"""The commands of the doors: the MCP server, and the tokens of doors that listen on a network."""
+"""The commands of the doors: the MCP server, the HTTP server, and the tokens of doors that listen on a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def mcp(
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
-        from ledger.doors.mcp.serving import address, serve
+        from ledger.doors.listening import address
+        from ledger.doors.mcp.serving import PORT, serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
             raise
@@ -43,7 +44,7 @@ def mcp(
             settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
         )
     if http is not None:
-        host, port = address("".join(http))
+        host, port = address("".join(http), PORT)
         say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"])
     serve(
         settings,
@@ -56,12 +57,40 @@ def mcp(
     return None
 
 
-def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str | None = None) -> object:
+def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> object:
+    """Serve the memory to programs over HTTP with JSON: each request needs a token (`token make`), which names the user.
+
+    Args:
+        address: Listen on HOST:PORT; 127.0.0.1:8766 if left out.
+        read_only: Offer nothing that writes.
+    """
+    try:
+        from ledger.doors import listening
+        from ledger.doors.http.serving import PORT
+        from ledger.doors.http.serving import serve as serve_http
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
+            raise
+        raise RejectedError(str(error), rule="extra") from None
+    host, port = listening.address(address, PORT)
+    say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=call.around["quiet"])
+    serve_http(call.settings, host=host, port=port, read_only=read_only)
+    return None
+
+
+def token(
+    call: ShellCall,
+    action: Literal["make", "list", "revoke"],
+    name: str | None = None,
+    *,
+    channel: Literal["agent", "user"] = "agent",
+) -> object:
     """Make, list or revoke tokens, which open one user's memory to a program over HTTP.
 
     Args:
         action: make prints a token for --user once; list shows names and users; revoke ends a token at once.
         name: The name of the token, such as the program that sends it.
+        channel: For make: user if the program passes on what the user typed to `memory-ledger serve`; else agent.
     """
     from ledger.doors.tokens import TokenFile
 
@@ -69,7 +98,10 @@ def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str 
     if action == "list":
         if name is not None:
             raise Usage("list takes no name")
-        return [{"name": info.name, "user": info.user, "made_at": info.made_at} for info in file.list()]
+        return [
+            {"name": info.name, "user": info.user, "channel": info.channel, "made_at": info.made_at}
+            for info in file.list()
+        ]
     if name is None:
         raise Usage(f"{action} needs the name of a token")
     if action == "revoke":
@@ -77,8 +109,8 @@ def token(call: ShellCall, action: Literal["make", "list", "revoke"], name: str 
         return {"revoked": revoked.name, "user": revoked.user}
     if not call.settings.names_user:
         raise Usage("make needs the user whose memory the token opens: --user (or LEDGER_USER)")
-    made = file.make(name, call.settings.user)
+    made = file.make(name, call.settings.user, channel=channel)
     return {"name": made.name, "user": made.user, "token": made.token}
 
 
-DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "token": token}
+DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "serve": serve, "token": token}

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal, get_args
 
 from ledger import NotFoundError, RejectedError, StorageError
 
@@ -26,16 +27,21 @@ SUFFIX = ".tokens"
 PREFIX = "mlt_"  # shows people and scanners for secrets that a text is a token
 RANDOM_BYTES = 32
 NAME_CHARS = 60
+TokenChannel = Literal["agent", "user"]
 
 
 @dataclass(frozen=True)
 class TokenInfo:
-    """A token without its text: the name that ``token revoke`` takes, the user, and the time when the token was made."""
+    """A token without its text: the name that ``token revoke`` takes, the user, and the time when the token was made.
+
+    ``channel`` is "user" if the holder of the token passes on what the user typed, and else "agent".
+    """
 
     name: str
     user: str
     made_at: str
     id: str
+    channel: TokenChannel = "agent"
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,20 @@ class TokenFile:
     def __init__(self, ledger_path: str | os.PathLike[str]) -> None:
         self.path = os.path.realpath(ledger_path) + SUFFIX
 
-    def make(self, name: str, user: str) -> NewToken:
+    def make(self, name: str, user: str, *, channel: TokenChannel = "agent") -> NewToken:
         """Make a token for a user.
 
         Args:
             name: The name of the token, such as the program that will send it; 1 to 60 printable characters.
             user: The user whose memory the token opens.
+            channel: "user" for a program that passes on what the user typed, whose messages of the role "user" then count as the
+                user's own words; "agent" for every other program.
 
         Raises:
-            RejectedError: The name is taken or has no allowed form.
+            RejectedError: The name is taken or has no allowed form, or there is no such channel.
         """
+        if channel not in get_args(TokenChannel):
+            raise RejectedError(f"a token is of the channel 'agent' or 'user', and {channel!r:.40} is neither")
         if not (0 < len(name) <= NAME_CHARS and name.isprintable() and name.strip() == name):
             raise RejectedError(
                 f"the name of a token has 1 to {NAME_CHARS} printable characters without blanks at its ends, and "
@@ -78,6 +88,7 @@ class TokenFile:
                 raise RejectedError(f"a token is called {name!r} already; revoke it, or choose another name")
             made_at = datetime.now(UTC).isoformat(timespec="seconds")
             line = {"made": _new_id(), "name": name, "user": user, "sha256": _digest(text), "at": made_at}
+            line |= {"channel": channel} if channel != "agent" else {}
             _append(descriptor, line)
         return NewToken(name, user, text)
 
@@ -171,7 +182,16 @@ def _live(lines: list[dict[str, str]]) -> list[tuple[TokenInfo, str]]:
     """Return the tokens that are not revoked, each with its digest."""
     revoked = {line["revoked"] for line in lines if "revoked" in line}
     return [
-        (TokenInfo(line["name"], line["user"], line.get("at", ""), line["made"]), line["sha256"])
+        (
+            TokenInfo(
+                line["name"],
+                line["user"],
+                line.get("at", ""),
+                line["made"],
+                "user" if line.get("channel") == "user" else "agent",
+            ),
+            line["sha256"],
+        )
         for line in lines
         if "made" in line and line["made"] not in revoked
     ]

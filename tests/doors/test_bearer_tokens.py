@@ -80,6 +80,17 @@ def test_a_torn_last_line_is_no_token_and_a_damaged_line_refuses_all(tokens: Tok
         tokens.check(token)
 
 
+def test_a_token_speaks_for_an_agent_unless_it_was_made_for_the_users_own_words(tokens: TokenFile) -> None:
+    agent, app = tokens.make("laptop", "ada").token, tokens.make("chat", "ada", channel="user").token
+    first, second = tokens.check(agent), tokens.check(app)
+    assert first and second and (first.channel, second.channel) == ("agent", "user")
+    with pytest.raises(RejectedError, match="'agent' or 'user'"):
+        tokens.make("web", "ada", channel="web")  # type: ignore[arg-type]
+    lines = Path(tokens.path).read_text().replace('"user"}', '"root"}')
+    Path(tokens.path).write_text(lines)
+    assert [info.channel for info in tokens.list()] == ["agent", "agent"]
+
+
 def test_tokens_made_at_the_same_time_are_all_kept(tokens: TokenFile) -> None:
     makers = [threading.Thread(target=tokens.make, args=(f"n{number}", "ada")) for number in range(16)]
     for maker in makers:
@@ -95,7 +106,9 @@ def test_tokens_are_made_listed_and_revoked_from_a_shell(tmp_path: Path) -> None
     made = run("token", "make", "laptop", "--user", "ada", db=db)
     assert made.exit_code == 0 and PREFIX in made.stdout
     listed = run("token", "list", "--json", db=db).stdout
-    assert '"laptop"' in listed and '"ada"' in listed and PREFIX not in listed
+    assert '"laptop"' in listed and '"ada"' in listed and '"agent"' in listed and PREFIX not in listed
+    assert run("token", "make", "chat", "--user", "ada", "--channel", "user", db=db).exit_code == 0
+    assert run("token", "revoke", "chat", db=db).exit_code == 0
     assert run("token", "make", db=db).exit_code == 2
     unnamed = run("token", "make", "tablet", db=db)
     assert unnamed.exit_code == 2 and "--user" in unnamed.stderr

@@ -21,9 +21,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_client import McpCaller
 
-from ledger import AsyncLedger, RejectedError
+from ledger import AsyncLedger
 from ledger.doors.mcp.server import make_server
-from ledger.doors.mcp.serving import address, is_loopback, security
+from ledger.doors.mcp.serving import security
 from ledger.doors.tokens import TokenFile
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -109,6 +109,19 @@ def test_a_request_without_a_token_or_with_a_revoked_token_is_refused(path: Path
     played(story, path)
 
 
+def test_a_token_that_brings_a_users_words_elsewhere_brings_an_agents_here(path: Path) -> None:
+    token = TokenFile(path).make("chat", "ada", channel="user").token
+
+    async def story(url: str) -> None:
+        async with with_token(url, token, agents.STATELESS) as agent:
+            added = await agent.call("add", messages=[{"role": "user", "content": "I live in Lisbon."}])
+            assert not added["learned"] and added["proposed"]
+
+    played(story, path)
+    with agents.opened(path) as ledger:
+        assert {entry.channel for entry in ledger.history.audit(client="mcp/chat")} == {"agent"}
+
+
 def test_a_session_cannot_be_taken_over_with_another_token(path: Path) -> None:
     tokens = TokenFile(path)
     ada, ben = (tokens.make(name, name).token for name in ("ada", "ben"))
@@ -138,23 +151,6 @@ def test_a_request_that_means_another_host_or_comes_from_a_page_is_refused(path:
             assert own.status_code not in (403, 421)
 
     played(story, path, with_tokens=False)
-
-
-def test_an_address_is_loopback_unless_it_was_named() -> None:
-    assert address("") == ("127.0.0.1", 8765)
-    assert address("9000") == ("127.0.0.1", 9000)
-    assert address("[::1]:9000") == ("::1", 9000)
-    assert address("memory.example") == ("memory.example", 8765)
-    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "memory.example")] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
-    for text in ("0.0.0.0:80", "[::]:80", "host:port", ":0", "host:70000"):
-        with pytest.raises(RejectedError):
-            address(text)
 
 
 @pytest.mark.parametrize(

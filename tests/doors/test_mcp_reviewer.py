@@ -47,6 +47,15 @@ def test_a_decision_is_taken_once_the_person_consents(
         assert (entry.client, entry.channel, entry.reason) == ("mcp/tester", "user", "she told me")
 
 
+def test_an_agent_does_not_forget_what_the_person_approved_through_the_same_client(path: Path) -> None:
+    async def story(agent: McpCaller) -> None:
+        id = (await agent.call("propose", content="The user plays chess."))["id"]
+        await agent.call("promote", id=id, reason="she told me")
+        assert "written or decided by the person too" in await agent.error("forget", id=id, reason="I know better")
+
+    agents.played(story, path, agents.STATELESS, reviewer=True, answer="yes")
+
+
 @pytest.mark.parametrize("protocol", agents.PROTOCOLS)
 @pytest.mark.parametrize("answer", ["no", "decline"])
 def test_nothing_is_decided_if_the_person_declines(path: Path, candidate: str, protocol: str, answer: str) -> None:

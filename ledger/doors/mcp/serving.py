@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from ipaddress import ip_address
 
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ledger import AsyncLedger, RejectedError, Settings
+from ledger.doors.listening import address, is_loopback, own_names
 from ledger.doors.mcp.server import make_server
 from ledger.doors.tokens import TokenFile
 
-HOST, PORT = "127.0.0.1", 8765
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+PORT = 8765
 
 
 def serve(
@@ -41,7 +40,7 @@ def serve(
         raise RejectedError(
             "--without-token is for --http; over stdio the person starts the server and no token is needed"
         )
-    host, port = address(http or "")
+    host, port = address(http or "", PORT)
     if http is not None and without_token and not is_loopback(host):
         raise RejectedError(
             f"without tokens only a loopback address may be served, and {host} is none; `memory-ledger token make NAME` makes "
@@ -87,38 +86,7 @@ def _close_on_signals(ledger: AsyncLedger) -> None:
         loop.add_signal_handler(number, stop, number)
 
 
-def address(text: str) -> tuple[str, int]:
-    """Return the host and the port of "HOST:PORT", "HOST", "PORT" or ""; an IPv6 address stands in brackets."""
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = ("", text) if text.isdigit() else (text, "")
-    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise RejectedError(
-            f"{text!r:.60} is no address to listen on; HOST:PORT, HOST and PORT are, as 127.0.0.1:{PORT}"
-        )
-    host = host.removeprefix("[").removesuffix("]") or HOST
-    if host in ("0.0.0.0", "::"):
-        raise RejectedError(
-            f"{host} is every address of this machine, and a request has to name the one it was sent to (Host); "
-            "name an address, or put a proxy with TLS before the loopback address"
-        )
-    return host, int(port or PORT)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only programs on this machine can reach the host."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def security(host: str, port: int) -> TransportSecuritySettings:
-    """Return the check of Host and Origin: of a loopback address its names, else the name that was given."""
-    name = f"[{host}]" if ":" in host else host
-    names = {*LOOPBACK, name} if is_loopback(host) else {name}
-    hosts = sorted(f"{name}:{port}" for name in names) + sorted(names if port in (80, 443) else ())
-    return TransportSecuritySettings(
-        allowed_hosts=hosts,
-        allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts],
-    )
+    """Return the check of Host and Origin."""
+    names = own_names(host, port)
+    return TransportSecuritySettings(allowed_hosts=[*names.hosts], allowed_origins=[*names.origins])

@@ -37,10 +37,9 @@ from ledger.doors.mcp.answers import (
     within,
 )
 from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refusing
+from ledger.doors.own_writes import EVENTS, written_by_others
 
 MOST_CONFIDENCE = 0.6  # that the table of admission leaves to an agent's own words
-EVENTS = 1_000  # of a memory that ``forget`` looks at
-POLICY = "policy:"  # begins the actor of what the ledger did by itself, such as the reinforcement of a restated memory
 
 Scope = Annotated[
     Literal["project", "everywhere"],
@@ -266,10 +265,10 @@ async def forget(
     memory = await ledger.memories.get(id)
     page = await ledger.history.audit(subject=memory.id, oldest_first=True, limit=EVENTS)
     client = client_of(ctx)
-    decided = [entry for entry in page if entry.in_effect and not (entry.actor or "").startswith(POLICY)]
-    others = [entry for entry in decided if entry.client != client]
-    if others or page.next is not None:
-        who = "/".join(filter(None, (others[0].actor, others[0].client))) if others else ""
+    other = written_by_others(page, client)
+    if other is not None or page.next is not None:
+        person = "the person" if other is not None and other.client == client else ""
+        who = person or "/".join(filter(None, (other.actor, other.client))) if other is not None else ""
         raise ToolError(
             f"forget takes back what {client} alone wrote, and {memory.id} was written or decided by {who or 'the person'} "
             f"too; ask the person, who can run: memory-ledger retract {memory.id}"

@@ -1,0 +1,76 @@
+"""The OpenAPI description: FastAPI describes the requests; the answers are described here, as msgspec encodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from fastapi import FastAPI
+
+REFS = "#/components/schemas/{name}"
+ERROR: dict[str, object] = {
+    "type": "object",
+    "required": ["error", "message"],
+    "properties": {
+        "error": {"type": "string", "description": "The kind, such as NotFoundError."},
+        "message": {"type": "string", "description": "What was asked, what was true, and what is allowed."},
+        "rule": {"type": "string", "description": "Of a RejectedError: the rule in one word."},
+    },
+}
+_answers: set[type[msgspec.Struct]] = set()
+
+Responses = dict[int | str, dict[str, object]]
+
+
+def answer_of(kind: type[msgspec.Struct], *, status: int = 200, listed: bool = False) -> Responses:
+    """Return the schema of an answer, or of a page of such answers."""
+    _answers.add(kind)
+    schema: dict[str, object] = {"$ref": REFS.format(name=kind.__name__)}
+    if listed:
+        following = {"type": ["string", "null"], "description": "The cursor of the next page: `after`."}
+        properties = {"items": {"type": "array", "items": schema}, "next": following}
+        schema = {"type": "object", "required": ["items", "next"], "properties": properties}
+    return {status: {"description": "The answer.", "content": {"application/json": {"schema": schema}}}}
+
+
+REFUSED = {
+    400: "The body is no JSON.",
+    401: "There is no token, or it was revoked.",
+    403: "The request comes from a web page of another origin.",
+    404: "There is no such subject of this user.",
+    409: "Something changed meanwhile.",
+    413: "The body is too large.",
+    421: "The request means another host.",
+    422: "A rule refused the request, or it is not as this schema says.",
+    502: "A model failed.",
+    503: "The file is locked, damaged or closed.",
+}
+FOLLOWED: Responses = {
+    200: {"description": "Events as they come.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def describe(app: FastAPI) -> None:
+    """Add the schemas of the answers, and the refusals that every path has, to the OpenAPI description."""
+    made = app.openapi
+
+    def described() -> dict[str, object]:
+        if app.openapi_schema is None:
+            _complete(made())  # FastAPI keeps what it made
+        return app.openapi_schema or {}
+
+    app.openapi = described  # type: ignore[method-assign] # as FastAPI's own guide does
+
+
+def _complete(schema: Mapping[str, dict[str, dict[str, dict[str, dict[str, object]]]]]) -> None:
+    schemas = schema["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of a refusal
+        schemas.pop(unused, None)
+    kinds = sorted(_answers, key=lambda kind: kind.__name__)
+    schemas |= msgspec.json.schema_components(kinds, ref_template=REFS)[1]
+    schemas["Error"] = ERROR  # type: ignore[assignment]
+    refused = {"application/json": {"schema": {"$ref": REFS.format(name="Error")}}}
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, words in REFUSED.items():
+                operation["responses"][str(status)] = {"description": words, "content": refused}

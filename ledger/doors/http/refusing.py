@@ -1,0 +1,140 @@
+"""The answers to what is refused: an error of the ledger, a wrong request, and one that is not meant for this server.
+
+Every body is ``{"error": …, "message": …}``. No body repeats what was sent, which may hold a text or a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+from fastapi import HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ledger import (
+    AmbiguousIdError,
+    BusyError,
+    ConflictError,
+    KeyReusedError,
+    LedgerError,
+    ModelError,
+    NewerFormatError,
+    NotFoundError,
+    RejectedError,
+    SuspendedError,
+)
+from ledger.doors.listening import OwnNames
+
+BODY_BYTES = 4 * 1024 * 1024
+TOO_LARGE = f"a body has at most {BODY_BYTES:,} bytes"
+UNAVAILABLE = 503  # of errors of the file and the disk, which are no fault of the client
+STATUS: Mapping[type[LedgerError], int] = {
+    NotFoundError: 404,
+    RejectedError: 422,
+    ConflictError: 409,
+    KeyReusedError: 422,
+    ModelError: 502,
+    BusyError: UNAVAILABLE,
+    SuspendedError: UNAVAILABLE,
+    NewerFormatError: UNAVAILABLE,
+}
+KINDS = {
+    400: "InvalidRequest",
+    401: "NoToken",
+    404: "NotFound",
+    405: "WrongMethod",
+    413: "TooLarge",
+    503: "Unavailable",
+}
+DETAILS = ("rule", "subject", "limit", "current", "requested", "finding")  # of a ``RejectedError``
+
+
+def refusal(
+    status: int, error: str, message: str, *, headers: Mapping[str, str] | None = None, **more: object
+) -> Response:
+    """Return the answer to a request that is refused."""
+    body = msgspec.json.encode({"error": error, "message": message, **more})
+    return Response(body, status, headers, media_type="application/json")
+
+
+async def of_ledger(request: Request, error: Exception) -> Response:
+    """Return the answer for an error of the ledger: its message says what was asked, what was true, and what is allowed."""
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), UNAVAILABLE)
+    more: dict[str, object] = {}
+    if isinstance(error, RejectedError):
+        more = {name: value for name in DETAILS if (value := getattr(error, name)) not in (None, "")}
+        status = UNAVAILABLE if error.rule == "closed" else status
+    elif isinstance(error, AmbiguousIdError):
+        more = {"candidates": error.candidates}
+    headers = {"Retry-After": "1"} if isinstance(error, BusyError) else None
+    return refusal(status, type(error).__name__, str(error), headers=headers, **more)
+
+
+async def of_request(request: Request, error: Exception) -> Response:
+    """Return the answer for a request that is not as the schema says: the places and what is wrong, without the values."""
+    problems = [
+        {"at": ".".join(map(str, problem["loc"])), "message": str(problem["msg"])}
+        for problem in cast("RequestValidationError", error).errors()
+    ]
+    shown = "; ".join(f"{problem['at']}: {problem['message']}" for problem in problems[:3])
+    message = f"the request is not as /openapi.json says: {shown}".encode("utf-8", "replace").decode()
+    return refusal(422, "InvalidRequest", message)
+
+
+async def of_http(request: Request, error: Exception) -> Response:
+    """Return the answer for an unknown path, a wrong method, a missing token or a body that is no JSON."""
+    http = cast("HTTPException", error)
+    kind = KINDS.get(http.status_code, "Refused")
+    message = "there is no such path; /openapi.json lists the paths" if http.status_code == 404 else str(http.detail)
+    return refusal(http.status_code, kind, message, headers=http.headers)
+
+
+class Gate:
+    """The first look at a request: it means this server, comes from no page of another origin, and is not too large.
+
+    Args:
+        app: The application behind the gate.
+        names: The allowed values of Host and Origin; None if a server before this one checks them.
+    """
+
+    def __init__(self, app: ASGIApp, names: OwnNames | None) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refused = self._refused(scope)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        left = BODY_BYTES
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise HTTPException(413, TOO_LARGE)
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        hosts, origins, lengths = (
+            [value for name, value in headers if name == key] for key in (b"host", b"origin", b"content-length")
+        )
+        if self._names is not None:
+            if len(hosts) != 1 or hosts[0].lower() not in self._names.hosts:
+                return refusal(
+                    421, "WrongHost", f"this server is {' or '.join(self._names.hosts)}, and Host names another"
+                )
+            if any(origin.lower() not in self._names.origins for origin in origins):
+                return refusal(403, "WrongOrigin", "a page of another origin may not call this server")
+        if any(not length.isdecimal() or len(length) > 15 or int(length) > BODY_BYTES for length in lengths):
+            return refusal(413, KINDS[413], TOO_LARGE, headers={"Connection": "close"})
+        return None

@@ -1,0 +1,59 @@
+"""The address that a door listens on, and the requests that mean this address and no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from ledger import RejectedError
+
+HOST = "127.0.0.1"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class OwnNames:
+    """The values of the headers Host and Origin that mean a door. A web page of another origin can send none of these origins."""
+
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+
+
+def address(text: str, port: int) -> tuple[str, int]:
+    """Return the host and the port of "HOST:PORT", "HOST", "PORT" or ""; an IPv6 address stands in brackets.
+
+    Args:
+        text: The text of a person.
+        port: The port of a text without a port.
+
+    Raises:
+        RejectedError: The text is no such address, or means every address of the machine.
+    """
+    host, colon, number = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, number = ("", text) if text.isdigit() else (text, "")
+    if number and not (number.isascii() and number.isdigit() and 0 < int(number) < 65_536):
+        raise RejectedError(f"{text!r:.60} is no address to listen on; HOST:PORT, HOST and PORT are, as {HOST}:{port}")
+    host = host.removeprefix("[").removesuffix("]") or HOST
+    if host in ("0.0.0.0", "::"):
+        raise RejectedError(
+            f"{host} is every address of this machine, and a request has to name the one it was sent to (Host); "
+            "name an address, or put a proxy with TLS before the loopback address"
+        )
+    return host, int(number or port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if only programs on this machine can reach the host."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def own_names(host: str, port: int) -> OwnNames:
+    """Return the names of a door: of a loopback address all loopback names, else the name that was given."""
+    name = f"[{host}]" if ":" in host else host
+    names = {*LOOPBACK, name} if is_loopback(host) else {name}
+    hosts = sorted(f"{name}:{port}" for name in names) + sorted(names if port in (80, 443) else ())
+    return OwnNames(tuple(hosts), tuple(f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts))

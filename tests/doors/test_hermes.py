@@ -1,0 +1,257 @@
+"""Hermes: its own loader and memory manager with a ledger behind them. ``python3 tools/dev.py doors hermes`` runs this file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agent.memory_provider", reason="needs Hermes: `dev.py doors hermes` installs it")
+
+from agent.memory_manager import MemoryManager
+from places import ROOT
+from plugins.memory import discover_memory_providers, load_memory_provider
+from threads import together
+
+from ledger import Ledger
+from ledger.doors.hermes import LedgerMemoryProvider
+from ledger.doors.pytest_plugin import Clock
+
+PAGE = ROOT / "ledger" / "docs" / "hermes.md"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "hermes"))
+    for name in [name for name in os.environ if name.startswith("LEDGER_")]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "hermes" / "plugins" / "memory-ledger"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from ledger.doors.hermes import register  # register_memory_provider\n")
+    return tmp_path / "hermes"
+
+
+@pytest.fixture
+def path(home: Path) -> Path:
+    return home / "memory-ledger" / "memory.db"
+
+
+@contextlib.contextmanager
+def managed(session: str = "s1", *, clock: Clock | None = None, **words: Any) -> Iterator[MemoryManager]:
+    """Yield Hermes's manager with the provider, as its agent sets it up for a session."""
+    provider = load_memory_provider("memory-ledger") if clock is None else LedgerMemoryProvider(clock=clock)
+    assert provider is not None and provider.is_available()
+    manager = MemoryManager()
+    manager.add_provider(provider)
+    manager.initialize_all(session_id=session, **{"platform": "cli", "agent_context": "primary"} | words)
+    try:
+        yield manager
+    finally:
+        manager.shutdown_all()
+
+
+def said(manager: MemoryManager, prompt: str, response: str = "I see.", **words: Any) -> None:
+    manager.sync_all(prompt, response, **words)
+    assert manager.flush_pending(30)
+
+
+def test_the_loader_of_hermes_finds_the_provider_and_all_its_tools() -> None:
+    assert ("memory-ledger", "", True) in discover_memory_providers()
+    with managed() as manager:
+        names = {"ledger_recall", "ledger_why", "ledger_remember", "ledger_forget"}
+        assert {schema["name"] for schema in manager.get_all_tool_schemas()} == names == manager.get_all_tool_names()
+        assert "Memory ledger" in manager.build_system_prompt()
+        assert manager.prefetch_all("Where do I live?") == ""
+
+
+def test_the_entry_point_that_newer_versions_of_hermes_read_names_the_provider() -> None:
+    (point,) = entry_points(group="hermes_agent.memory_providers", name="memory-ledger")
+    given: list[object] = []
+    point.load().register(SimpleNamespace(register_memory_provider=given.append))
+    assert [type(provider) for provider in given] == [LedgerMemoryProvider]
+
+
+def test_the_provider_loads_the_library_of_no_other_door() -> None:
+    others = {"mcp", "fastapi", "uvicorn", "langgraph", "anthropic", "agents"}
+    program = f"import sys, ledger.doors.hermes; print(*sorted(sys.modules.keys() & {others!r}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_what_the_person_says_is_learned_and_stands_in_a_later_prompt(path: Path) -> None:
+    with managed("monday") as manager:
+        said(manager, "I live in Lisbon.", "A fine city.")
+    with managed("tuesday") as manager:
+        assert "The user lives in Lisbon" in manager.prefetch_all("Where do I live?")
+        assert "The user lives in Lisbon" in manager.on_pre_compress([{"role": "user", "content": "Where do I live?"}])
+    with Ledger.open(path, readonly=True) as ledger:
+        assert [message.content for message in ledger.session("monday").messages()] == [
+            "I live in Lisbon.",
+            "A fine city.",
+        ]
+        (entry,) = ledger.history.audit(type="InteractionCaptured")
+        assert (entry.client, entry.channel, entry.user) == ("memory-ledger", "user", "")
+
+
+def test_a_long_message_and_a_group_count_as_nobodys_own_words(path: Path) -> None:
+    with managed() as manager:
+        said(manager, "I live in Lisbon.\n" + "line\n" * 30)
+    with managed(platform="telegram", user_id="7", chat_id="c9", chat_type="group") as manager:
+        said(manager, "I live in Porto.")
+    with Ledger.open(path, readonly=True) as ledger:
+        assert [entry.channel for entry in ledger.history.audit(type="InteractionCaptured")] == ["file"]
+        group = ledger.bind(user="telegram:chat:c9")
+        assert [entry.channel for entry in group.history.audit(type="InteractionCaptured")] == ["web"]
+        for user in (ledger, group):
+            assert not user.memories.list()
+
+
+def test_each_person_of_a_message_service_has_a_memory_of_their_own() -> None:
+    with managed(platform="telegram", user_id="7") as ada, managed(platform="telegram", user_id="8") as ben:
+        said(ada, "I live in Lisbon.")
+        id = json.loads(ada.handle_tool_call("ledger_remember", {"content": "Ada drinks tea."}))["id"]
+        assert "Lisbon" in ada.prefetch_all("Where do I live?")
+        assert "Lisbon" not in ben.prefetch_all("Where do I live?")
+        assert json.loads(ben.handle_tool_call("ledger_recall", {"query": "tea"}))["ids"] == []
+        assert "of this user has the id" in json.loads(ben.handle_tool_call("ledger_why", {"id": id}))["error"]
+
+
+@pytest.mark.parametrize("words", [{"agent_context": "subagent"}, {"platform": "cron"}])
+def test_a_subagent_and_a_scheduled_task_read_and_write_nothing(path: Path, words: dict[str, str]) -> None:
+    with managed() as manager:
+        said(manager, "I live in Lisbon.")
+    user = words.get("platform", "cli")
+    with Ledger.open(path) as ledger:
+        before = ledger.position
+    with managed(**words) as manager:
+        assert "Lisbon" in manager.prefetch_all("Where do I live?"), user
+        said(manager, "I live in Porto.")
+        manager.on_memory_write("add", "user", "The user lives in Porto.")
+        assert "only reads" in manager.handle_tool_call("ledger_remember", {"content": "x"})
+        manager.on_session_end([])
+    with Ledger.open(path) as ledger:
+        assert ledger.position == before
+
+
+def test_an_agent_forgets_what_it_wrote_and_nothing_else(path: Path) -> None:
+    with managed() as manager:
+        said(manager, "I live in Lisbon.")
+        made = json.loads(manager.handle_tool_call("ledger_remember", {"content": "The tests need Docker."}))
+        assert (made["status"], made["confidence"]) == ("active", 0.6)
+        gone = json.loads(manager.handle_tool_call("ledger_forget", {"id": made["id"], "reason": "no longer"}))
+        assert gone["status"] == "retracted"
+        found = json.loads(manager.handle_tool_call("ledger_recall", {"query": "Where does the user live?"}))
+        id = next(id for id in found["ids"] if id.startswith("m_"))
+        assert "somebody else wrote" in manager.handle_tool_call("ledger_forget", {"id": id, "reason": "I know better"})
+        why = json.loads(manager.handle_tool_call("ledger_why", {"id": id}))
+        assert why["said"] == ["I live in Lisbon."] and "own_words" in why["because"]
+
+
+@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}])
+def test_a_wrong_call_of_a_tool_gets_its_reason(args: dict[str, Any]) -> None:
+    with managed() as manager:
+        assert "needs a text in query" in json.loads(manager.handle_tool_call("ledger_recall", args))["error"]
+
+
+def test_what_the_persons_approval_made_is_not_replaced_by_the_tool_of_hermes(path: Path) -> None:
+    with managed() as manager:
+        manager.on_memory_write("add", "memory", "Ada drinks coffee.")
+        with Ledger.open(path) as person:
+            (memory,) = person.memories.list()
+            person.revise(memory.id, "Ada drinks coffee with milk.")
+        manager.on_memory_write("remove", "memory", "", metadata={"old_text": "drinks coffee"})
+        with Ledger.open(path) as person:
+            assert person.memories.get(memory.id).status == "active"
+
+
+def test_told_on_monday_changed_on_tuesday_asked_on_wednesday_why_and_undone(path: Path, ledger_clock: Clock) -> None:
+    ledger_clock.set("2026-03-02T09:00Z")
+    with managed(clock=ledger_clock) as manager:
+        manager.notify_memory_tool_write(
+            {"success": True}, {"action": "add", "target": "user", "content": "Ada drinks coffee."}
+        )
+    ledger_clock.set("2026-03-03T09:00Z")
+    with managed(clock=ledger_clock) as manager:
+        change = {"action": "replace", "target": "user", "content": "Ada drinks tea.", "old_text": "coffee"}
+        manager.notify_memory_tool_write({"success": True}, change)
+    ledger_clock.set("2026-03-04T09:00Z")
+    with managed(clock=ledger_clock) as manager:
+        shown = manager.prefetch_all("What does Ada drink?")
+        assert "Ada drinks tea." in shown and "coffee" not in shown
+        (id,) = re.findall(r"\[(m_\w+)\]", shown)
+        why = json.loads(manager.handle_tool_call("ledger_why", {"id": id}))
+        assert why["confidence"] == 0.6 and why["steps"][-1].startswith("2026-03-03")
+        with Ledger.open(path, clock=ledger_clock) as person:
+            person.undo(person.history.audit(subject=id)[0].position, reason="Ada never said so")
+        shown = manager.prefetch_all("What does Ada drink?")
+        assert "Ada drinks coffee." in shown and "tea" not in shown
+
+
+def test_twenty_racing_sessions_lose_no_turn(path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        managers = [stack.enter_context(managed(f"s{number}")) for number in range(20)]
+
+        def talk(number: int) -> None:
+            for turn in range(5):
+                said(managers[number], f"This is turn {turn} of session {number}.", session_id=f"s{number}")
+                made = managers[number].handle_tool_call("ledger_remember", {"content": f"Fact {turn} of {number}."})
+                assert "error" not in json.loads(made), made
+
+        assert together(*(lambda number=number: talk(number) for number in range(20))) == []
+    with Ledger.open(path) as ledger:
+        assert {info.messages for info in ledger.sessions.list(limit=100)} == {10}
+        assert len(list(ledger.memories.list(limit=200))) == 100
+        assert ledger.proof.verify().ok
+
+
+def test_a_process_that_is_killed_loses_no_turn_that_was_recorded(path: Path) -> None:
+    program = """
+from ledger.doors.hermes import LedgerMemoryProvider
+import os
+provider = LedgerMemoryProvider()
+provider.initialize("s", hermes_home=os.environ["HERMES_HOME"], platform="cli")
+for number in range(10_000):
+    provider.sync_turn(f"Turn number {number}.", "Yes.")
+    print(number, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    seen = [process.stdout.readline() for _ in range(8)]
+    process.send_signal(signal.SIGKILL)
+    seen += process.communicate()[0].splitlines()
+    recorded = [int(line) for line in seen if line.strip().isdigit()]
+    with Ledger.open(path) as ledger:
+        prompts = [turn.prompt for turn in ledger.interactions.list(limit=1_000, oldest_first=True).all()]
+        assert prompts[: len(recorded)] == [f"Turn number {number}." for number in recorded]
+        assert len(prompts) - len(recorded) in (0, 1)
+        assert ledger.session("s").messages(limit=1_000)[0].content == "Turn number 0."
+        assert ledger.proof.verify().ok
+
+
+def test_a_file_outside_the_folder_of_hermes_is_named_for_its_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert LedgerMemoryProvider().backup_paths() == []
+    monkeypatch.setenv("LEDGER_PATH", str(tmp_path / "own.db"))
+    assert LedgerMemoryProvider().backup_paths() == [str(tmp_path / "own.db")]
+
+
+def test_the_program_of_the_page_prints_what_stands_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"^```python no-run[^\n]*\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(program, "hermes.md", "exec"), {})
+    assert printed.getvalue().splitlines() == [line.strip()[3:] for line in re.findall(r"^ *#>.*$", program, re.M)]

@@ -1,0 +1,32 @@
+"""The address of a door: loopback unless an address was named, and only requests that name the door are its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger import RejectedError
+from ledger.doors.listening import address, is_loopback, own_names
+
+
+def test_an_address_is_loopback_unless_it_was_named() -> None:
+    assert address("", 8765) == ("127.0.0.1", 8765)
+    assert address("9000", 8765) == ("127.0.0.1", 9000)
+    assert address("[::1]:9000", 8765) == ("::1", 9000)
+    assert address("memory.example", 8765) == ("memory.example", 8765)
+    assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "memory.example")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    for text in ("0.0.0.0:80", "[::]:80", "host:port", ":0", "host:70000"):
+        with pytest.raises(RejectedError):
+            address(text, 8765)
+
+
+def test_the_own_names_of_a_loopback_address_are_all_loopback_names_with_the_port() -> None:
+    names = own_names("127.0.0.1", 8766)
+    assert names.hosts == ("127.0.0.1:8766", "[::1]:8766", "localhost:8766")
+    assert "http://localhost:8766" in names.origins and "http://localhost" not in names.origins
+    assert own_names("memory.example", 443).hosts == ("memory.example:443", "memory.example")

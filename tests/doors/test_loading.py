@@ -1,0 +1,54 @@
+"""Loading: a door loads no library of another door, and without its own library the error names the line to install."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+LIBRARIES = {"http": "fastapi", "hermes": "agent.memory_provider"}
+OTHERS = {"mcp", "fastapi", "agent", "agents", "langgraph", "anthropic", "claude_agent_sdk"}
+
+
+def printed(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("door", LIBRARIES)
+def test_without_its_library_the_import_of_a_door_names_the_line_to_install(door: str) -> None:
+    program = f"import sys; sys.modules[{LIBRARIES[door]!r}] = None\nimport ledger.doors.{door}"
+    said = printed(f"try:\n    exec({program!r})\nexcept ImportError as error:\n    print(error)")
+    assert f'pip install "belief-ledger[{door}]"' in said
+
+
+def test_the_http_server_loads_the_library_of_no_other_door() -> None:
+    pytest.importorskip("fastapi", reason="needs the extra http")
+    loaded = printed(f"import sys, ledger.doors.http.serving; print(*sorted(sys.modules.keys() & {OTHERS!r}))")
+    assert loaded == "fastapi"
+
+
+def test_the_product_loads_no_door() -> None:
+    assert (
+        printed("import sys, ledger.cli.app; print([name for name in sys.modules if name.startswith('fastapi')])")
+        == "[]"
+    )
+
+
+def test_the_doors_use_the_public_api_alone() -> None:
+    public = re.compile(
+        r"ledger(\.types|\.answers|\.aio(\.ledger)?|\.doors\.(http|tokens|listening|own_writes)(\.\w+)?)?"
+    )
+    files = [*(ROOT / "ledger/doors/http").glob("*.py"), ROOT / "ledger/doors/hermes.py"]
+    imports = {
+        module
+        for file in files
+        for module in re.findall(r"^\s*(?:from|import) (ledger[\w.]*|projections[\w.]*)", file.read_text(), re.M)
+    }
+    assert len(files) > 7 and {module for module in imports if not public.fullmatch(module)} == {
+        "ledger.english.foreign"  # the length from which nobody can tell which part of a message was typed
+    }

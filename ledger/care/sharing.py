@@ -26,7 +26,8 @@ from ledger.log.shared.port import SharedLog, Tail
 from ledger.log.writing import Shared, Transaction
 
 NAME_BYTES = 200  # of a tenant or a machine
-REPORT_SECONDS = 1.0  # between two reports of a machine's position
+REPORT_SECONDS = 1.0  # between two reports of a machine's position, while the position changes
+ALIVE_SECONDS = 10.0  # between two reports of a machine that stands still
 COPIED = 1_000  # rows written at once for a new machine
 _log = logging.getLogger(__name__)
 
@@ -198,8 +199,8 @@ class Sharing:
         with self._engine.store.snapshot() as connection:
             row = replica_file.read(connection)
         report = (position, row.erased_through if row is not None else 0)
-        is_due = time.monotonic() >= self._reported_at + REPORT_SECONDS
-        if report[1] != self._reported[1] or is_due:
+        pause = REPORT_SECONDS if report != self._reported else ALIVE_SECONDS
+        if report[1] != self._reported[1] or time.monotonic() >= self._reported_at + pause:
             self.log.report(*report)
             self._reported, self._reported_at = report, time.monotonic()
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from soundness import contents, events_of
 
-from ledger.erasure import purging
+from ledger.care import sharing
+from ledger.erasure import erasing, purging
+from ledger.log.shared import joining
 from ledger.types import EVERYTHING
 from tools.shared.double import LOST_AFTER, assert_equal
 
@@ -163,4 +165,22 @@ def test_a_users_whole_memory_is_erased_everywhere(machines):
     a.erase(EVERYTHING, reason="asked")
     machines.news()
     machines.news()
+    assert_equal(a, b)
+
+
+@pytest.mark.parametrize("tail", [1, 1_000])
+def test_an_erasure_of_several_events_is_carried_out_event_by_event(machines, monkeypatch, tail):
+    monkeypatch.setattr(erasing, "EVENT_BYTES", 300)
+    a, b = machines.open("a"), machines.open("b")
+    for number in range(6):
+        a.capture(f"I live in {SECRET} {number}", f"So you live in {SECRET} {number}.", session="s")
+    machines.news()
+    monkeypatch.setattr(joining, "TAIL", tail)
+    monkeypatch.setattr(sharing, "TAIL", tail)
+    a.erase(EVERYTHING, reason="asked")
+    assert len(events_of(a, "ContentErased")) > 2
+    machines.news()
+    machines.news()
+    assert [holds(machines.folder, machine) for machine in "ab"] == [[], []]
+    assert [ledger.erasures.list()[0].state for ledger in (a, b)] == ["completed", "completed"]
     assert_equal(a, b)

@@ -10,8 +10,9 @@ import pytest
 from soundness import contents
 
 from ledger import AsyncLedger, Ledger
+from ledger.care import rebuilding
 from ledger.core.log_reading import READER, WRITER
-from ledger.domain.errors import BusyError, ConflictError, NewerFormatError
+from ledger.domain.errors import BusyError, ConflictError, NewerFormatError, RejectedError
 from ledger.events import FORMAT, LEDGER_STREAM, LedgerUpgraded
 from tools.shared.double import assert_equal
 
@@ -102,3 +103,33 @@ def test_without_a_shared_log_nothing_of_it_is_loaded(tmp_path):
         "print([name for name in sys.modules if 'shared' in name or 'psycopg' in name or name.endswith('replica_file')])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_file_that_is_made_again_from_its_log_is_still_the_machines_copy(machines):
+    a = machines.open("a")
+    a.remember(TEA)
+    rebuilding._replace(probe.inside(a))
+    a.close()
+    with Ledger.open(machines.path("a"), user="ada") as alone, pytest.raises(RejectedError, match="open it with log="):
+        alone.remember(CELLO)
+    assert machines.open("a").remember(CELLO).position == machines.server.tip.position
+
+
+def test_a_backup_of_a_machines_file_catches_up(machines, tmp_path):
+    a, b = machines.open("a"), machines.open("b")
+    a.remember(TEA)
+    a.maintenance.backup(tmp_path / "c.db")
+    b.remember(CELLO)
+    machines.news()
+    assert_equal(a, machines.open("c"))
+
+
+def test_a_branch_of_a_machines_file_is_a_ledger_of_its_own(machines, tmp_path):
+    a = machines.open("a")
+    a.remember(TEA)
+    before = machines.server.tip
+    a.replay(tmp_path / "branch.db", branch=True)
+    with Ledger.open(tmp_path / "branch.db", user="ada") as branch:
+        branch.remember(CELLO)
+        assert contents(branch) == {TEA, CELLO}
+    assert machines.server.tip == before

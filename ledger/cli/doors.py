@@ -73,7 +73,7 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
             raise
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
-    say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=call.around["quiet"])
+    say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=call.options["quiet"])
     serve_http(call.settings, host=host, port=port, read_only=read_only)
     return None
 

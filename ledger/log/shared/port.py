@@ -24,7 +24,7 @@ class Tip(NamedTuple):
 
 
 class SharedBlob(NamedTuple):
-    """A blob of the shared log; ``position`` is that of the last event of the command that wrote the blob."""
+    """A blob of the shared log; ``position`` is that of the first event of the command that wrote the blob."""
 
     id: str
     position: int

@@ -726,8 +726,8 @@ class Ledger(LedgerRead):
             DivergedError: The file has events that the shared log does not have.
             UnreachableError: The time is over, and the shared log cannot be reached.
         """
-        from ledger.care import following
         from ledger.core.stopping import Stopping
+        from ledger.shared import following
 
         following.wait(self._engine, position, Stopping(timeout, cancel))
 

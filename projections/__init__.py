@@ -1,1 +1,1 @@
-"""What it all means now: the log folded into rows that answer questions."""
+"""The log folded into rows that answer questions."""

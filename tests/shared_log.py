@@ -35,7 +35,7 @@ def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterat
 @pytest.fixture(params=["memory", "postgres"])
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Machines]:
     """Machines that share a log in memory, or in PostgreSQL, all of them closed at the end."""
-    from ledger.care import sharing
+    from ledger.shared import sharing
 
     monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
     made = Machines(tmp_path) if request.param == "memory" else real_machines(tmp_path, request)

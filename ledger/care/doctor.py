@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ledger.care import answers, shared_health
+from ledger.care import answers
 from ledger.care.opening import held_by_another
 from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.core.clock import now
@@ -34,6 +34,7 @@ from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_p
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, examining, no_ledger, typed
 from ledger.proof.schema_check import NOT_OURS
 from ledger.proof.verifying import verify
+from ledger.shared import health as shared_health
 from projections.core import own_registry as registry
 from projections.core.rebuild import FRESH, OLD, prefixed
 from projections.views import erasures

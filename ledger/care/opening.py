@@ -116,7 +116,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
         store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
         if log is not None:
-            from ledger.care import sharing
+            from ledger.shared import sharing
 
             sharing.attach(store, log)
         created = _created(store) or _write_first_event(store, default, clock, random)
@@ -143,7 +143,7 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
                 if log is None:
                     _finish_erasures(engine)
         if log is not None:
-            from ledger.care import sharing
+            from ledger.shared import sharing
 
             own_part = engine.sharing = sharing.Sharing(engine, log)
             own_part.begin()
@@ -177,7 +177,7 @@ def _shared_log(request: OpenRequest) -> SharedLog | None:
         return None
     if not isinstance(log, str):
         return log
-    from ledger.care import sharing
+    from ledger.shared import sharing
 
     return sharing.connect(log, tenant, machine)
 

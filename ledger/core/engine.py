@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledger.models.port import Model, NamedSummarizer
 
 
-class Shared(Protocol):
+class MachineSharing(Protocol):
     """This machine's part in a log that machines share; the code is loaded only if there is such a log."""
 
     def wait(self, position: int, stopping: Stopping) -> None:
@@ -47,7 +47,7 @@ class Engine(ReadingEngine):
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
-    sharing: Shared | None = None  # this machine's part in a log that machines share
+    sharing: MachineSharing | None = None  # this machine's part in a log that machines share
     is_of_shared_log = False  # the tables are this machine's own, and no event of the log is about them
     checked_to = 0  # the position up to which opening checked that this version knows every event
 

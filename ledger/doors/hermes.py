@@ -45,7 +45,7 @@ Arguments = Mapping[str, object]
 
 
 class Context(Protocol):
-    """What Hermes gives to ``register``."""
+    """The object that Hermes gives to ``register``."""
 
     def register_memory_provider(self, provider: object) -> None:
         """Take a provider."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from ledger.erasure.rules import Part
+from ledger.erasure.rules import ErasablePart
 from ledger.sessions.rules.message import whole_parts
 from projections.core.rows import Connection
 
@@ -20,7 +20,7 @@ FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summar
 Raws = tuple[int, str, str, str]  # (position, stream, type, state)
 
 
-class Tied(Struct, frozen=True):
+class TiedMessage(Struct, frozen=True):
     """A message that repeats one field of a captured turn, with which its text is stored."""
 
     position: int
@@ -29,7 +29,7 @@ class Tied(Struct, frozen=True):
     field: str
 
 
-class Summed(Struct, frozen=True):
+class SummarizedRanges(Struct, frozen=True):
     """The fields of a session event that name the messages, summaries and turn from which the event was made."""
 
     summary: str = ""
@@ -41,20 +41,20 @@ class Summed(Struct, frozen=True):
 
 
 class _Event(Struct, frozen=True):
-    data: Summed | None = None
+    data: SummarizedRanges | None = None
 
 
 _decoder = msgspec.json.Decoder(_Event)
 
 
-def summed_of(state: str) -> Summed:
+def summed_of(state: str) -> SummarizedRanges:
     """Return the origin of a session event from its stored state."""
-    return _decoder.decode(state).data or Summed()
+    return _decoder.decode(state).data or SummarizedRanges()
 
 
-def messages_of(connection: Connection, interactions: Collection[str]) -> list[Tied]:
+def messages_of(connection: Connection, interactions: Collection[str]) -> list[TiedMessage]:
     """Return the messages whose text is stored with these interactions, void messages included."""
-    messages: dict[int, Tied] = {}
+    messages: dict[int, TiedMessage] = {}
     sql = (
         "SELECT m.row, e.stream, m.interaction, m.field FROM {} m CROSS JOIN events e ON e.position = m.row WHERE m.{}"
     )
@@ -68,7 +68,7 @@ def messages_of(connection: Connection, interactions: Collection[str]) -> list[T
         rows += connection.execute(sql.format("messages_were", "interaction IS NOT NULL")).fetchall()
     for position, session, interaction, field in rows:
         if interaction in ids:
-            messages[position] = Tied(position, session, interaction, field)
+            messages[position] = TiedMessage(position, session, interaction, field)
     return [messages[position] for position in sorted(messages)]
 
 
@@ -151,6 +151,6 @@ def place_of(connection: Connection, summary: str) -> int | None:
     return None
 
 
-def of_field(parts: Iterable[Part], field: str) -> tuple[Part, ...]:
+def of_field(parts: Iterable[ErasablePart], field: str) -> tuple[ErasablePart, ...]:
     """Return the parts of an interaction's event that are the text of the message from ``field``."""
     return tuple(part for part in parts if part.field in FIELDS.get(field, ()))

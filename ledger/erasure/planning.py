@@ -425,7 +425,7 @@ def _loses_words(target: Target) -> bool:
     return target.stream[0] == "m" and "data.content" in (*target.fields, *(field for field, _, _ in target.spans))
 
 
-def _goes(part: erasure.Part, target: Target | None) -> bool:
+def _goes(part: erasure.ErasablePart, target: Target | None) -> bool:
     """Return True if the target takes the whole field."""
     spans = [(first, last) for field, first, last in _spans(target) if field == part.field]
     return target is not None and (part.field in target.fields or [*merged(spans)] == [(0, len("".join(part.texts)))])

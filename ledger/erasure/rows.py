@@ -24,7 +24,7 @@ class ErasureRow(Struct, frozen=True):
     stream: str
     type: str
     state: str
-    parts: tuple[erasure.Part, ...] = ()
+    parts: tuple[erasure.ErasablePart, ...] = ()
 
 
 class Target(Struct, frozen=True):
@@ -86,7 +86,7 @@ class ErasureRows:
     def read(position: int, stream: str, type_: str, state: str) -> ErasureRow:
         return ErasureRow(position, stream, type_, state, tuple(erasure.parts(type_, state)))
 
-    def texts(self, part: erasure.Part) -> tuple[str, ...]:
+    def texts(self, part: erasure.ErasablePart) -> tuple[str, ...]:
         """Return the texts of a field; a field in a blob is read from there."""
         if part.blob is None:
             return part.texts

@@ -75,7 +75,7 @@ def _digests(type_: str) -> tuple[str, ...]:
     return tuple(name for name, string_kind in fields.items() if string_kind == "keyed digest")
 
 
-class Part(Struct, frozen=True):
+class ErasablePart(Struct, frozen=True):
     """A field of an event that holds text: its name, its texts, or the blob that holds them.
 
     ``plain`` marks a single text, of which a span can be erased; a list or free JSON is erased as a whole.
@@ -97,11 +97,11 @@ def digest(state: str) -> str:
     return sha256(state.encode()).hexdigest()
 
 
-def parts(type_: str, state: str) -> list[Part]:
+def parts(type_: str, state: str) -> list[ErasablePart]:
     """Return the fields of an event's data that hold text which is not yet erased."""
     data = _members.decode(state).get("data", NULL)
     if not _is_readable(type_, data):
-        return [Part(WHOLE, tuple(strings(_any.decode(data))))] if bytes(data) != b"null" else []
+        return [ErasablePart(WHOLE, tuple(strings(_any.decode(data))))] if bytes(data) != b"null" else []
     fields = _members.decode(data)
     values = ((f"data.{name}", _any.decode(fields[name])) for name in TEXT_FIELDS[type_] if name in fields)
     fields_with_text = [_part(name, value) for name, value in values if value not in (None, "", [], {})]
@@ -134,14 +134,14 @@ def unknown_fields(type_: str, state: str) -> tuple[str, ...]:
     return (*sorted(outside), *(f"data.{name}" for name in sorted(inside)))
 
 
-def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
+def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[ErasablePart]:
     for name in given_ids(type_):
         texts = tuple(value for value in _any.decode(fields.get(name, NULL)) or () if not ids.is_id(value))
         if texts:
-            yield Part(f"data.{name}", texts)
+            yield ErasablePart(f"data.{name}", texts)
 
 
-def _of_message(part: Part, parts: list[object]) -> Part:
+def _of_message(part: ErasablePart, parts: list[object]) -> ErasablePart:
     """Return the part with the texts of a message, and the texts among them that others can quote.
 
     The id of a call and the name of a tool are too common to be quotes. Names of fields, and the type of a part, are words of
@@ -154,7 +154,7 @@ def _of_message(part: Part, parts: list[object]) -> Part:
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
 
 
-def _of_json(part: Part) -> Part:
+def _of_json(part: ErasablePart) -> ErasablePart:
     """Return the content of a value that is JSON, and the texts in it, of which others can quote the longer ones."""
     if part.blob is not None:
         return part
@@ -162,7 +162,7 @@ def _of_json(part: Part) -> Part:
     return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts[1:] if len(text) >= BOUNDED_CHARS))
 
 
-def _of_raw(part: Part) -> Part:
+def _of_raw(part: ErasablePart) -> ErasablePart:
     """Return the raw of a message, which goes as a whole, with the texts in it that a person may have written.
 
     Names, ids, paths and times are in the raw of most messages, so other messages do not quote them.
@@ -174,7 +174,7 @@ def _of_raw(part: Part) -> Part:
     return replace(part, texts=texts, quotable=texts, plain=False)
 
 
-def _of_extra(part: Part, extra: object) -> Part:
+def _of_extra(part: ErasablePart, extra: object) -> ErasablePart:
     texts = provider_forms.erasable(extra)
     return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts if len(text) >= BOUNDED_CHARS))
 
@@ -189,14 +189,14 @@ def _values(value: object) -> Iterable[str]:
         yield value
 
 
-def people(state: str) -> list[Part]:
+def people(state: str) -> list[ErasablePart]:
     """Return the fields of an event that name a person or program: user, actor, agent and client.
 
     The product's own policies, which act under a name too, are left out.
     """
     fields = _members.decode(state)
     values = ((name, _any.decode(fields[name])) for name in PEOPLE if name in fields)
-    return [Part(name, (value,), plain=True) for name, value in values if value and not _is_ours(name, value)]
+    return [ErasablePart(name, (value,), plain=True) for name, value in values if value and not _is_ours(name, value)]
 
 
 def _is_ours(field: str, value: str) -> bool:
@@ -214,12 +214,12 @@ def _is_readable(type_: str, data: Raw) -> bool:
     return True
 
 
-def _part(name: str, value: object) -> Part:
+def _part(name: str, value: object) -> ErasablePart:
     if isinstance(value, str):
-        return Part(name, (value,), plain=True)
+        return ErasablePart(name, (value,), plain=True)
     if name not in _FREE and isinstance(value, dict) and value.keys() == {"blob", "size_bytes", "digest"}:
-        return Part(name, (), blob=value["blob"])
-    return Part(name, tuple(strings(value)))
+        return ErasablePart(name, (), blob=value["blob"])
+    return ErasablePart(name, tuple(strings(value)))
 
 
 def strings(value: object) -> Iterable[str]:

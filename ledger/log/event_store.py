@@ -34,7 +34,7 @@ from ledger.log.recorders import (
 )
 from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
-from ledger.log.writing import Shared, Transaction, Writing
+from ledger.log.writing import SharedWriting, Transaction, Writing
 
 _log = logging.getLogger(__name__)
 
@@ -112,12 +112,12 @@ class EventStore:
         return self._writing.commands
 
     @property
-    def shared(self) -> Shared | None:
+    def shared(self) -> SharedWriting | None:
         """Return the way into the log that other machines write to as well; None for a log of this file alone."""
         return self._writing.shared
 
     @shared.setter
-    def shared(self, joining: Shared) -> None:
+    def shared(self, joining: SharedWriting) -> None:
         self._writing.shared = joining
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
 
 
-class Shared(Protocol):
+class SharedWriting(Protocol):
     """The way of a transaction into a log that machines share (``Joining``, which is loaded only if there is such a log)."""
 
     log: SharedLog
@@ -52,7 +52,7 @@ class Writing:
         self.transaction: Transaction  # the running or the last transaction
         self.position, self.head, self.data_version = 0, GENESIS, -1
         self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
-        self.shared: Shared | None = None  # settable: the log that other machines write to as well
+        self.shared: SharedWriting | None = None  # settable: the log that other machines write to as well
         self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
         self.commands = _Scope(self, durable=True, joins=True)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0

@@ -20,7 +20,7 @@ from ledger.log.sqlite_files import examining, no_ledger, typed
 from ledger.proof import answers, checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree
-from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.proof.sealed import CheckedTip, Progress, Seal, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
 from projections.core.projector import check_end
 
@@ -252,7 +252,7 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:
     """Return the checkpoint of the whole log, or None if nothing but the last checkpoint's own event was appended since."""
     last = _last(connection)
-    tip = Tip.of(seal, connection) if seal is not None else Tip(0, GENESIS, Tree())
+    tip = CheckedTip.of(seal, connection) if seal is not None else CheckedTip(0, GENESIS, Tree())
     if tip is None:
         assert seal is not None
         raise StorageError(

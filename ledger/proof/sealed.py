@@ -129,7 +129,7 @@ def head_at(connection: sqlite3.Connection, position: int) -> bytes | None:
     return row[0] if row else None
 
 
-class Tip(Struct, frozen=True):
+class CheckedTip(Struct, frozen=True):
     """The part of a log that was checked already: its size, the head after its last event, and its tree."""
 
     size: int

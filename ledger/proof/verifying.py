@@ -29,7 +29,7 @@ from ledger.proof.differing import difference
 from ledger.proof.kept import CheckedCheckpoint
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
-from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
+from ledger.proof.sealed import CheckedTip, Progress, Seal, counted, erasures, head_at, rows_after, seals
 from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections
@@ -215,7 +215,7 @@ class _Verification:
         self._check_kept_checkpoint()
         with self.at("the erasures"):
             self._erasures = erasures(self._connection)
-        tip, sealed = Tip(0, GENESIS, Tree()), list[Seal]()
+        tip, sealed = CheckedTip(0, GENESIS, Tree()), list[Seal]()
         with self.at("the sealed checkpoints"):
             tip, sealed = self._start(full)
         self._since = tip.size
@@ -228,7 +228,7 @@ class _Verification:
             self._walk(tip, marks)
         with self.at("the sealed checkpoints"):
             for seal in sealed:
-                if marks.roots.get(seal.size) != seal.root or Tip.of(seal, self._connection) is None:
+                if marks.roots.get(seal.size) != seal.root or CheckedTip.of(seal, self._connection) is None:
                     self._report_seal(seal)
         with self.at("the erasures"):
             self._check_erased_rows()
@@ -283,21 +283,21 @@ class _Verification:
         if kept.signed is False:
             self.problem("the checkpoint kept elsewhere: it has no good signature of this key")
 
-    def _start(self, full: bool) -> tuple[Tip, list[Seal]]:
+    def _start(self, full: bool) -> tuple[CheckedTip, list[Seal]]:
         """Return the tip to start from, after the last seal that the log matches, and the seals to check."""
         unsound: list[Seal] = []
         for seal in seals(self._connection) if not full else ():
-            if (tip := Tip.of(seal, self._connection)) is not None:
+            if (tip := CheckedTip.of(seal, self._connection)) is not None:
                 for skipped in unsound:
                     self._report_seal(skipped)
                 return tip, []
             unsound.append(seal)
-        return Tip(0, GENESIS, Tree()), list(seals(self._connection))[::-1]
+        return CheckedTip(0, GENESIS, Tree()), list(seals(self._connection))[::-1]
 
     def _report_seal(self, seal: Seal) -> None:
         self.problem(f"position {seal.position}: the checkpoint sealed here does not match the log before it")
 
-    def _walk(self, tip: Tip, marks: _Marks) -> None:
+    def _walk(self, tip: CheckedTip, marks: _Marks) -> None:
         steps = self._last - tip.size + self._last * self._folded
         rows = counted(rows_after(self._connection, tip.size, self._last), steps, self._progress)
         leaf_to = marks if marks.sizes else None

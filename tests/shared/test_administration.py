@@ -131,7 +131,7 @@ def test_the_doctor_names_machines_that_are_away(machines: Machines, monkeypatch
     a.remember("Ada likes green tea")
     machines.news("a")
     assert ("ok", "2 machines follow it") in told(a.maintenance.doctor())
-    monkeypatch.setattr("ledger.care.shared_health.AWAY_MINUTES", -1.0)
+    monkeypatch.setattr("ledger.shared.health.AWAY_MINUTES", -1.0)
     levels = [text for level, text in told(a.maintenance.doctor()) if level == "warning"]
     assert len(levels) == 1
     assert levels[0].startswith("the machine 'b' last reported at")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from soundness import contents, events_of
 
-from ledger.care import sharing
 from ledger.erasure import erasing, purging
 from ledger.log.shared import joining
+from ledger.shared import sharing
 from ledger.types import EVERYTHING
 from tools.shared.double import LOST_AFTER, assert_equal
 

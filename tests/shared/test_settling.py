@@ -17,7 +17,7 @@ pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
 from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError, UnreachableError
 from ledger.log.integrity import link
-from ledger.log.shared.connections import Connection, LostError
+from ledger.log.shared.connections import LostError, MessageConnection
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server
 
@@ -44,9 +44,9 @@ def end_sessions(server: Server) -> None:
 
 def lose(monkeypatch: pytest.MonkeyPatch, *, sends: bool, times: int = 1) -> None:
     """Lose the connection at the next messages that commit: after the server has answered, or before anything is sent."""
-    ask, left = Connection.ask, [times]
+    ask, left = MessageConnection.ask, [times]
 
-    def broken(self: Connection, statements: str, seconds: float) -> object:
+    def broken(self: MessageConnection, statements: str, seconds: float) -> object:
         if not ("pg_notify" in statements and left[0]):
             return ask(self, statements, seconds)
         left[0] -= 1
@@ -55,7 +55,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, *, sends: bool, times: int = 1) -> Non
         self.close()
         raise LostError("the test cut the connection")
 
-    monkeypatch.setattr(Connection, "ask", broken)
+    monkeypatch.setattr(MessageConnection, "ask", broken)
 
 
 @pytest.mark.parametrize("sends", [True, False], ids=["after the commit", "before the commit"])

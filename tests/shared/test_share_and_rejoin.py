@@ -9,9 +9,9 @@ from life import life
 from soundness import contents
 
 from ledger import Ledger, RejectedError
-from ledger.care import shared_files
-from ledger.care.shared_files import rejoin_file, share_file
 from ledger.domain.errors import DivergedError
+from ledger.shared import files as shared_files
+from ledger.shared.files import rejoin_file, share_file
 from tools.shared.double import Double, Server, assert_equal
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"

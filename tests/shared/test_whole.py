@@ -37,7 +37,7 @@ Open = Callable[..., Ledger]
 @pytest.fixture
 def opening(tmp_path: Path, shared_url: str, tenant: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Open the ledger of a machine over the log of this test."""
-    from ledger.care import sharing
+    from ledger.shared import sharing
 
     monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
     ledgers: list[Ledger] = []

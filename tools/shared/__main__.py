@@ -26,8 +26,8 @@ if str(HERE) in sys.path:
 sys.path.insert(0, str(ROOT))
 
 from ledger import Ledger  # noqa: E402
-from ledger.care import sharing  # noqa: E402, F401 - so that a machine that is started again need not import it
 from ledger.log.shared import postgres  # noqa: E402, F401
+from ledger.shared import sharing  # noqa: E402, F401 - so that a machine that is started again need not import it
 from tools.shared.life import is_kept, text_of  # noqa: E402
 from tools.shared.life import main as main_of_a_machine  # noqa: E402
 from tools.shared.server import Server  # noqa: E402

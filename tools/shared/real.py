@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.domain.errors import UnknownOutcomeError, UnreachableError
 from ledger.log.rows import LogRow
-from ledger.log.shared.connections import Connection, LostError
+from ledger.log.shared.connections import LostError, MessageConnection
 from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.double import LOST_AFTER, LOST_BEFORE, UNKNOWN, UNKNOWN_BEFORE, Machines
@@ -20,7 +20,7 @@ ALL = 10**6  # rows
 class Broken:
     """A connection that is lost before or after it sends what commits."""
 
-    def __init__(self, connection: Connection, *, sends: bool) -> None:
+    def __init__(self, connection: MessageConnection, *, sends: bool) -> None:
         self._connection, self._sends = connection, sends
         self.messages = connection.messages
 

@@ -21,7 +21,7 @@ from ledger.doors.http.following import EventStream, Streams
 from ledger.doors.http.questions import (
     MOMENT,
     ContextQuestion,
-    Conversation,
+    ConversationBody,
     NewMemory,
     OfAudit,
     OfConflicts,
@@ -293,6 +293,6 @@ async def remember(asked: Asked, body: NewMemory, key: Key = None) -> Response:
 
 
 @writing.post("/add", status_code=201, response_class=Response, responses=answer_of(answers.Added, status=201))
-async def add(asked: Asked, body: Conversation, key: Key = None) -> Response:
+async def add(asked: Asked, body: ConversationBody, key: Key = None) -> Response:
     """Record a conversation and learn from it; messages that the session has already are skipped."""
     return _json(await asked.ledger.add(**body.model_dump(), idempotency_key=key), 201)

@@ -81,17 +81,17 @@ class NewMemory(Body):
     metadata: Values = {}
 
 
-class SaidMessage(Body):
+class MessageBody(Body):
     """A message of a conversation."""
 
     role: Literal["user", "assistant"]
     content: str
 
 
-class Conversation(Body):
+class ConversationBody(Body):
     """The arguments of ``add``; messages that the session has already are skipped."""
 
-    messages: list[SaidMessage] = Field(min_length=1, max_length=MESSAGES)
+    messages: list[MessageBody] = Field(min_length=1, max_length=MESSAGES)
     session: Name | None = None
     project: Name | None = None
     extract: Extracting = "auto"

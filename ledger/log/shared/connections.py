@@ -77,7 +77,7 @@ def unreachable(error: Exception | str) -> UnreachableError:
 # --- one connection --------------------------------------------------------------------------------------------------
 
 
-class Connection:
+class MessageConnection:
     """A connection that sends messages of several statements and waits for the answer until a deadline."""
 
     def __init__(self, url: str, seconds: float) -> None:
@@ -230,10 +230,10 @@ class Pool:
         self.url = url
         self.messages = 0  # of the connections that were given back
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self._idle: list[Connection] = []
+        self._idle: list[MessageConnection] = []
         self._checked = False
 
-    def take(self, seconds: float, *, fresh: bool = False) -> Connection:
+    def take(self, seconds: float, *, fresh: bool = False) -> MessageConnection:
         """Return a connection that nobody else uses; it must be given back or thrown away.
 
         Raises:
@@ -252,9 +252,9 @@ class Pool:
             self._places.release()
             raise
 
-    def connect(self, seconds: float) -> Connection:
+    def connect(self, seconds: float) -> MessageConnection:
         """Return a new connection, which does not count among those of the pool, after a look at the schema's version."""
-        connection = Connection(self.url, seconds)
+        connection = MessageConnection(self.url, seconds)
         if not self._checked:
             try:
                 check_format(connection, seconds)
@@ -264,7 +264,7 @@ class Pool:
             self._checked = True
         return connection
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: MessageConnection) -> None:
         """Take a connection that is in no transaction back; close any other."""
         self.messages, connection.messages = self.messages + connection.messages, 0
         if connection.is_idle:
@@ -280,7 +280,7 @@ class Pool:
                 self._idle.pop().close()
 
     @contextmanager
-    def lent(self, seconds: float) -> Iterator[Connection]:
+    def lent(self, seconds: float) -> Iterator[MessageConnection]:
         """Lend a connection for a block."""
         connection = self.take(seconds)
         try:
@@ -301,7 +301,7 @@ class Pool:
         self.give_back(connection)
         return rows
 
-    def begin(self, statements: str, seconds: float) -> tuple[Connection, list[list[Row]]]:
+    def begin(self, statements: str, seconds: float) -> tuple[MessageConnection, list[list[Row]]]:
         """Send one message that may be repeated without harm; return its connection, which the caller gives back, and the rows.
 
         Raises:
@@ -327,7 +327,7 @@ class Pool:
                 raise
         raise AssertionError
 
-    def end(self, connection: Connection) -> None:
+    def end(self, connection: MessageConnection) -> None:
         """Roll the transaction of a connection back, and give the connection back; never raises."""
         with suppress(LostError, RefusedError):
             if not connection.is_idle:
@@ -345,7 +345,7 @@ def pool_of(url: str) -> Pool:
     return _pool(url, os.getpid())
 
 
-def check_format(connection: Connection, seconds: float) -> None:
+def check_format(connection: MessageConnection, seconds: float) -> None:
     """Raise ``NewerFormatError`` for tables that a newer version of the product made, ``StorageError`` for none."""
     try:
         ((row,),) = connection.ask("SELECT max(version) FROM ledger.format", seconds)

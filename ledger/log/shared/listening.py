@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ledger.domain.errors import LedgerError
-from ledger.log.shared.connections import Connection, LostError, RefusedError, await_any, check_format, is_ready
+from ledger.log.shared.connections import LostError, MessageConnection, RefusedError, await_any, check_format, is_ready
 from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
@@ -55,7 +55,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._waker: tuple[int, int] = (-1, -1)  # a pipe
         self._calling = threading.RLock()  # held during each call
-        self._connection: Connection | None = None  # this and the rest are the thread's alone
+        self._connection: MessageConnection | None = None  # this and the rest are the thread's alone
         self._connect_at, self._pause, self._polled_at = 0.0, FIRST_PAUSE_SECONDS, 0.0
 
     def add(self, tenant: str, machine: str, on_news: OnNews) -> Callable[[], None]:
@@ -126,8 +126,8 @@ class Listener:
         if is_ready(self._waker[0], 0, writing=False):
             os.read(self._waker[0], 1024)
 
-    def _connected(self) -> Connection:
-        connection = Connection(self._url, CONNECT_SECONDS)
+    def _connected(self) -> MessageConnection:
+        connection = MessageConnection(self._url, CONNECT_SECONDS)
         try:
             check_format(connection, CONNECT_SECONDS)
             connection.ask(f"LISTEN {CHANNEL}", CONNECT_SECONDS)

@@ -16,8 +16,8 @@ from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import GENESIS
 from ledger.log.rows import LogRow
 from ledger.log.shared.connections import (
-    Connection,
     LostError,
+    MessageConnection,
     Pool,
     RefusedError,
     Row,
@@ -68,7 +68,7 @@ class PostgresLog:
         self.tenant, self.machine = checked_tenant(tenant), machine
         self._url, self._listen_url = url, listen_url or url
         self._timeout, self._idle = timeout_seconds, idle_seconds
-        self._held: Connection | None = None  # the connection whose transaction has the lock
+        self._held: MessageConnection | None = None  # the connection whose transaction has the lock
         self._erased_through: int | None = None  # as this object reported last
 
     @property
@@ -120,7 +120,7 @@ class PostgresLog:
         if connection is not None:
             self._pool.end(connection)
 
-    def _begin(self, statements: str) -> tuple[Connection, list[list[Row]]]:
+    def _begin(self, statements: str) -> tuple[MessageConnection, list[list[Row]]]:
         try:
             return self._pool.begin(statements, self._timeout)
         except RefusedError as error:
@@ -215,7 +215,7 @@ class PostgresLog:
         finally:
             connection.close()
 
-    def _fetched(self, connection: Connection, cursor: str, number: int) -> Iterator[Row]:
+    def _fetched(self, connection: MessageConnection, cursor: str, number: int) -> Iterator[Row]:
         while rows := connection.ask(f"FETCH {number} FROM {cursor}", self._timeout)[0]:
             yield from rows
 

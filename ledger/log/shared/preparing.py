@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from ledger.domain.errors import StorageError
 from ledger.log.shared.connections import (
-    Connection,
     LostError,
+    MessageConnection,
     RefusedError,
     quoted_name,
     refuse_newer,
@@ -58,10 +58,10 @@ def make_view(url: str, tenant: str, reader: str, seconds: float) -> str:
 
 
 @contextmanager
-def _connected(url: str, seconds: float) -> Iterator[Connection]:
+def _connected(url: str, seconds: float) -> Iterator[MessageConnection]:
     """Lend a connection of its own for a block, with the errors of the ledger."""
     try:
-        connection = Connection(url, seconds)
+        connection = MessageConnection(url, seconds)
         try:
             yield connection
         finally:

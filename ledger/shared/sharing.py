@@ -11,7 +11,6 @@ from functools import partial
 from itertools import islice
 from weakref import ref
 
-from ledger.care import following
 from ledger.core.engine import Engine
 from ledger.core.stopping import LOOK_SECONDS, Stopping
 from ledger.domain.errors import DivergedError, LedgerError, RejectedError
@@ -23,7 +22,8 @@ from ledger.log.replica_file import ReplicaRow
 from ledger.log.rows import LogRow
 from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SharedLog, Tail
-from ledger.log.writing import Shared, Transaction
+from ledger.log.writing import SharedWriting, Transaction
+from ledger.shared import following
 
 NAME_BYTES = 200  # of a tenant or a machine
 REPORT_SECONDS = 1.0  # between two reports of a machine's position, while the position changes
@@ -235,7 +235,7 @@ def _following(sharing: Sharing) -> Callable[[], None]:
     return follow
 
 
-def _take_in(joining: Shared, tail: Tail, transaction: Transaction) -> None:
+def _take_in(joining: SharedWriting, tail: Tail, transaction: Transaction) -> None:
     """Take in the part of a tail that the file does not have yet."""
     known = [row for row in tail.rows if row.position <= transaction.position]
     if known and known[-1].position < transaction.position:

@@ -85,10 +85,10 @@ def share(path: StrPath, url: str, tenant: str, *, machine: str | None = None) -
         RejectedError: The file follows a shared log already, or the tenant has a log with other events.
         UnreachableError: The server cannot be reached.
     """
-    from ledger.care import shared_files, sharing
+    from ledger.shared import files, sharing
 
     with closing(sharing.connect(url, tenant, machine)) as log:
-        return shared_files.share_file(path, log)
+        return files.share_file(path, log)
 
 
 def rejoin(path: StrPath, url: str | None = None) -> RejoinReport:
@@ -105,13 +105,13 @@ def rejoin(path: StrPath, url: str | None = None) -> RejoinReport:
         RejectedError: The file follows no shared log, or has no event that the shared log lacks; or no URL is known.
         UnreachableError: The server cannot be reached.
     """
-    from ledger.care import shared_files, sharing
     from ledger.core.settings import Settings
+    from ledger.shared import files, sharing
 
     if url is None and (url := Settings.load(path).log_url) is None:
         raise RejectedError(
             "the address of the shared log is not known: give url=…, or set url in [log]", rule="shared"
         )
-    row = shared_files.replica_row(path)
+    row = files.replica_row(path)
     with closing(sharing.connect(url, row.tenant, row.machine)) as log:
-        return shared_files.rejoin_file(path, log)
+        return files.rejoin_file(path, log)

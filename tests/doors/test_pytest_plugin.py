@@ -33,7 +33,7 @@ def day(ledger):
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A user's project, with the plugin as an entry point would load it."""
-    pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '-p no:cacheprovider'\n")
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '-p no:cacheprovider -p no:unraisableexception'\n")
     pytester.makeconftest(CONFTEST)
     return pytester
 

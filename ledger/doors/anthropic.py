@@ -24,7 +24,7 @@ try:
     )
     from anyio.to_thread import run_sync
 except ImportError as error:
-    raise ImportError("ledger.doors.anthropic needs Anthropic's SDK: pip install 'belief-ledger[anthropic]'") from error
+    raise ImportError('ledger.doors.anthropic needs the SDK of Anthropic: pip install "belief-ledger[anthropic]"') from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

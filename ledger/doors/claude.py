@@ -84,7 +84,7 @@ class LedgerSessionStore:
             fold = import_module("claude_agent_sdk").fold_session_summary
         except ImportError as error:
             raise ImportError(
-                "the summaries of ledger.doors.claude need the Claude Agent SDK: pip install 'belief-ledger[claude]'"
+                'the summaries of ledger.doors.claude need the Claude Agent SDK: pip install "belief-ledger[claude]"'
             ) from error
 
         def read() -> list[Json]:

@@ -35,7 +35,7 @@ try:
         validate_op_namespace,
     )
 except ImportError as error:
-    raise ImportError("ledger.doors.langgraph needs LangGraph: pip install 'belief-ledger[langgraph]'") from error
+    raise ImportError('ledger.doors.langgraph needs LangGraph: pip install "belief-ledger[langgraph]"') from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

@@ -20,7 +20,7 @@ try:
     from agents import SessionSettings, TResponseInputItem
     from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 except ImportError as error:
-    raise ImportError("ledger.doors.openai needs the OpenAI Agents SDK: pip install 'belief-ledger[openai]'") from error
+    raise ImportError('ledger.doors.openai needs the OpenAI Agents SDK: pip install "belief-ledger[openai]"') from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger

@@ -278,7 +278,7 @@ def test_the_door_loads_no_library_and_a_summary_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded, said, *_ = done.stdout.split("\n")
-    assert loaded == "" and "pip install 'belief-ledger[claude]'" in said
+    assert loaded == "" and 'pip install "belief-ledger[claude]"' in said
 
 
 def test_nothing_of_a_session_that_a_pattern_keeps_out_is_stored(tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 def add(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
     """Record a new memory, or absorb the attempt into the memory that says the same; return the memory's id.
 
-    ``replaces`` is an active memory that ends in the same append, and so makes room in the budget. A candidate that names a memory
-    to replace is never absorbed into a candidate that does not, because only the former's promotion ends that memory.
+    ``replaces`` is an active memory that ends in the same append, and so makes room in the budget. A candidate that names a
+    memory to replace is never absorbed into a candidate that does not, because only the former's promotion ends that memory.
     """
     attempt = work.cleaned(attempt)
     known = duplicate(work, attempt, attempt.status)

@@ -218,7 +218,7 @@ def test_an_agent_revises_its_own_memory_and_no_memory_above_point_six(memory: L
 @pytest.mark.parametrize("channel", ["web", "tool", "file"])
 def test_a_page_a_tool_or_a_file_revises_candidates_only(memory: Ledger, channel: Any) -> None:
     said, outside = memory.remember(COFFEE, confidence=0.3), memory.bind(channel=channel)
-    with pytest.raises(RejectedError, match="waits for review.*supersede"):
+    with pytest.raises(RejectedError, match=r"waits for review.*supersede"):
         outside.revise(said.id, TEA)
     waits = outside.remember("The tin is red.")
     assert outside.revise(waits.id, "The tin is blue.").status == "candidate"

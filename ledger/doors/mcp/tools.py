@@ -39,7 +39,6 @@ from ledger.doors.mcp.answers import (
 from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refusing
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 
-
 Scope = Annotated[
     Literal["project", "everywhere"],
     Field(description='"project" for this project; "everywhere" for what is true of the person in every project.'),

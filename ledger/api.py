@@ -1027,7 +1027,8 @@ class Ledger(LedgerRead):
     ) -> answers.Memory | Observation:
         """Give a memory or an observation another wording; ``supersede`` is for another fact.
 
-        The subject keeps its id, kind, tags and metadata; ``memories.tag`` and ``memories.set_metadata`` change those.
+        The subject keeps its id, kind, tags and metadata; ``memories.tag`` and ``memories.set_metadata`` change those. A caller
+        that could not have remembered the memory with its status and confidence is refused (rule ``admission``).
 
         Args:
             content: The new text.
@@ -1054,6 +1055,9 @@ class Ledger(LedgerRead):
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Replace an active memory by another fact, and return the new memory. The old memory stays readable.
+
+        From the channel "agent" the new memory has a confidence of at most 0.6. From "web", "tool" and "file" the new memory
+        waits for review, and the old memory stays active until ``promote``.
 
         Args:
             content: The new statement.

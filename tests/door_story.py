@@ -110,7 +110,7 @@ def check_loading(door: str) -> None:
         f"import sys; sys.modules[{LIBRARIES[door]!r}] = None\n"
         f"try:\n    import ledger.doors.{door}\nexcept ImportError as error:\n    print(error)"
     )
-    assert f"pip install 'belief-ledger[{door}]'" in _output(program)
+    assert f'pip install "belief-ledger[{door}]"' in _output(program)
     program = f"import sys, ledger; print(*sorted(sys.modules.keys() & { ({*others, LIBRARIES[door]})!r}))"
     assert _output(program) == ""
 

@@ -36,7 +36,7 @@ def mcp(
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
             raise
         raise RejectedError(
-            f'the MCP server needs the package {error.name}: pip install "belief-ledger[mcp]" installs it', rule="extra"
+            f'the MCP server needs the package {error.name}: pip install "belief-ledger[mcp]"', rule="extra"
         ) from None
     settings = call.settings
     if project is None:

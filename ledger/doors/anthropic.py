@@ -24,7 +24,9 @@ try:
     )
     from anyio.to_thread import run_sync
 except ImportError as error:
-    raise ImportError("ledger.doors.anthropic needs Anthropic's SDK: pip install 'belief-ledger[anthropic]'") from error
+    raise ImportError(
+        'ledger.doors.anthropic needs the SDK of Anthropic: pip install "belief-ledger[anthropic]"'
+    ) from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -130,6 +132,8 @@ class MemoryFiles:
     """
 
     def __init__(self, ledger: Ledger, namespace: Iterable[str]) -> None:
+        if isinstance(namespace, str):
+            raise RejectedError(f"namespace is a list of labels, such as ({namespace!r:.60},), and no text")
         self._ledger, self._root = ledger.bind(client="anthropic", channel="agent"), tuple(namespace)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
@@ -302,10 +306,30 @@ class MemoryFiles:
 
 def _for_the_model(act: Callable[[C], str], command: C) -> str:
     """Carry out a command; what the ledger refuses is an error that the model reads."""
+    _check_arguments(command)
     try:
         return act(command)
     except (ConflictError, NotFoundError, RejectedError) as error:
         raise ToolError(str(error)) from error
+
+
+def _check_arguments(command: object) -> None:
+    """Check the types of what a model gave, which the SDK passes on as it is.
+
+    Raises:
+        ToolError: An argument is missing or of another type.
+    """
+    for name in type(command).__annotations__:
+        value, verb = getattr(command, name, None), getattr(command, "command", "")
+        if name == "view_range":
+            fits = value is None or (isinstance(value, list) and all(type(line) is int for line in value))
+            wanted = "a list of two line numbers"
+        elif name == "insert_line":
+            fits, wanted = type(value) is int, "a line number"
+        else:
+            fits, wanted = isinstance(value, str), "a text"
+        if not fits:
+            raise ToolError(f"`{name}` of {verb} must be {wanted}, and {value!r:.40} is not.")
 
 
 def _parts(path: str) -> Parts:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ledger.domain.errors import RejectedError
 from ledger.doors.agent_transcripts import said
 from ledger.doors.awaited import to_the_end
+from ledger.doors.transcribing import check_objects, extend
 from ledger.types import Json
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ledger.sessions.api import Session
 
 PAGE = 1_000
-TOGETHER = 5_000  # entries in one append
 UUID_CHARS = 200  # a longer uuid is no uuid
 PROJECT, SESSION, SUBPATH = "claude_project", "claude_session", "claude_subpath"  # metadata of a session
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)")
@@ -55,11 +55,13 @@ class LedgerSessionStore:
         """Add entries in one commit; an entry whose uuid the transcript has already is left out.
 
         Raises:
-            RejectedError: An entry is no JSON or has a secret in it; no entry was added.
+            RejectedError: An entry is no JSON object or has a secret in it; no entry was added.
         """
         where = _checked(key)
-        if entries:
-            await to_the_end(lambda: self._append(where, list(entries)))
+        given = list(entries)
+        check_objects(given, "entry")
+        if given:
+            await to_the_end(lambda: self._append(where, given))
 
     async def load(self, key: Key) -> list[Json] | None:
         """Return the entries of a transcript in their order; None for a transcript without entries, or a deleted one."""
@@ -84,7 +86,7 @@ class LedgerSessionStore:
             fold = import_module("claude_agent_sdk").fold_session_summary
         except ImportError as error:
             raise ImportError(
-                "the summaries of ledger.doors.claude need the Claude Agent SDK: pip install 'belief-ledger[claude]'"
+                'the summaries of ledger.doors.claude need the Claude Agent SDK: pip install "belief-ledger[claude]"'
             ) from error
 
         def read() -> list[Json]:
@@ -129,12 +131,8 @@ class LedgerSessionStore:
                     continue
                 known.add(uuid)
                 new.append(entry)
-            for start in range(0, len(new), TOGETHER):
-                some = new[start : start + TOGETHER]
-                try:
-                    session.extend([_message(entry, is_subagent="subpath" in key) for entry in some])
-                except RejectedError:  # kept without its words; what is wrong with the entry itself is refused again
-                    session.extend([_bare(entry) for entry in some])
+            is_subagent = "subpath" in key
+            extend(session, new, worded=lambda entry: _message(entry, is_subagent=is_subagent), bare=_bare)
             if begins and session.id is not None:  # no pattern keeps the session out
                 names = {"project_key": PROJECT, "session_id": SESSION, "subpath": SUBPATH}
                 session.set_metadata({names[name]: str(value) for name, value in key.items()})

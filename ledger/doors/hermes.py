@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ledger import Ledger, LedgerError, Memory, NotFoundError, RejectedError, Settings
-from ledger.doors.own_writes import EVENTS, written_by_others
+from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 from ledger.english.foreign import LONG_CHARS, LONG_LINES
 from ledger.types import Channel
 
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
     from ledger import Pack
 
-NAME = CLIENT = "memory-ledger"
+NAME, CLIENT = "memory-ledger", "hermes"
 FILE = os.path.join("memory-ledger", "memory.db")  # in the folder of Hermes
 BUDGET_TOKENS, RECALL_TOKENS, QUESTION_CHARS = 400, 800, 2_000
-MOST_CONFIDENCE = 0.6  # that the table of admission leaves to an agent's own words
 JOBS_SECONDS = 20.0
 MIRRORED = "hermes"  # in the metadata of a memory that Hermes's own memory tool wrote: "memory" or "user"
 PROMPT = """\
@@ -91,7 +90,9 @@ class LedgerMemoryProvider(MemoryProvider):
 
         A subagent and a scheduled task read the memory and write nothing: what they are told is not what the person said.
         """
-        told = {name: value for name, value in kwargs.items() if isinstance(value, str)}
+        told = {
+            name: str(value) for name, value in kwargs.items() if isinstance(value, str | int)
+        }  # ids are numbers, too
         path = self._path or os.path.join(told.get("hermes_home") or os.path.expanduser("~/.hermes"), FILE)
         platform = told.get("platform", "cli")
         is_group = told.get("chat_type", "dm") not in ("dm", "")

@@ -5,7 +5,6 @@ Needs the extra ``langgraph``. Items are values: ``ledger.values``, the history,
 
 from __future__ import annotations
 
-import asyncio
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.doors.awaited import to_the_end
 from ledger.types import Json
 from ledger.values.answers import Value
 
@@ -35,13 +35,14 @@ try:
         validate_op_namespace,
     )
 except ImportError as error:
-    raise ImportError("ledger.doors.langgraph needs LangGraph: pip install 'belief-ledger[langgraph]'") from error
+    raise ImportError('ledger.doors.langgraph needs LangGraph: pip install "belief-ledger[langgraph]"') from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
 
 PAGE = 1_000
 REFRESHED = 10  # times within a time to live at most: a refresh is a version of the value
+MOST_MINUTES = 1_000 * 366 * 24 * 60  # of a time to live: a thousand years
 _LARGEST = sys.float_info.max
 
 Namespace = tuple[str, ...]
@@ -89,8 +90,9 @@ class LedgerStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do the same as ``batch`` on another thread."""
-        return await asyncio.to_thread(self.batch, list(ops))
+        """Do the same as ``batch`` on another thread; a task that is cancelled ends when the batch has ended."""
+        operations = list(ops)
+        return await to_the_end(lambda: self.batch(operations))
 
     def _answer(self, op: Op) -> Result:
         match op:
@@ -112,6 +114,10 @@ class LedgerStore(BaseStore):
             with suppress(NotFoundError):  # in the contract, to delete nothing is no error
                 values.remove(namespace, key)
             return
+        if not isinstance(op.value, Mapping):
+            raise RejectedError(
+                f"the value of {key!r:.60} is no object but {op.value!r:.40}; an item is a dict of JSON"
+            )
         paths = self._fields if op.index is None else op.index or []
         values.put(
             namespace,
@@ -119,7 +125,7 @@ class LedgerStore(BaseStore):
             cast("Json", dict(op.value)),
             index=paths is None or len(paths) > 0,
             fields=None if paths is None else _fields_of(paths),
-            expires_at=None if op.ttl is None else _now() + timedelta(minutes=op.ttl),
+            expires_at=None if op.ttl is None else _now() + _minutes(op.ttl),
         )
 
     def _refresh(self, values: Iterable[Value]) -> None:
@@ -275,6 +281,13 @@ def _bounded(part: object) -> object:
     if isinstance(part, float) or (isinstance(part, int) and abs(part) >= 2**63):
         return float(min(max(part, -int(_LARGEST)), int(_LARGEST)))
     return part
+
+
+def _minutes(ttl: object) -> timedelta:
+    """Return the time to live of a put."""
+    if not isinstance(ttl, int | float) or isinstance(ttl, bool) or not 0 < ttl <= MOST_MINUTES:
+        raise RejectedError(f"ttl is a number of minutes above 0 and up to {MOST_MINUTES:,}, and {ttl!r:.40} is not")
+    return timedelta(minutes=ttl)
 
 
 def _ttl(value: Value) -> timedelta:

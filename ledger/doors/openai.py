@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, cast, get_args
 
-from ledger.domain.errors import RejectedError
 from ledger.doors.awaited import to_the_end
+from ledger.doors.transcribing import Item, check_objects, extend
 from ledger.sessions.answers import Message
 from ledger.types import Role
 
@@ -20,17 +19,14 @@ try:
     from agents import SessionSettings, TResponseInputItem
     from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 except ImportError as error:
-    raise ImportError("ledger.doors.openai needs the OpenAI Agents SDK: pip install 'belief-ledger[openai]'") from error
+    raise ImportError('ledger.doors.openai needs the OpenAI Agents SDK: pip install "belief-ledger[openai]"') from error
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
     from ledger.sessions.api import Session
 
 PAGE = 1_000
-TOGETHER = 5_000  # items in one append
 _ROLES = get_args(Role)
-
-Item = Mapping[str, object]
 
 
 class LedgerSession:
@@ -74,9 +70,10 @@ class LedgerSession:
         """Add items in one commit.
 
         Raises:
-            RejectedError: An item is no JSON or has a secret in it; no item was added.
+            RejectedError: An item is no JSON object or has a secret in it; no item was added.
         """
         given = [cast("Item", item) for item in items]
+        check_objects(given, "item")
         if given:
             await to_the_end(lambda: self._add(given))
 
@@ -108,12 +105,7 @@ class LedgerSession:
 
     def _add(self, items: Sequence[Item]) -> None:
         with self._ledger.batch():
-            remaining = iter(items)
-            while some := list(islice(remaining, TOGETHER)):
-                try:
-                    self._session.extend([_message(item) for item in some])
-                except RejectedError:  # kept without its words; what is wrong with the item itself is refused again
-                    self._session.extend([{"role": "assistant", "raw": item} for item in some])
+            extend(self._session, items, worded=_message, bare=_bare)
 
     def _pop(self) -> TResponseInputItem | None:
         with self._ledger.batch():
@@ -122,6 +114,10 @@ class LedgerSession:
                 return None
             self._session.remove_last()
             return _item(newest[0])
+
+
+def _bare(item: Item) -> dict[str, object]:
+    return {"role": "assistant", "raw": item}
 
 
 def _message(item: Item) -> dict[str, object]:
@@ -136,7 +132,7 @@ def _message(item: Item) -> dict[str, object]:
     if kind == "function_call_output":
         output = _text(item.get("output"))
         return {"role": "tool", "tool_call_id": item.get("call_id"), "content": output, "raw": item}
-    return {"role": "assistant", "raw": item}
+    return _bare(item)
 
 
 def _text(content: object) -> str:

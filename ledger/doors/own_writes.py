@@ -1,4 +1,7 @@
-"""The memories that an agent may take back: those which nobody but its own client wrote or decided about."""
+"""What an agent writes through a door: its greatest confidence, and the memories that it may take back.
+
+These are the memories that nobody but its own client wrote or decided about.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterable
 
 from ledger.answers import AuditEntry
 
+MOST_CONFIDENCE = 0.6  # that the table of admission leaves to an agent's own words
 EVENTS = 1_000  # of a memory that are looked at; with more, somebody else may have decided
 POLICY = "policy:"  # begins the actor of what the ledger did by itself, such as the reinforcement of a restated memory
 

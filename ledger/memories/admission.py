@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ledger.core.log_reading import read_event, read_stream
 from ledger.core.work import Work
+from ledger.domain.confidence import shown
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
 from ledger.events import MemoryCaptured, MemoryRejected
@@ -109,11 +110,13 @@ _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 def add(work: Work, attempt: MemoryCaptured, *, replaces: MemoryState | None = None) -> str:
     """Record a new memory, or absorb the attempt into the memory that says the same; return the memory's id.
 
-    ``replaces`` is an active memory that ends in the same append, and so makes room in the budget.
+    ``replaces`` is an active memory that ends in the same append, and so makes room in the budget. A candidate that names a
+    memory to replace is never absorbed into a candidate that does not, because only the former's promotion ends that memory.
     """
     attempt = work.cleaned(attempt)
     known = duplicate(work, attempt, attempt.status)
-    if known is not None:
+    waits_to_replace = attempt.status == "candidate" and attempt.supersedes is not None
+    if known is not None and not (waits_to_replace and known.supersedes != attempt.supersedes):
         absorb(work, known, attempt)
         work.absorbed = True
         return known.id
@@ -136,6 +139,29 @@ def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured
     row = admitting.of_channel(work.who.channel)
     confidence = attempt.confidence if row.most is None else min(attempt.confidence, row.most)
     return replace(attempt, status=row.status, confidence=confidence, admission=row.recorded)
+
+
+def refuse_revision(work: Work, memory: MemoryState) -> None:
+    """Raise ``RejectedError`` if the caller could not have remembered a text with the status and confidence of this memory.
+
+    A revision keeps both, so another caller's words would count as much as those of the person who stated the memory.
+    """
+    if memory.status != "active" or work.who.channel == "user" or work.policy().admit == REVIEW:
+        return
+    row = admitting.of_channel(work.who.channel)
+    if row.status == "active" and (row.most is None or memory.confidence <= row.most):
+        return
+    bound = (
+        f"a text that comes through the channel {work.who.channel!r} waits for review"
+        if row.status != "active" or row.most is None
+        else f"a text of an agent has a confidence of at most {shown(row.most):g}"
+    )
+    raise RejectedError(
+        f"cannot revise {memory.id}, which is active with a confidence of {shown(memory.confidence):g}: {bound}; "
+        "supersede it, or let a person revise it",
+        rule="admission",
+        subject=memory.id,
+    )
 
 
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:

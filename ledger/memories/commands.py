@@ -149,10 +149,15 @@ def revise(
     content: str,
     reason: str = "",
 ) -> answers.Memory:
-    """Give a memory another wording; the memory keeps its id. A new fact needs ``supersede``."""
+    """Give a memory another wording; the memory keeps its id, status and confidence. A new fact needs ``supersede``.
+
+    An agent may revise candidates and memories within its confidence; a page, a tool or a file only candidates.
+    """
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: MemoryState) -> None:
+        if content != memory.content:
+            admission.refuse_revision(work, memory)
         _revise(work, memory, content, reason)
 
     return change(writer, asker, "revise", id, body, (id, content, reason))
@@ -226,6 +231,9 @@ def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str =
 def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) -> answers.Memory:
     """Replace a memory by a new fact in one append, and return the new memory (the successor).
 
+    The admission table has the status and the greatest confidence of a successor that comes through another channel than a
+    person's. The old memory of a successor that waits for review stays active until ``promote``.
+
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
     becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
     """
@@ -250,7 +258,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
             valid_from=stated.valid_from or _happened(work),
             supersedes=old.id,
         )
-        attempt = _in_time(work, attempt)
+        attempt = admission.by_channel(work, _in_time(work, attempt), "supersede")
         if attempt.sources:
             attempt = with_sources(work, attempt)
         if old.status != "active":
@@ -452,7 +460,8 @@ def _succeed(
         return old.id
     admission.refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
-    emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+    if attempt.status == "active":
+        emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

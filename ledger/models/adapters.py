@@ -56,7 +56,7 @@ def model_named(
     for package in ("pydantic_ai", _PACKAGES[provider]):
         if find_spec(package) is None:
             raise RejectedError(
-                f"the model {model_name!r:.80} needs the package {package}: pip install 'belief-ledger[models]'",
+                f'the model {model_name!r:.80} needs the package {package}: pip install "belief-ledger[models]"',
                 rule="extra",
             )
     base_url = base_url or os.environ.get(SERVERS.get(provider, "")) or None

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 TEXT_BYTES = 64 * 1024  # the longest text that is read: room for hundreds of signatures
 ORIGIN = "memory-ledger/"
-EXTRA = "belief-ledger[sign]"
 _FIRST = "a checkpoint of a ledger begins with a line like memory-ledger/6f1c…, its size and its root"
 _DASH = "\N{EM DASH} "
 
@@ -202,6 +201,6 @@ def _library() -> tuple[ModuleType, ModuleType]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise RejectedError(
-            f"signatures need the package cryptography, which is not installed: pip install '{EXTRA}'", rule="extra"
+            'signatures need the package cryptography: pip install "belief-ledger[sign]"', rule="extra"
         ) from None
     return ed25519, serialization

@@ -184,7 +184,7 @@ def _need(extra: str, *packages: str) -> None:
     missing = [package for package in packages if not _has(package)]
     if missing:
         raise RejectedError(
-            f"this model needs the package {missing[0]}: pip install 'belief-ledger[{extra}]'",
+            f'this model needs the package {missing[0]}: pip install "belief-ledger[{extra}]"',
             rule="extra",
         )
 

@@ -147,7 +147,7 @@ class VectorSearch:
         if self.writer.batching:
             return INSIDE_A_BATCH
         if self._index is None:
-            return "vectors not used: NumPy is not installed: pip install 'belief-ledger[vectors]'"
+            return 'vectors not used: NumPy is not installed: pip install "belief-ledger[vectors]"'
         if self.store.folded_privately:
             return "vectors not used: the tables of this file are of another version, and the file cannot be written"
         return None

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from soundness import assert_sound
 from threads import together
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
 from ledger.doors.anthropic import AsyncLedgerMemoryTool, LedgerMemoryTool
 from ledger.doors.pytest_plugin import Clock
 
@@ -214,6 +214,36 @@ def test_what_is_in_quarantine_or_no_text_is_not_shown(ledger: Ledger, tool: Led
             with pytest.raises(ToolError, match=why):
                 call(tool, command, path, **arguments)
     call(tool, "delete", "/memories/bad.md")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ({"command": "create", "path": "/memories/a.md"}, "file_text"),
+        ({"command": "create", "path": "/memories/a.md", "file_text": 5}, "file_text"),
+        ({"command": "view"}, "path"),
+        ({"command": "view", "path": ["/memories"]}, "path"),
+        ({"command": "view", "path": "/memories/ada.md", "view_range": ["1", None]}, "view_range"),
+        ({"command": "str_replace", "path": "/memories/ada.md", "old_str": "tea"}, "new_str"),
+        ({"command": "insert", "path": "/memories/ada.md", "insert_text": "x"}, "insert_line"),
+        ({"command": "insert", "path": "/memories/ada.md", "insert_line": 1}, "insert_text"),
+        ({"command": "delete", "path": None}, "path"),
+        ({"command": "rename", "old_path": "/memories/ada.md"}, "new_path"),
+    ],
+)
+def test_a_command_with_a_wrong_or_missing_argument_is_refused_in_words_for_the_model(
+    ledger: Ledger, tool: LedgerMemoryTool, command: Any, name: str
+) -> None:
+    call(tool, "create", "/memories/ada.md", file_text="Ada drinks tea.\n")
+    before = ledger.position
+    with pytest.raises(ToolError, match=f"`{name}` of {command['command']} must be"):
+        tool.call(command)
+    assert ledger.position == before
+
+
+def test_one_text_is_no_list_of_labels(ledger: Ledger) -> None:
+    with pytest.raises(RejectedError, match="namespace"):
+        LedgerMemoryTool(ledger, namespace="memories")
 
 
 def test_twenty_writers_lose_no_line(ledger: Ledger, tool: LedgerMemoryTool) -> None:

@@ -208,6 +208,26 @@ def test_an_entry_with_a_secret_is_refused_with_all_that_came_with_it(store: Led
     assert run(store.load(KEY)) is None
 
 
+@pytest.mark.parametrize("entry", ["text", 5, None, ["type", "user"]])
+def test_an_entry_that_is_no_object_is_refused_with_all_that_came_with_it(
+    store: LedgerSessionStore, entry: Any
+) -> None:
+    with pytest.raises(RejectedError, match="entry 2 is no JSON object"):
+        run(store.append(KEY, [user("hi", "u1"), entry]))
+    assert run(store.load(KEY)) is None
+
+
+def test_an_entry_whose_words_the_ledger_refuses_takes_no_words_from_its_neighbours(
+    ledger: Ledger, store: LedgerSessionStore
+) -> None:
+    entries = [user("one", "u1"), user("two", "u2", timestamp="2026-13-45T00:00:00Z"), user("three", "u3")]
+    run(store.append(KEY, entries))
+    assert run(store.load(KEY)) == entries
+    (info,) = ledger.sessions.list()
+    said = [(message.role, message.content) for message in ledger.session(info.id).messages()]
+    assert said == [("user", "one"), ("assistant", ""), ("user", "three")]
+
+
 def test_another_user_sees_and_deletes_nothing(ledger: Ledger) -> None:
     ada, ben = (LedgerSessionStore(ledger.bind(user=name)) for name in ("ada", "ben"))
     run(ada.append(KEY, ENTRIES))
@@ -278,7 +298,7 @@ def test_the_door_loads_no_library_and_a_summary_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded, said, *_ = done.stdout.split("\n")
-    assert loaded == "" and "pip install 'belief-ledger[claude]'" in said
+    assert loaded == "" and 'pip install "belief-ledger[claude]"' in said
 
 
 def test_nothing_of_a_session_that_a_pattern_keeps_out_is_stored(tmp_path: Path) -> None:

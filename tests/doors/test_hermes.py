@@ -102,7 +102,7 @@ def test_what_the_person_says_is_learned_and_stands_in_a_later_prompt(path: Path
             "A fine city.",
         ]
         (entry,) = ledger.history.audit(type="InteractionCaptured")
-        assert (entry.client, entry.channel, entry.user) == ("memory-ledger", "user", "")
+        assert (entry.client, entry.channel, entry.user) == ("hermes", "user", "")
 
 
 def test_a_long_message_and_a_group_count_as_nobodys_own_words(path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_long_message_and_a_group_count_as_nobodys_own_words(path: Path) -> No
 
 
 def test_each_person_of_a_message_service_has_a_memory_of_their_own() -> None:
-    with managed(platform="telegram", user_id="7") as ada, managed(platform="telegram", user_id="8") as ben:
+    with managed(platform="telegram", user_id=7) as ada, managed(platform="telegram", user_id="8") as ben:
         said(ada, "I live in Lisbon.")
         id = json.loads(ada.handle_tool_call("ledger_remember", {"content": "Ada drinks tea."}))["id"]
         assert "Lisbon" in ada.prefetch_all("Where do I live?")

@@ -133,6 +133,15 @@ def test_a_token_for_an_agent_gives_no_user_words_and_one_for_an_app_does(path: 
         }
 
 
+def test_a_token_for_an_agent_has_its_cap_also_where_all_that_is_found_waits(path: Path, tokens: TokenFile) -> None:
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.policy.set(admit="review")
+    agent, app = tokens.make("agent", "ada").token, tokens.make("app", "ada", channel="user").token
+    with served(path) as server, server.client(agent) as by_agent, server.client(app) as by_app:
+        assert by_agent.post("/remember", json={"content": "Ada drinks tea."}).json()["confidence"] == 0.6
+        assert by_app.post("/remember", json={"content": "Ada drinks milk."}).json()["confidence"] == 1.0
+
+
 def test_a_key_makes_a_repeated_request_one_memory(path: Path, tokens: TokenFile) -> None:
     token = tokens.make("app", "ada").token
     with served(path) as server, server.client(token, **{"Idempotency-Key": "1"}) as http:
@@ -191,6 +200,13 @@ def test_a_wrong_request_is_refused_with_its_reason(
     refused = shared.request(method, place, **{"headers": {"content-type": "application/json"}} | options)
     assert refused.status_code in ((status, 400) if "content" in options else (status,)), refused.text
     assert {"error", "message"} <= refused.json().keys() and refused.json()["message"]
+
+
+def test_a_slash_too_many_and_a_wrong_method_are_refused_as_json(shared: httpx2.Client) -> None:
+    refused = shared.post("/recall/", json={"query": "tea"})
+    assert (refused.status_code, refused.json()["error"]) == (404, "NotFound")
+    refused = shared.delete("/memories/list")
+    assert refused.status_code == 405 and refused.json()["message"] == "this path takes GET"
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(shared: httpx2.Client) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,6 +205,41 @@ def test_filters_compare_any_number(store: LedgerStore, wanted: dict[str, object
     for number in range(3):
         store.put(FACTS, str(number), {"n": number, "t": ["x", "y"]})
     assert [item.key for item in store.search(FACTS, filter=wanted)] == keys
+
+
+@pytest.mark.parametrize("value", ["text", 5, [], [("text", "tea")]])
+def test_a_value_that_is_no_object_is_refused(store: LedgerStore, value: Any) -> None:
+    with pytest.raises(RejectedError, match="the value of 'drink' is no object"):
+        store.put(FACTS, "drink", value)
+    assert store.get(FACTS, "drink") is None
+
+
+@pytest.mark.parametrize("minutes", [0, -1, 1e18, float("nan"), "5", True])
+def test_a_time_to_live_is_a_number_of_minutes_above_0(store: LedgerStore, minutes: Any) -> None:
+    with pytest.raises(RejectedError, match="ttl is a number of minutes"):
+        store.put(FACTS, "drink", {"text": "tea"}, ttl=minutes)
+
+
+def test_a_cancelled_task_ends_when_its_write_has_ended(store: LedgerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, write = threading.Event(), threading.Event(), store.batch
+
+    def slow(ops: Any) -> Any:
+        begun.set()
+        may_end.wait(10)
+        return write(ops)
+
+    async def cancelled() -> Any:
+        monkeypatch.setattr(store, "batch", slow)
+        task = asyncio.create_task(store.aput(FACTS, "drink", {"text": "tea"}))
+        await asyncio.to_thread(begun.wait, 10)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        monkeypatch.undo()
+        return store.get(FACTS, "drink")
+
+    assert asyncio.run(cancelled()) is not None
 
 
 def test_twenty_writers_lose_nothing(ledger: Ledger, store: LedgerStore) -> None:

@@ -26,6 +26,13 @@ def test_without_its_library_the_import_of_a_door_names_the_line_to_install(door
     assert f'pip install "belief-ledger[{door}]"' in said
 
 
+def test_every_message_about_a_missing_extra_names_the_line_to_install_in_one_form() -> None:
+    sources = "\n".join(file.read_text() for file in (ROOT / "ledger").rglob("*.py"))
+    lines = re.findall(r"pip install .*", sources)
+    assert len(lines) > 10
+    assert [line for line in lines if not re.match(r'pip install "belief-ledger\[[\w{}]+\]"', line)] == []
+
+
 def test_the_http_server_loads_the_library_of_no_other_door() -> None:
     pytest.importorskip("fastapi", reason="needs the extra http")
     loaded = printed(f"import sys, ledger.doors.http.serving; print(*sorted(sys.modules.keys() & {OTHERS!r}))")

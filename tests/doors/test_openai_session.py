@@ -138,6 +138,24 @@ def test_an_item_with_a_secret_is_refused_with_all_that_came_with_it(session: Le
     assert run(session.get_items()) == []
 
 
+@pytest.mark.parametrize("item", ["text", 5, None, ["role", "user"]])
+def test_an_item_that_is_no_object_is_refused_with_all_that_came_with_it(session: LedgerSession, item: Any) -> None:
+    with pytest.raises(RejectedError, match="item 2 is no JSON object"):
+        run(session.add_items([{"role": "user", "content": "hi"}, item]))
+    assert run(session.get_items()) == []
+
+
+def test_an_item_whose_words_the_ledger_refuses_takes_no_words_from_its_neighbours(
+    ledger: Ledger, session: LedgerSession
+) -> None:
+    items: list[Any] = [{"role": "user", "content": text} for text in ("one", "two", "four", "five")]
+    items.insert(2, {"type": "function_call_output", "call_id": "", "output": "three"})
+    run(session.add_items(items))
+    assert run(session.get_items()) == items
+    said = [(message.role, message.content) for message in ledger.session("harbour").messages()]
+    assert said == [("user", "one"), ("user", "two"), ("assistant", ""), ("user", "four"), ("user", "five")]
+
+
 def test_another_user_and_another_session_see_nothing(ledger: Ledger) -> None:
     ada, ben = (LedgerSession(ledger.bind(user=name), "harbour") for name in ("ada", "ben"))
     run(ada.add_items(ITEMS))

@@ -155,6 +155,84 @@ def test_an_agent_does_not_remember_what_a_person_turned_down(memory: Ledger) ->
         memory.bind(channel="agent").remember("Tea is in the tin.")
 
 
+# --- supersede and revise ------------------------------------------------------------------------------------------------
+
+COFFEE, TEA = "Ada drinks coffee.", "Ada drinks tea."
+
+
+def test_what_a_person_supersedes_or_revises_is_active_as_it_was_given(memory: Ledger) -> None:
+    new = memory.supersede(memory.remember(COFFEE).id, TEA)
+    assert (new.status, new.confidence, memory.why(new.id).admission) == ("active", 1.0, "")
+    revised = memory.revise(new.id, "Ada drinks green tea.")
+    assert (revised.status, revised.confidence) == ("active", 1.0)
+
+
+def test_what_an_agent_supersedes_has_at_most_point_six_and_is_listed(memory: Ledger) -> None:
+    old, agent = memory.remember(COFFEE), memory.bind(channel="agent")
+    new = agent.supersede(old.id, TEA, confidence=0.9)
+    assert (new.status, new.confidence, memory.memories.get(old.id).status) == ("active", 0.6, "superseded")
+    (entry,) = memory.review(admitted=True)
+    assert entry.id == new.id and "an agent" in memory.why(new.id).admission
+    assert agent.supersede(new.id, "Ada drinks milk.", confidence=0.2).confidence == 0.2
+
+
+@pytest.mark.parametrize("channel", ["web", "tool", "file"])
+def test_a_successor_from_a_page_a_tool_or_a_file_waits_and_the_old_memory_stays(memory: Ledger, channel: Any) -> None:
+    old, outside = memory.remember(COFFEE, relations=[("Ada", "drinks", "coffee")]), memory.bind(channel=channel)
+    new = outside.supersede(old.id, TEA, relations=[("Ada", "drinks", "tea")])
+    assert (new.status, new.supersedes, believed(memory), waiting(memory)) == ("candidate", old.id, [COFFEE], [TEA])
+    assert outside.supersede(old.id, TEA).id == new.id
+    assert [near.name for near in memory.graph.neighbors("Ada").neighbors if near.relation == "drinks"] == ["coffee"]
+
+    memory.promote(new.id)
+    assert (believed(memory), memory.memories.get(old.id).superseded_by) == ([TEA], new.id)
+    assert [near.name for near in memory.graph.neighbors("Ada").neighbors if near.relation == "drinks"] == ["tea"]
+
+
+def test_a_waiting_successor_does_not_vanish_in_a_candidate_with_the_same_text(memory: Ledger) -> None:
+    old, web = memory.remember(COFFEE), memory.bind(channel="web")
+    web.remember(TEA)
+    new = web.supersede(old.id, TEA)
+    memory.promote(new.id)
+    assert believed(memory) == [TEA]
+
+
+def test_an_agent_supersedes_nothing_by_a_text_that_a_person_turned_down(memory: Ledger) -> None:
+    memory.retract(memory.remember(TEA).id)
+    old = memory.remember(COFFEE)
+    with pytest.raises(RejectedError, match="was retracted as"):
+        memory.bind(channel="agent").supersede(old.id, TEA)
+    assert believed(memory) == [COFFEE]
+
+
+def test_an_agent_revises_its_own_memory_and_no_memory_above_point_six(memory: Ledger) -> None:
+    said, agent = memory.remember(COFFEE), memory.bind(channel="agent")
+    with pytest.raises(RejectedError, match=r"at most 0\.6.*supersede") as refused:
+        agent.revise(said.id, TEA)
+    assert refused.value.rule == "admission" and believed(memory) == [COFFEE]
+    own = agent.remember("The tin is red.")
+    assert agent.revise(own.id, "The tin is blue.").confidence == 0.6
+    assert agent.revise(said.id, COFFEE).confidence == 1.0  # the same words change nothing
+
+
+@pytest.mark.parametrize("channel", ["web", "tool", "file"])
+def test_a_page_a_tool_or_a_file_revises_candidates_only(memory: Ledger, channel: Any) -> None:
+    said, outside = memory.remember(COFFEE, confidence=0.3), memory.bind(channel=channel)
+    with pytest.raises(RejectedError, match=r"waits for review.*supersede"):
+        outside.revise(said.id, TEA)
+    waits = outside.remember("The tin is red.")
+    assert outside.revise(waits.id, "The tin is blue.").status == "candidate"
+    assert believed(memory) == [COFFEE]
+
+
+def test_with_review_a_successor_and_a_revision_are_as_they_were_given(memory: Ledger) -> None:
+    memory.policy.set(admit="review")
+    agent = memory.bind(channel="agent")
+    new = agent.supersede(memory.remember(COFFEE).id, TEA)
+    assert (new.status, new.confidence) == ("active", 1.0)
+    assert agent.revise(new.id, "Ada drinks green tea.").confidence == 1.0
+
+
 # --- a model -------------------------------------------------------------------------------------------------------------
 
 

@@ -324,7 +324,7 @@ def test_what_is_no_public_key_is_refused(ledger, keys):
 
 def test_without_the_package_the_extra_is_named(ledger, keys, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric", None)
-    with pytest.raises(RejectedError, match=r"pip install 'belief-ledger\[sign\]'"):
+    with pytest.raises(RejectedError, match=r'pip install "belief-ledger\[sign\]"'):
         ledger.proof.checkpoint(signing_key=keys["key.pem"])
     assert ledger.proof.checkpoint().size == 1
 

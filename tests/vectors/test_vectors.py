@@ -781,7 +781,7 @@ def test_without_numpy_a_search_says_what_to_install(path: Path, words: Words, m
     with Ledger.open(path, embedder=words) as ledger:
         remember(ledger, *TEXTS)
         assert ledger.vectors.update().embedded == 3, "making them needs none"
-        assert warnings(ledger) == ("vectors not used: NumPy is not installed: pip install 'belief-ledger[vectors]'",)
+        assert warnings(ledger) == ('vectors not used: NumPy is not installed: pip install "belief-ledger[vectors]"',)
 
 
 # --- the table, from outside ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ try:
     import uvicorn  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        f'the HTTP server needs the package {error.name}: pip install "belief-ledger[http]" installs it',
+        f'the HTTP server needs the package {error.name}: pip install "belief-ledger[http]"',
         name=error.name,
     ) from None
 

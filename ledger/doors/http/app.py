@@ -42,6 +42,7 @@ from ledger.doors.http.questions import (
 )
 from ledger.doors.http.refusing import Gate, of_http, of_ledger, of_request
 from ledger.doors.listening import OwnNames
+from ledger.doors.own_writes import MOST_CONFIDENCE
 from ledger.doors.tokens import TokenFile, TokenInfo
 
 T = TypeVar("T")
@@ -84,7 +85,14 @@ def make_app(
         names: The allowed values of the headers Host and Origin; None if a server before this one checks them.
         read_only: Offer nothing that writes.
     """
-    app = FastAPI(title="memory-ledger", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="memory-ledger",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     app.state.door = HttpDoor(ledger, tokens, Streams())
     app.include_router(reading)
     if not read_only:
@@ -289,7 +297,12 @@ async def follow(
 @writing.post("/remember", status_code=201, response_class=Response, responses=answer_of(answers.Memory, status=201))
 async def remember(asked: Asked, body: NewMemory, key: Key = None) -> Response:
     """Record a fact. The same text in the same project and kind is one memory."""
-    return _json(await asked.ledger.remember(**body.model_dump(), idempotency_key=key), 201)
+    arguments = body.model_dump()
+    if (
+        asked.token.channel == "agent"
+    ):  # also under a policy that asks for review, where the table of admission sets no bound
+        arguments["confidence"] = min(body.confidence, MOST_CONFIDENCE)
+    return _json(await asked.ledger.remember(**arguments, idempotency_key=key), 201)
 
 
 @writing.post("/add", status_code=201, response_class=Response, responses=answer_of(answers.Added, status=201))

@@ -1,6 +1,7 @@
 """The answers to what is refused: an error of the ledger, a wrong request, and one that is not meant for this server.
 
-Every body is ``{"error": …, "message": …}``. No body repeats what was sent, which may hold a text or a token.
+Every body is ``{"error": …, "message": …}``. A body may repeat a word that was sent, such as an id
+or a time, and never a token or the text of a memory, a question or a message.
 """
 
 from __future__ import annotations
@@ -88,7 +89,11 @@ async def of_http(request: Request, error: Exception) -> Response:
     """Return the answer for an unknown path, a wrong method, a missing token or a body that is no JSON."""
     http = cast("HTTPException", error)
     kind = KINDS.get(http.status_code, "Refused")
-    message = "there is no such path; /openapi.json lists the paths" if http.status_code == 404 else str(http.detail)
+    message = str(http.detail)
+    if http.status_code == 404:
+        message = "there is no such path; /openapi.json lists the paths"
+    elif http.status_code == 405:
+        message = f"this path takes {(http.headers or {}).get('Allow', 'another method')}"
     return refusal(http.status_code, kind, message, headers=http.headers)
 
 

@@ -37,9 +37,7 @@ from ledger.doors.mcp.answers import (
     within,
 )
 from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refusing
-from ledger.doors.own_writes import EVENTS, written_by_others
-
-MOST_CONFIDENCE = 0.6  # that the table of admission leaves to an agent's own words
+from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 
 Scope = Annotated[
     Literal["project", "everywhere"],

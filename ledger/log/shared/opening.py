@@ -39,7 +39,7 @@ def check_driver(url: str) -> None:
         from psycopg.conninfo import conninfo_to_dict
     except ImportError as error:
         raise RejectedError(
-            "a shared log needs the package psycopg: pip install 'belief-ledger[postgres]'", rule="extra"
+            'a shared log needs the package psycopg: pip install "belief-ledger[postgres]"', rule="extra"
         ) from error
     try:
         conninfo_to_dict(url)

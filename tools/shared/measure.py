@@ -13,10 +13,10 @@ import multiprocessing
 import os
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,16 +26,17 @@ from ledger.care import sharing  # noqa: F401 - so that no import is timed
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
 from tools import inside
-from tools.bench.measuring import Texts, amount, environment, lasting, now, say
-from tools.shared.plan import Measured
+from tools.bench.measuring import Texts, environment, lasting, now, say
+from tools.shared.plan import Load, Measured, Opening
 from tools.shared.server import Server
 
 FILLED = 1_000  # memories of a ledger before single commands are measured
-SINGLE = 400  # commands and questions, one by one
+SINGLE = 1_000  # commands and questions, one by one
 MACHINES, TENANTS, TASKS = 3, 8, 32
 EACH = 40  # commands of a machine or a tenant in a round
 FOLDED = 3_000  # memories that are followed, copied and rebuilt
 COLD = 10  # memories of a tenant that is seldom used
+OPENED, POLLS = 40, 2_000
 ROUNDS = 7
 SPAWNED = multiprocessing.get_context("spawn")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -125,16 +126,17 @@ def main(arguments: list[str] | None = None) -> int:
     for measure in measures:
         print(f"| {' | '.join(measure.cells())} |")
     print("| `log=None` beside the commit before: remember, open | ± 2 % | `tools/dev.py bench --against` | |")
-    print(f"\n{environment()}; {now() - started:.0f} s\n\nFor the plan:\n{measured!r}")
+    print(f"\n{environment()}; {now() - started:.0f} s\n\nFor tools/shared/plan.py:\n{measured!r}")
     return 0
 
 
 def all_measures(place: Place, rounds: int) -> tuple[list[Measure], Measured]:
     texts = Texts(38)
     say("single commands and questions")
-    single, commands, log_bytes, wal_bytes, file_bytes = measure_single(place, texts)
+    measures, single = measure_single(place, texts)
+    measures.append(measure_messages(place, texts))
     say("follow, rebuild, a new machine")
-    folds = measure_folds(place, texts, max(rounds // 2, 1))
+    folds, new_rate = measure_folds(place, texts, max(rounds // 2, 1))
     say(f"{MACHINES} machines, one tenant")
     machines, _ = measure_machines(place, "one", [("acme", f"m{number}") for number in range(MACHINES)], rounds)
     say(f"{TENANTS} tenants")
@@ -144,10 +146,8 @@ def all_measures(place: Place, rounds: int) -> tuple[list[Measure], Measured]:
     say("seen elsewhere")
     seen = measure_seen(place, texts)
     say("cold tenants")
-    cold_seconds, open_seconds, cold_bytes = measure_cold(place, texts)
-    poll_processor = measure_polls(place)
-    measures = [
-        *single,
+    cold, warm, cold_bytes = measure_openings(place, texts)
+    measures += [
         Measure(f"{MACHINES} machines, one tenant ÷ one local process", machines, least=0.6),
         Measure(f"{TENANTS} tenants ÷ {TENANTS} local files, {TENANTS} processes each", tenants, least=0.3),
         *grouped,
@@ -155,18 +155,19 @@ def all_measures(place: Place, rounds: int) -> tuple[list[Measure], Measured]:
         Measure("a command seen on another machine", seen * 1e3, most=10, unit=" ms"),
     ]
     return measures, Measured(
-        command_seconds=statistics.median(commands),
-        command_p99_seconds=statistics.quantiles(commands, n=100)[-1],
+        command_seconds=statistics.median(single.commands),
+        command_p99_seconds=statistics.quantiles(single.commands, n=100)[-1],
+        recall_seconds=single.recall_seconds,
         group_rate=group_rate,
-        app_processor=load.app,
-        server_processor=load.server,
-        poll_processor=poll_processor,
-        cold_seconds=cold_seconds,
-        open_seconds=open_seconds,
+        command=load,
+        poll=measure_polls(place),
+        cold=cold,
+        warm=warm,
+        new_rate=new_rate,
         cold_bytes=cold_bytes,
-        file_bytes=file_bytes,
-        log_bytes=log_bytes,
-        wal_bytes=wal_bytes,
+        file_bytes=single.file_bytes,
+        log_bytes=single.log_bytes,
+        wal_bytes=single.wal_bytes,
     )
 
 
@@ -176,13 +177,19 @@ def fill(ledger: Ledger, texts: Iterable[tuple[str, str, str]]) -> None:
             ledger.remember(content, kind=kind, project=project)
 
 
-def in_turns(first: Callable[[int], object], second: Callable[[int], object], count: int) -> tuple[list[float], list[float]]:
+def one_by_one(ledger: Ledger, contents: list[str]) -> None:
+    for content in contents:
+        ledger.remember(content)
+
+
+def in_turns(
+    first: Callable[[int], object], second: Callable[[int], object], count: int
+) -> tuple[list[float], list[float]]:
     """Return the seconds of the calls of two functions that take turns; the one that begins changes."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(count):
         for side in (0, 1) if number % 2 else (1, 0):
-            work = (first, second)[side]
-            times[side].append(lasting(lambda work=work, number=number: work(number)))  # type: ignore[misc]
+            times[side].append(lasting(partial((first, second)[side], number)))
     return times
 
 
@@ -193,10 +200,19 @@ def ratio(first: list[float], second: list[float]) -> float:
 # --- one command, one question -------------------------------------------------------------------------------------------
 
 
-def measure_single(place: Place, texts: Texts) -> tuple[list[Measure], list[float], int, int, int]:
-    """Return the measures, the seconds of commands, and the bytes of an event in PostgreSQL, of WAL and of a file."""
+class Single(NamedTuple):
+    """The figures of single commands and questions."""
+
+    commands: list[float]  # seconds
+    recall_seconds: float
+    log_bytes: int  # of an event in PostgreSQL
+    file_bytes: int  # of an event in a file
+    wal_bytes: int  # of a command
+
+
+def measure_single(place: Place, texts: Texts) -> tuple[list[Measure], Single]:
     memories = [texts.memory() for _ in range(FILLED)]
-    with Ledger.open(place.path("local")) as local, Ledger.open(**place.shared("single", "a", quiet=True)) as shared:
+    with Ledger.open(place.path("local")) as local, Ledger.open(**place.shared("single", "a")) as shared:
         fill(local, memories)
         before, path = place.log_bytes(), place.path("single-a")
         size, events = path.stat().st_size, shared.position
@@ -211,28 +227,30 @@ def measure_single(place: Place, texts: Texts) -> tuple[list[Measure], list[floa
             SINGLE,
         )
         contents = [texts.memory()[0] for _ in range(SINGLE)]
-        pool, written = pool_of(place.url), "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
-        messages, wal = pool.messages, place.number(written)
+        written = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
+        wal = place.number(written)
         commands = in_turns(
             lambda number: shared.remember(contents[number]), lambda number: local.remember(contents[number]), SINGLE
         )
-        messages, wal = pool.messages - messages, place.number(written) - wal
+        wal = place.number(written) - wal
     measures = [
         Measure("remember, shared ÷ local", ratio(*commands), most=2),
         Measure("recall, shared ÷ local", ratio(*recalls), least=0.95, most=1.05),
-        Measure("messages a command", messages / SINGLE, least=2, most=2),
     ]
-    return measures, commands[0], log_bytes, wal // SINGLE, file_bytes
+    return measures, Single(commands[0], statistics.median(recalls[0]), log_bytes, file_bytes, wal // SINGLE)
+
+
+def measure_messages(place: Place, texts: Texts) -> Measure:
+    pool = pool_of(place.url)
+    with Ledger.open(**place.shared("messages", "a", quiet=True)) as ledger:
+        ledger.remember(texts.memory()[0])
+        before = pool.messages
+        for _ in range(50):
+            ledger.remember(texts.memory()[0])
+        return Measure("messages a command", (pool.messages - before) / 50, least=2, most=2)
 
 
 # --- machines and tenants at the same time -------------------------------------------------------------------------------
-
-
-class Load(NamedTuple):
-    """The processor seconds of a command, in the processes of the application and in those of the server."""
-
-    app: float
-    server: float
 
 
 class Machine:
@@ -338,14 +356,16 @@ async def measure_groups(place: Place, texts: Texts, rounds: int) -> tuple[list[
                 ways = [("shared", shared), ("local", local)]
                 results = {name: await together(ledger) for name, ledger in (ways if turn % 2 else ways[::-1])}
                 contents = [texts.memory()[0] for _ in range(TASKS)]
-                seconds = lasting(lambda contents=contents: [lone.remember(content) for content in contents])  # type: ignore[misc]
+                seconds = lasting(partial(one_by_one, lone, contents))
                 if turn >= 0:
                     for name, rate in (*results.items(), ("lone", TASKS / seconds)):
                         rates[name].append(rate)
     say("  " + ", ".join(f"{name} {statistics.median(values):.0f}/s" for name, values in rates.items()))
     measures = [
         Measure(f"group commit of {TASKS} tasks, shared ÷ local", ratio(rates["shared"], rates["local"]), least=0.7),
-        Measure(f"group commit of {TASKS} tasks ÷ one at a time, shared", ratio(rates["shared"], rates["lone"]), least=3),
+        Measure(
+            f"group commit of {TASKS} tasks ÷ one at a time, shared", ratio(rates["shared"], rates["lone"]), least=3
+        ),
     ]
     return measures, statistics.median(rates["shared"])
 
@@ -353,8 +373,8 @@ async def measure_groups(place: Place, texts: Texts, rounds: int) -> tuple[list[
 # --- folds ---------------------------------------------------------------------------------------------------------------
 
 
-def measure_folds(place: Place, texts: Texts, rounds: int) -> list[Measure]:
-    """Measure in events a second: a machine that takes in a long tail, a new machine, and a rebuild of the same log."""
+def measure_folds(place: Place, texts: Texts, rounds: int) -> tuple[list[Measure], float]:
+    """Return the measures, and the events a second of a new machine: a long tail, a new machine, a rebuild of the same log."""
     follows, copies, rebuilds = list[float](), list[float](), list[float]()
     with Ledger.open(**place.shared("folds", "a", quiet=True)) as first:
         late = [Ledger.open(**place.shared("folds", f"late{turn}", quiet=True)) for turn in range(rounds)]
@@ -370,11 +390,13 @@ def measure_folds(place: Place, texts: Texts, rounds: int) -> list[Measure]:
             with Ledger.open(**place.shared("folds", f"new{turn}", quiet=True)) as new:
                 copies.append(first.position / (now() - started))
                 rebuilds.append(new.position / lasting(new.maintenance.rebuild))
-    say(f"  follow {statistics.median(follows):.0f}/s, new {statistics.median(copies):.0f}/s, rebuild {statistics.median(rebuilds):.0f}/s")
-    return [
+    names = {"follow": follows, "new": copies, "rebuild": rebuilds}
+    say("  " + ", ".join(f"{name} {statistics.median(values):.0f}/s" for name, values in names.items()))
+    measures = [
         Measure("follow ÷ rebuild, events a second", ratio(follows, rebuilds), least=1),
         Measure("a new machine ÷ rebuild, events a second", ratio(copies, rebuilds), least=0.8),
     ]
+    return measures, statistics.median(copies)
 
 
 # --- news, cold tenants and polls ----------------------------------------------------------------------------------------
@@ -412,28 +434,31 @@ def measure_seen(place: Place, texts: Texts) -> float:
     return statistics.median(seconds)
 
 
-def measure_cold(place: Place, texts: Texts) -> tuple[float, float, int]:
-    """Return the seconds to open a small tenant without a file and with one, and the bytes of the file."""
+def loads(place: Place, calls: int, work: Callable[[int], object]) -> tuple[Load, list[float]]:
+    """Return the processor seconds of each call of some work in this process and in the server, and the seconds of each."""
+    server, app = place.processor(), time.process_time()
+    times = [lasting(partial(work, number)) for number in range(calls)]
+    return Load((time.process_time() - app) / calls, (place.processor() - server) / calls), times
+
+
+def measure_openings(place: Place, texts: Texts) -> tuple[Opening, Opening, int]:
+    """Return the cost to open a small tenant without a file and with one, and the bytes of the file."""
     with Ledger.open(**place.shared("cold", "a", quiet=True)) as ledger:
         fill(ledger, [texts.memory() for _ in range(COLD)])
-    cold, warm = list[float](), list[float]()
-    for turn in range(15):
-        for times in (cold, warm):
-            arguments = place.shared("cold", f"b{turn}", quiet=True)
-            times.append(lasting(lambda arguments=arguments: Ledger.open(**arguments).close()))  # type: ignore[misc]
-    return statistics.median(cold), statistics.median(warm), place.path("cold-b0").stat().st_size
+    openings = list[Opening]()
+    for _ in ("cold", "warm"):
+        load, times = loads(
+            place, OPENED, lambda number: Ledger.open(**place.shared("cold", f"b{number}", quiet=True)).close()
+        )
+        openings.append(Opening(statistics.median(times), load))
+    return openings[0], openings[1], place.path("cold-b0").stat().st_size
 
 
-def measure_polls(place: Place) -> float:
-    """Return the server's processor seconds for the question that an open ledger asks each second."""
-    log, count = PostgresLog(place.url, "cold", "poll"), 2_000
-    end = log.tail(0, 1_000).tip.position
-    before = place.processor()
-    for _ in range(count):
-        log.tail(end, 1_000)
-    return (place.processor() - before) / count
+def measure_polls(place: Place) -> Load:
+    """Return the cost of the question that an open ledger asks each second."""
+    with Ledger.open(**place.shared("cold", "a", quiet=True)) as ledger:
+        return loads(place, POLLS, lambda _: inside.engine(ledger).sharing.follow())[0]
 
 
 if __name__ == "__main__":
-    assert threading.active_count() == 1
     raise SystemExit(main())

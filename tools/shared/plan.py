@@ -45,19 +45,19 @@ class Measured(NamedTuple):
 
 
 MEASURED = Measured(
-    command_seconds=0.00265,
-    command_p99_seconds=0.0138,
-    recall_seconds=0.002,
-    group_rate=2155,
-    command=Load(app=0.00148, server=0.00069),
-    poll=Load(app=0.0004, server=0.000105),
-    cold=Opening(0.098, Load(app=0.09, server=0.005)),
-    warm=Opening(0.0183, Load(app=0.015, server=0.002)),
-    new_rate=6666,
+    command_seconds=0.00518,
+    command_p99_seconds=0.0223,
+    recall_seconds=0.00131,
+    group_rate=875.0,
+    command=Load(app=0.00124, server=0.000625),
+    poll=Load(app=0.000211, server=0.000195),
+    cold=Opening(0.176, Load(app=0.0396, server=0.0065)),
+    warm=Opening(0.0403, Load(app=0.0113, server=0.001)),
+    new_rate=3030.0,
     cold_bytes=851_968,
-    file_bytes=1446,
+    file_bytes=1_442,
     log_bytes=618,
-    wal_bytes=921,
+    wal_bytes=898,
 )
 
 
@@ -65,7 +65,6 @@ class Assumed(NamedTuple):
     """The choices of the plan."""
 
     servers: int = 50
-    processes: int = 16  # of a server
     tenants: int = 1_000_000
     recalls: float = 5.0  # for each command
     peak: float = 4.0  # times the mean of a day

@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.directory is not None:
         tempfile.tempdir = str(options.directory)
-    started = now()
+    started, machine = now(), environment()  # before the run's own load
     with ExitStack() as stack:
         server = stack.enter_context(closing(Server(durable=True)))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shared-")))
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
     for measure in measures:
         print(f"| {' | '.join(measure.cells())} |")
     print("| `log=None` beside the commit before: remember, open | ± 2 % | `tools/dev.py bench --against` | |")
-    print(f"\n{environment()}; {now() - started:.0f} s\n\nFor tools/shared/plan.py:\n{measured!r}")
+    print(f"\n{machine}; {now() - started:.0f} s\n\nFor tools/shared/plan.py:\n{measured!r}")
     return 0
 
 

@@ -45,19 +45,19 @@ class Measured(NamedTuple):
 
 
 MEASURED = Measured(
-    command_seconds=0.00518,
-    command_p99_seconds=0.0223,
-    recall_seconds=0.00131,
-    group_rate=875.0,
-    command=Load(app=0.00124, server=0.000625),
-    poll=Load(app=0.000211, server=0.000195),
-    cold=Opening(0.176, Load(app=0.0396, server=0.0065)),
-    warm=Opening(0.0403, Load(app=0.0113, server=0.001)),
-    new_rate=3030.0,
+    command_seconds=0.00116,
+    command_p99_seconds=0.00426,
+    recall_seconds=0.000919,
+    group_rate=3930.0,
+    command=Load(app=0.00103, server=0.000813),
+    poll=Load(app=0.000165, server=0.000145),
+    cold=Opening(0.0477, Load(app=0.0378, server=0.0065)),
+    warm=Opening(0.00846, Load(app=0.00758, server=0.00075)),
+    new_rate=9050.0,
     cold_bytes=851_968,
-    file_bytes=1_442,
+    file_bytes=1_437,
     log_bytes=618,
-    wal_bytes=898,
+    wal_bytes=893,
 )
 
 

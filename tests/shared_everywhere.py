@@ -92,7 +92,7 @@ class SharedEverywhere:
     ) -> Engine:
         settings = request.settings
         names_log = request.log is not None or request.tenant is not None or request.machine is not None
-        if not names_log and not request.readonly and (settings is None or settings.log_url is None):
+        if not names_log and not request.readonly and getattr(settings, "log_url", None) is None:
             log = self.log_of(path)
             request = msgspec.structs.replace(request, log=log)
         return self.open_engine(path, request)

@@ -55,11 +55,18 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption(
         "--fast", action="store_true", help="no slow tests, one case and few examples of each of the others"
     )
+    parser.addoption(
+        "--shared", nargs="?", const="memory", choices=("memory", "postgres"), help="over shared logs, one for each ledger"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--fast"):
         settings.load_profile("fast")
+    if kind := config.getoption("--shared"):
+        from shared_everywhere import SharedEverywhere
+
+        config.pluginmanager.register(SharedEverywhere(kind), "shared everywhere")
 
 
 def pytest_unconfigure() -> None:

@@ -44,6 +44,7 @@ def test(rest: list[str]) -> int:
 
     With arguments pytest runs alone, with these arguments.
     ``--fast`` leaves out the crash harness and the tests marked ``slow``, and tries fewer examples of each property.
+    ``--shared`` gives each ledger a shared log in memory, and ``--shared=postgres`` one in PostgreSQL, without the harness.
     ``--python 3.13`` takes that Python. The exit code is 2 if that Python is missing, and 1 if a test fails.
     """
     parser = argparse.ArgumentParser(prog="tools/dev.py test", description=test.__doc__, allow_abbrev=False)
@@ -51,8 +52,10 @@ def test(rest: list[str]) -> int:
     parser.add_argument("--python", metavar="VERSION", help="such as 3.13")
     options, rest = parser.parse_known_args(rest)
     python = set_up("test", options.python)
-    if options.fast:
-        rest = ["--fast", *(rest or ALL)]
+    shared = ["--shared=memory" if word == "--shared" else word for word in rest if word.startswith("--shared")]
+    rest = [word for word in rest if not word.startswith("--shared")]
+    if options.fast or shared:
+        rest = [*["--fast"] * options.fast, *shared, *(rest or ALL)]
     failed = run(python, "-m", "pytest", *(rest or ALL)) or (0 if rest else run(python, "tools/crash"))
     return int(failed != 0)
 

@@ -176,6 +176,8 @@ def _failed(error: BaseException, others: int) -> BaseException:
     """Return an error of one command's own for the failure of its group; threads must not share a traceback."""
     own = copy.copy(error) if isinstance(error, LedgerError) else StorageError(f"{type(error).__name__}: {error}")
     if others > 0:
-        own.args = (f"{error}; {others} other commands were in the same commit, and nothing of it was written",)
+        outcome = "share its outcome" if isinstance(error, UnknownOutcomeError) else "nothing of it was written"
+        joint = "and" if outcome.startswith("nothing") else "and all"
+        own.args = (f"{error}; {others} other commands were in the same commit, {joint} {outcome}",)
     own.__cause__ = error
     return own

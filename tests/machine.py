@@ -176,7 +176,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         if entry.type in ("MemoryCaptured", "DuplicateAbsorbed"):
             told = {name: data[name] for name in ("kind", "status", "content", "confidence", "sources")}
             turn = self.oracle.turns(self.oracle.owners[data["sources"][0]])[data["sources"][0]]
-            told |= {"project": turn["place"], "valid_from": entry.recorded_at}
+            said = self.ledger.bind(user=entry.user).interactions.get(data["sources"][0])
+            told |= {
+                "project": turn["place"],
+                "valid_from": min(entry.recorded_at, said.occurred_at or said.recorded_at),
+            }
             return CommandPart(
                 "say", entry.subject, told | {"again": (entry.actor, entry.session, tuple(data["sources"]))}
             )

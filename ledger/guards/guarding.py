@@ -281,7 +281,7 @@ def secret_in_a_name(kind: str) -> RejectedError:
 def secret_in_exact(what: str, kind: str, name: str = "") -> RejectedError:
     under = f" under the name {name!r:.60}" if name else ""
     return RejectedError(
-        f"{what} has a secret in it{under} ({kind}, by {secrets.NAME}), and it is never rewritten: leave the secret out, or "
+        f"{what} has a secret in it{under} ({kind}, by {secrets.NAME}), and is never rewritten. Leave the secret out, or "
         'call policy.set(secrets="off") to have texts stored as they are',
         rule="secret",
         finding=kind,

@@ -136,7 +136,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "OriginTrusted": ("reason",),
         "LedgerBranched": ("reason",),
         "ProjectJoined": ("reason",),
-        "ValuePut": ("content", "namespace", "name"),
+        "ValuePut": ("content", "namespace", "name", "fields"),
         "ValueMoved": ("namespace", "name", "reason"),
         "ValueRemoved": ("reason",),
         "ValueRestored": ("reason",),

@@ -190,7 +190,8 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             **dict.fromkeys(("ProjectAliasAdded", "SessionAliasAdded"), ("alias",)),
             "DocumentAdded": ("path",),
             "RelationAdded": EDGE,
-            **dict.fromkeys(("ValuePut", "ValueMoved"), ("namespace", "name")),
+            "ValuePut": ("namespace", "name", "fields"),
+            "ValueMoved": ("namespace", "name"),
         },
     ),
     "names repeated": (

@@ -249,7 +249,9 @@ def test_a_server_that_a_providers_own_variable_names_is_shown(monkeypatch: pyte
         (found,) = [each for each in Settings.load(model=model).shown if each.name == "model_base_url"]
         assert (found.origin, found.value) == (shown, "http://127.0.0.1:9/v1" if shown != "default" else None)
     assert model_named("openai:small")._base_url == "http://127.0.0.1:9/v1"
-    (found,) = [each for each in Settings.load(model_base_url="http://127.0.0.1:8/v1").shown if "url" in each.name]
+    (found,) = [
+        each for each in Settings.load(model_base_url="http://127.0.0.1:8/v1").shown if each.name == "model_base_url"
+    ]
     assert found.origin == "argument"
 
 

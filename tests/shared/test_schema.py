@@ -284,7 +284,7 @@ def test_a_password_that_the_server_refuses_is_not_repeated(tenant: str) -> None
 
 def test_a_missing_driver_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(RejectedError, match=r"pip install 'belief-ledger\[postgres\]'"):
+    with pytest.raises(RejectedError, match=r'pip install "belief-ledger\[postgres\]"'):
         shared.replicas("postgresql://localhost/x", "acme")
 
 

@@ -62,12 +62,19 @@ def describe(app: FastAPI) -> None:
     app.openapi = described  # type: ignore[method-assign] # as FastAPI's own guide does
 
 
+def _any_json(kind: type) -> dict[str, object]:
+    """Return the schema of a value that may be any JSON, as a message's ``raw`` is."""
+    if kind is not object:
+        raise NotImplementedError
+    return {"description": "Any JSON."}
+
+
 def _complete(schema: Mapping[str, dict[str, dict[str, dict[str, dict[str, object]]]]]) -> None:
     schemas = schema["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of a refusal
         schemas.pop(unused, None)
     kinds = sorted(_answers, key=lambda kind: kind.__name__)
-    schemas |= msgspec.json.schema_components(kinds, ref_template=REFS)[1]
+    schemas |= msgspec.json.schema_components(kinds, ref_template=REFS, schema_hook=_any_json)[1]
     schemas["Error"] = ERROR  # type: ignore[assignment]
     refused = {"application/json": {"schema": {"$ref": REFS.format(name="Error")}}}
     for operations in schema["paths"].values():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self, TypeVar, cast
 
-from ledger.domain.errors import LedgerError, RejectedError, StorageError
+from ledger.domain.errors import LedgerError, RejectedError, StorageError, UnknownOutcomeError
 
 T = TypeVar("T")
 GROUP = 64  # commands in one commit

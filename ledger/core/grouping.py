@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self, TypeVar, cast
 
-from ledger.domain.errors import LedgerError, RejectedError, StorageError
+from ledger.domain.errors import LedgerError, RejectedError, StorageError, UnknownOutcomeError
 
 T = TypeVar("T")
 GROUP = 64  # commands in one commit
@@ -176,6 +176,7 @@ def _failed(error: BaseException, others: int) -> BaseException:
     """Return an error of one command's own for the failure of its group; threads must not share a traceback."""
     own = copy.copy(error) if isinstance(error, LedgerError) else StorageError(f"{type(error).__name__}: {error}")
     if others > 0:
-        own.args = (f"{error}; {others} other commands were in the same commit, and nothing of it was written",)
+        outcome = "it is not known if it" if isinstance(error, UnknownOutcomeError) else "nothing of it"
+        own.args = (f"{error}; {others} other commands were in the same commit, and {outcome} was written",)
     own.__cause__ = error
     return own

@@ -35,7 +35,13 @@ class MachineSharing(Protocol):
         """Return when this machine's file holds the log up to a position."""
         ...
 
-    def close(self) -> None: ...
+    def stop(self) -> None:
+        """Stop following; a command under way goes on."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the log, after the store is closed."""
+        ...
 
 
 class Engine(ReadingEngine):
@@ -120,7 +126,9 @@ class Engine(ReadingEngine):
                 self.store.check_open()
                 queue.close()
         if self.sharing is not None:
-            self.sharing.close()
+            self.sharing.stop()
         self.store.close()
+        if self.sharing is not None:
+            self.sharing.close()
         if self.after_close is not None:
             self.after_close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
@@ -81,6 +82,7 @@ def attach(store: EventStore, log: SharedLog) -> None:
             erased_through = row.erased_through if row is not None else 0
             replica_file.write(transaction.connection, ReplicaRow(log.tenant, log.machine, erased_through))
     if not position:
+        log.report(0, 0)  # an erasure waits for this machine while it copies texts
         _copy(store, log)
 
 
@@ -124,6 +126,7 @@ class Sharing:
         self._following, self._is_closed = threading.Lock(), False
         self._news = threading.Condition()
         self._reported, self._reported_at = (-1, -1), 0.0
+        self._process = os.getpid()
 
     def begin(self) -> None:
         """Fold the events that this machine has missed, and follow the log from here on."""
@@ -131,16 +134,22 @@ class Sharing:
         assert joining is not None
         joining.fold = self._fold
         self.follow()
-        self._stop = self.log.follow(_following(self))
+        following = _Following(self)
+        following.stop = self._stop = self.log.follow(following)
 
-    def close(self) -> None:
-        """Stop following, after a call under way; a second call does nothing."""
+    def stop(self) -> None:
+        """Stop following, after a call under way; a second call and a call in a forked child do nothing."""
+        if os.getpid() != self._process:
+            return  # the thread and the connections are the parent's
         stop, self._stop = self._stop, lambda: None
         stop()
         with self._following:
-            if not self._is_closed:
-                self._is_closed = True
-                self.log.close()
+            self._is_closed = True
+
+    def close(self) -> None:
+        """Let go of the log. The store is closed by now, so that no command of another thread has the log's lock."""
+        if os.getpid() == self._process:
+            self.log.close()
 
     def _fold(self, transaction: Transaction) -> None:
         carry_out = partial(arriving.carry_out, self._engine, transaction)
@@ -224,15 +233,18 @@ class Sharing:
                 self._news.wait(LOOK_SECONDS)
 
 
-def _following(sharing: Sharing) -> Callable[[], None]:
-    """Return a function that follows the log while the ledger is in use; a ledger that nobody closes can go."""
-    known = ref(sharing)
+class _Following:
+    """The call that follows the log while the ledger is in use; after a ledger that nobody closes it stops itself."""
 
-    def follow() -> None:
-        if (alive := known()) is not None:
+    def __init__(self, sharing: Sharing) -> None:
+        self._sharing = ref(sharing)
+        self.stop: Callable[[], None] = lambda: None  # settable
+
+    def __call__(self) -> None:
+        if (alive := self._sharing()) is not None:
             alive.follow()
-
-    return follow
+        else:
+            self.stop()
 
 
 def _take_in(joining: SharedWriting, tail: Tail, transaction: Transaction) -> None:

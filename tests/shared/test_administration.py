@@ -14,7 +14,8 @@ from tools.shared.double import Machines
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError, shared
+from ledger.domain.errors import UnreachableError
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server
 
@@ -42,6 +43,27 @@ def test_a_database_is_prepared_and_its_machines_are_listed_and_forgotten(server
     assert answer("shared", "forget", "ada", "--reason", "it was replaced", *where) == {"forgotten": "ada"}
     assert answer("shared", "replicas", *where) == []
     assert run("shared", "forget", "ada", "--reason", "it was replaced", *where).exit_code == 3
+
+
+def test_a_host_that_cannot_be_one_is_a_server_that_cannot_be_reached(tmp_path: Path) -> None:
+    url = "postgresql://app@ledger..example/x"
+    for call in (
+        lambda: shared.prepare(url),
+        lambda: shared.replicas(url, "acme"),
+        lambda: Ledger.open(tmp_path / "a.db", log=url, tenant="acme"),
+    ):
+        with pytest.raises(UnreachableError, match="cannot be reached"):
+            call()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
+def test_a_text_that_postgresql_cannot_keep_is_rejected(shared_url: str, tenant: str, text: str) -> None:
+    with pytest.raises(RejectedError):
+        shared.forget(shared_url, tenant, text, reason="it was replaced")
+    with pytest.raises(RejectedError):
+        shared.forget(shared_url, tenant, "ada", reason=text)
+    with pytest.raises(RejectedError):
+        shared.prepare(shared_url, role=text)
 
 
 def test_a_ledger_is_shared_and_comes_back_after_the_log_lost_its_end(server: Server, tmp_path: Path) -> None:

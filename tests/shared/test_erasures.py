@@ -47,6 +47,26 @@ def test_an_erasure_on_the_only_machine_is_completed_at_once(machines):
     assert [event["data"].get("replica", "") for event in events_of(a, "ErasureCompleted")] == ["a", ""]
 
 
+def test_an_erasure_waits_for_a_machine_that_copies_the_log_meanwhile(machines, monkeypatch):
+    a, states = machines.open("a"), []
+    memory = a.remember(f"Ada lives in {SECRET}")
+    parted = sharing._parted
+
+    def parted_late(rows):
+        states.append(a.erase(memory.id, reason="asked").state)
+        return parted(rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharing, "_parted", parted_late)
+        b = machines.open("b")
+    machines.news()
+    machines.news()
+    assert states == ["pending"]
+    assert [holds(machines.folder, machine) for machine in "ab"] == [[], []]
+    assert [ledger.erasures.list()[0].state for ledger in (a, b)] == ["completed", "completed"]
+    assert_equal(a, b)
+
+
 def test_a_machine_that_never_had_the_text_takes_the_erased_row_as_it_is(machines):
     a, b = machines.open("a"), machines.open("b")
     memory = a.remember(f"Ada lives in {SECRET}")

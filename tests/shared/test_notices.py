@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from shared_rows import write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
+from ledger import Ledger
 from ledger.log.shared import listening
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server
@@ -124,6 +127,54 @@ def test_a_follower_that_was_stopped_is_called_no_more(shared_url: str, tenant: 
     assert until(lambda: second.calls > seen + 1)
     assert first.calls == calls
     stop_second()
+
+
+def test_a_follower_stops_while_another_is_called(shared_url: str, tenant: str) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        go_on.wait(LONGEST_WAIT_SECONDS)
+
+    stop_one = PostgresLog(shared_url, tenant, "ada").follow(Counter())
+    stop_slow = PostgresLog(shared_url, tenant, "bob").follow(wait)
+    try:
+        assert begun.wait(LONGEST_WAIT_SECONDS)
+        stopping = threading.Thread(target=stop_one, daemon=True)
+        stopping.start()
+        stopping.join(10)
+        assert not stopping.is_alive()
+    finally:
+        go_on.set()
+        stop_slow()
+        stop_one()
+
+
+def test_a_ledger_that_nobody_closes_is_followed_no_more_when_it_is_gone(server: Server, tmp_path: Path) -> None:
+    database = server.new_database()
+    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}' AND query LIKE 'LISTEN%'"
+    ledger = Ledger.open(tmp_path / "a.db", log=server.url(database), tenant="acme", machine="a")
+    assert until(lambda: server.sql(count) == [(1,)])
+    del ledger
+    gc.collect()
+    assert until(lambda: server.sql(count) == [(0,)])
+
+
+def test_an_error_that_nobody_foresaw_does_not_end_the_listener(
+    shared_url: str, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, failed = Counter(), threading.Event()
+
+    def fail(*_: object) -> None:
+        failed.set()
+        raise ValueError("unforeseen")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(listening, "Connection", fail)
+        stop = PostgresLog(shared_url, tenant, "ada").follow(heard)
+        assert failed.wait(LONGEST_WAIT_SECONDS)
+    assert until(lambda: heard.calls > 1)
+    stop()
 
 
 def test_a_follower_may_stop_itself(shared_url: str, tenant: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import own
 import probe
@@ -14,6 +17,7 @@ from ledger.care import rebuilding
 from ledger.core.log_reading import READER, WRITER
 from ledger.domain.errors import BusyError, ConflictError, NewerFormatError, RejectedError
 from ledger.events import FORMAT, LEDGER_STREAM, LedgerUpgraded
+from ledger.log.event_store import EventStore
 from tools.shared.double import assert_equal
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
@@ -26,6 +30,80 @@ def test_two_processes_of_a_machine_share_its_file(machines):
     a.remember("Ada owns a boat")
     assert len(contents(again)) == 3
     assert_equal(a, machines.open("b"))
+
+
+def test_a_close_waits_for_the_command_of_another_thread(machines, monkeypatch):
+    a = machines.open("a")
+    begun, closing, close = threading.Event(), threading.Event(), EventStore.close
+
+    def closed(store):
+        closing.set()
+        close(store)
+
+    def work():
+        with a.batch():
+            memory = a.remember(TEA)
+            begun.set()
+            assert closing.wait(30)
+        return memory
+
+    monkeypatch.setattr(EventStore, "close", closed)
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(work)
+        assert begun.wait(30)
+        a.close()
+        assert future.result().position == machines.server.tip.position
+    assert machines.logs["a"].is_closed
+
+
+def in_a_child(work):
+    """Run work in a forked child, and return the child's exit code, which is negative if the child hangs."""
+    import signal
+
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_a_close_in_a_forked_child_leaves_the_command_of_the_parent_alone(machines):
+    a = machines.open("a")
+    with a.batch():
+        memory = a.remember(TEA)
+        assert in_a_child(a.close) == 0
+    assert memory.position == machines.server.tip.position
+    assert contents(a) == {TEA}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_a_close_in_a_forked_child_does_not_wait_for_the_follower_of_the_parent(machines, monkeypatch):
+    from ledger.erasure import replicas
+
+    a = machines.open("a")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def settle(_):
+        begun.set()
+        go_on.wait(60)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as threads:
+        patch.setattr(replicas, "settle", settle)
+        future = threads.submit(machines.news, "a")
+        try:
+            assert begun.wait(30)
+            assert in_a_child(a.close) == 0
+        finally:
+            go_on.set()
+        future.result()
+    a.remember(TEA)
 
 
 def test_an_asynchronous_ledger_shares_a_log(machines):

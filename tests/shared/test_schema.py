@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -175,6 +176,29 @@ def test_a_transaction_leaves_no_setting_behind(log: PostgresLog, shared_url: st
     with pool_of(shared_url).lent(5) as connection:
         values = connection.ask("; ".join(f"SELECT current_setting('{name}', true)" for name in names), 5)
     assert [rows[0][0] for rows in values] == [b"", b"0", b"0", b"read committed"]
+
+
+def test_the_settings_of_a_database_do_not_change_what_is_read(server: Server) -> None:
+    database = server.new_database()
+    settings = {
+        "bytea_output": "escape",
+        "datestyle": "'German, DMY'",
+        "standard_conforming_strings": "off",
+        "search_path": "''",
+        "timezone": "'Asia/Kolkata'",
+    }
+    server.sql(*(f"ALTER DATABASE {database} SET {name} = {value}" for name, value in settings.items()))
+    log = PostgresLog(server.url(database), "o'acme\\", "ada")
+    end = write(log, "a \\ and a '", "2", blobs=[("b_1", bytes(range(256)))])
+    log.report(2, 0)
+    tail = log.tail(0, 5)
+    assert (tail.tip, tail.rows[-1].head) == (end, end.head)
+    assert tail.rows[0].state == "a \\ and a '"
+    assert tail.blobs[0].data == bytes(range(256))
+    (replica,) = log.replicas()
+    assert abs((replica.seen - datetime.now(UTC)).total_seconds()) < 3600
+    with log.snapshot() as (tip, rows, _):
+        assert (tip, len(list(rows))) == (end, 2)
 
 
 def test_a_process_keeps_few_connections_for_many_tenants(server: Server) -> None:

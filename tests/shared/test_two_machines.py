@@ -12,10 +12,11 @@ from shared_log import queued
 from soundness import contents
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
+from ledger.domain.errors import UnknownOutcomeError
 from ledger.log.mapper import Stored
 from ledger.log.shared import joining
 from projections.views import graph
-from tools.shared.double import assert_equal
+from tools.shared.double import UNKNOWN, assert_equal
 
 
 def texts(ledger: Ledger) -> list[str]:
@@ -202,6 +203,21 @@ def test_a_projection_that_cannot_fold_what_another_machine_wrote_is_suspended(m
 
 def broken(*_: object) -> None:
     raise ValueError("no")
+
+
+def test_a_group_whose_outcome_is_unknown_does_not_say_that_nothing_was_written(machines):
+    a = machines.open("a", group_commit=True)
+    a.remember("Ada likes green tea")
+    machines.logs["a"].failure = UNKNOWN
+    with ThreadPoolExecutor(3) as threads:
+        works = [partial(a.remember, f"Ada owns the book {n}", idempotency_key=f"k{n}") for n in range(3)]
+        with queued(a, threads, *works) as futures:
+            pass
+        for future in futures:
+            with pytest.raises(UnknownOutcomeError, match="2 other commands were in the same commit") as failure:
+                future.result()
+            assert "nothing" not in str(failure.value)
+    assert [work().replayed for work in works] == [True] * 3
 
 
 def test_group_commit_takes_the_lock_once_for_a_group(machines):

@@ -84,7 +84,7 @@ def test_a_machine_recalls_what_another_remembered(opening: Open) -> None:
 def test_a_command_sends_two_messages_and_a_recall_sends_none(opening: Open, shared_url: str, tenant: str) -> None:
     a = opening("a")
     a.remember("Ada owns a boat")
-    probe.inside(a).sharing.close()  # so that no follower reads meanwhile
+    probe.inside(a).sharing.stop()  # so that no follower reads meanwhile
     pool = pool_of(shared_url)
     before = pool.messages
     a.remember(TEA)

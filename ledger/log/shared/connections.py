@@ -23,6 +23,7 @@ from ledger.domain.errors import (
     ConflictError,
     LedgerError,
     NewerFormatError,
+    RejectedError,
     StorageError,
     UnreachableError,
 )
@@ -93,7 +94,7 @@ class MessageConnection:
                 keepalives_interval=2,
                 keepalives_count=3,
             )
-        except psycopg.Error as error:
+        except (psycopg.Error, UnicodeError) as error:  # a UnicodeError tells of a host that cannot be one
             raise LostError(str(error)) from error
         self._pg = self._connection.pgconn
         self.messages = 0  # sent so far
@@ -113,11 +114,18 @@ class MessageConnection:
         Raises:
             RefusedError: A statement failed. Those after it were not run, and a transaction that is open must be ended.
             LostError: The connection was lost, or no answer came within ``seconds``. The connection is closed.
+            RejectedError: The statements hold half a character, and nothing was sent.
         """
+        try:
+            message = statements.encode()
+        except UnicodeEncodeError as error:
+            raise RejectedError(
+                "a text with half a character (a lone surrogate) cannot be stored", rule="encoding"
+            ) from error
         until = time.monotonic() + seconds
         self.messages += 1
         try:
-            self._pg.send_query(statements.encode())
+            self._pg.send_query(message)
             results = self._results(until)
         except psycopg.Error as error:
             self.close()
@@ -206,9 +214,13 @@ def await_any(descriptors: Sequence[int], seconds: float) -> None:
 
 def text_literal(value: str) -> str:
     """Return a text as a literal that means the same whatever the settings of the session are."""
-    if "\0" in value:
-        raise StorageError("a text with the character NUL cannot be stored in PostgreSQL")
+    _check_nul(value)
     return "E'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _check_nul(value: str) -> None:
+    if "\0" in value:
+        raise RejectedError("a text with the character NUL cannot be stored in PostgreSQL", rule="encoding")
 
 
 def bytes_literal(value: bytes | None) -> str:
@@ -217,6 +229,7 @@ def bytes_literal(value: bytes | None) -> str:
 
 def quoted_name(value: str) -> str:
     """Return an identifier in quotation marks."""
+    _check_nul(value)
     return '"' + value.replace('"', '""') + '"'
 
 

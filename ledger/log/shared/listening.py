@@ -7,11 +7,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 
-from ledger.domain.errors import LedgerError
-from ledger.log.shared.connections import LostError, MessageConnection, RefusedError, await_any, check_format, is_ready
+from ledger.log.shared.connections import MessageConnection, await_any, check_format, is_ready
 from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
@@ -22,12 +22,14 @@ _logger = logging.getLogger("ledger")
 OnNews = Callable[[], None]
 
 
-class Follower(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Follower:
     """A function to call after commits to a tenant's log, except for those of its own machine, whose file has them."""
 
     tenant: str
     machine: str
     on_news: OnNews
+    calling: Any = field(default_factory=threading.RLock)  # held during each call
 
     def is_meant(self, notices: set[str]) -> bool:
         own = notice_of(self.tenant, self.machine)
@@ -54,7 +56,6 @@ class Listener:
         self._registered: dict[object, Follower] = {}
         self._thread: threading.Thread | None = None
         self._waker: tuple[int, int] = (-1, -1)  # a pipe
-        self._calling = threading.RLock()  # held during each call
         self._connection: MessageConnection | None = None  # this and the rest are the thread's alone
         self._connect_at, self._pause, self._polled_at = 0.0, FIRST_PAUSE_SECONDS, 0.0
 
@@ -63,9 +64,9 @@ class Listener:
 
         Whoever takes a function out must hold no lock that the function needs.
         """
-        token = object()
+        token, follower = object(), Follower(tenant, machine, on_news)
         with self._lock:
-            self._registered[token] = Follower(tenant, machine, on_news)
+            self._registered[token] = follower
             if self._thread is None:
                 self._waker = os.pipe()
                 self._thread = threading.Thread(target=self._run, name="memory-ledger listener", daemon=True)
@@ -76,7 +77,7 @@ class Listener:
                 self._registered.pop(token, None)
                 if not self._registered and self._thread is not None:
                     os.write(self._waker[1], b"\0")
-            with self._calling:
+            with follower.calling:
                 pass
 
         return stop
@@ -114,8 +115,10 @@ class Listener:
             notices = set(self._connection.notices(self._waker[0], seconds))
             self._drain()
             return notices
-        except (LostError, RefusedError, LedgerError) as error:
+        except Exception as error:  # whatever it is, the followers are still called once a second
             _logger.info("the connection that listens for news of shared logs is away: %s", error)
+            if self._connection is not None:
+                self._connection.close()
             self._connection = None
             self._connect_at = time.monotonic() + self._pause
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
@@ -143,7 +146,7 @@ class Listener:
         for token, follower in registered:
             if notices is not None and not follower.is_meant(notices):
                 continue
-            with self._calling:
+            with follower.calling:
                 if token in self._registered:
                     try:
                         follower.on_news()

@@ -237,12 +237,13 @@ class PostgresLog:
         )
         if self._erased_through is not None and erased_through > self._erased_through:
             vacuum_of(self._url).add(self.tenant)
-        self._erased_through = erased_through
+        self._erased_through = erased_through if position else None  # a machine that begins has erased nothing yet
 
     def replicas(self) -> list[Replica]:
         """Return the machines that follow this log, by name, without those that were forgotten."""
         rows = self._do(
-            "SELECT machine, r.position, erased_through, seen AT TIME ZONE 'UTC', greatest(l.position - r.position, 0),"
+            "SELECT machine, r.position, erased_through, to_char(seen AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),"
+            " greatest(l.position - r.position, 0),"
             " (SELECT count(*) FROM ledger.events AS e WHERE e.tenant = r.tenant AND e.type = 'ContentErased'"
             " AND e.position > r.erased_through) FROM ledger.replicas AS r JOIN ledger.logs AS l USING (tenant)"
             f" WHERE r.tenant = {self._tenant} AND forgotten IS NULL ORDER BY machine"
@@ -308,6 +309,7 @@ class PostgresLog:
             f"BEGIN {mode}; SET LOCAL ledger.tenant = {self._tenant};"
             f" SET LOCAL lock_timeout = {_milliseconds(lock or self._timeout)};"
             f" SET LOCAL idle_in_transaction_session_timeout = {_milliseconds(idle or self._idle)};"
+            " SET LOCAL bytea_output = hex;"
         )
 
     def _tip_statement(self) -> str:

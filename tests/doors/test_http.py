@@ -217,6 +217,19 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(shared: httpx2.Cl
     assert refused.status_code == 413 and refused.json()["error"] == "TooLarge"
 
 
+def test_a_client_that_sends_a_large_body_slowly_still_reads_the_refusal(path: Path) -> None:
+    with served(path) as server:
+        host = server.url.removeprefix("http://")
+        head = f"POST /remember HTTP/1.1\r\nHost: {host}\r\nContent-Length: {2 * BODY_BYTES}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), timeout=20) as connection:
+            connection.sendall(head.encode())
+            for _ in range(8):
+                time.sleep(0.02)
+                connection.sendall(b"x" * (BODY_BYTES // 4))
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 413") and answer.endswith(b"}"), answer
+
+
 def test_a_refusal_repeats_no_text_of_the_request(shared: httpx2.Client) -> None:
     refused = shared.post("/remember", json={"content": "x", "confidence": "my-private-text", "no-such": 1})
     assert refused.status_code == 422 and "my-private-text" not in refused.text

@@ -30,6 +30,9 @@ from ledger import (
 from ledger.doors.listening import OwnNames
 
 BODY_BYTES = 4 * 1024 * 1024
+DRAINED_BYTES = (
+    4 * BODY_BYTES
+)  # of a refused request that are read, so that the client has sent its body when the answer comes
 TOO_LARGE = f"a body has at most {BODY_BYTES:,} bytes"
 UNAVAILABLE = 503  # of errors of the file and the disk, which are no fault of the client
 STATUS: Mapping[type[LedgerError], int] = {
@@ -114,6 +117,8 @@ class Gate:
             return
         refused = self._refused(scope)
         if refused is not None:
+            if not any(name.lower() == b"expect" for name, _ in scope["headers"]):  # such a client waits for the answer
+                await _drain(receive)
             await refused(scope, receive, send)
             return
         left = BODY_BYTES
@@ -123,6 +128,8 @@ class Gate:
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
+                if message.get("more_body", False):
+                    await _drain(receive)
                 raise HTTPException(413, TOO_LARGE)
             return message
 
@@ -143,3 +150,16 @@ class Gate:
         if any(not length.isdecimal() or len(length) > 15 or int(length) > BODY_BYTES for length in lengths):
             return refusal(413, KINDS[413], TOO_LARGE, headers={"Connection": "close"})
         return None
+
+
+async def _drain(receive: Receive) -> None:
+    """Read the rest of a body and keep none of it.
+
+    A connection that is closed with bytes unread is reset, and a reset takes the answer from a client that has not read it yet.
+    """
+    left = DRAINED_BYTES
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Self, TypeVar, cast
 
-from ledger.domain.errors import LedgerError, RejectedError, StorageError
+from ledger.domain.errors import LedgerError, RejectedError, StorageError, UnknownOutcomeError
 
 T = TypeVar("T")
 GROUP = 64  # commands in one commit
@@ -176,8 +176,8 @@ def _failed(error: BaseException, others: int) -> BaseException:
     """Return an error of one command's own for the failure of its group; threads must not share a traceback."""
     own = copy.copy(error) if isinstance(error, LedgerError) else StorageError(f"{type(error).__name__}: {error}")
     if others > 0:
-        outcome = "share its outcome" if isinstance(error, UnknownOutcomeError) else "nothing of it was written"
-        joint = "and" if outcome.startswith("nothing") else "and all"
-        own.args = (f"{error}; {others} other commands were in the same commit, {joint} {outcome}",)
+        is_unknown = isinstance(error, UnknownOutcomeError)
+        outcome = "all of them have the same outcome" if is_unknown else "nothing of it was written"
+        own.args = (f"{error}; {others} other commands were in the same commit, and {outcome}",)
     own.__cause__ = error
     return own

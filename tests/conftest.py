@@ -56,7 +56,11 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--fast", action="store_true", help="no slow tests, one case and few examples of each of the others"
     )
     parser.addoption(
-        "--shared", nargs="?", const="memory", choices=("memory", "postgres"), help="over shared logs, one for each ledger"
+        "--shared",
+        nargs="?",
+        const="memory",
+        choices=("memory", "postgres"),
+        help="over shared logs, one for each ledger",
     )
 
 

@@ -17,7 +17,9 @@ def test_each_exception_names_a_folder_a_file_or_a_test_that_exists(place):
     assert path.is_dir() == place.endswith("/")
     if name:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert name.rpartition("::")[2] in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert name.rpartition("::")[2] in {
+            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
 
 
 def test_no_place_has_two_reasons():

@@ -17,7 +17,6 @@ import pytest
 from shared_exceptions import reason_of
 
 from ledger.care import backing_up, opening, replaying, shared_files, sharing
-from ledger.core.engine import Engine
 from ledger.domain.errors import LedgerError
 from ledger.log import replica_file
 from ledger.log.shared.port import SharedLog
@@ -87,7 +86,7 @@ class SharedEverywhere:
         self.open_engine = opening.open_engine
         opening.open_engine = self.open_shared
 
-    def open_shared(self, path: str | os.PathLike[str], request: opening.OpenRequest = DEFAULT) -> Engine:
+    def open_shared(self, path: str | os.PathLike[str], request: opening.OpenRequest = DEFAULT) -> Any:
         settings = request.settings
         names_log = request.log is not None or request.tenant is not None or request.machine is not None
         if not names_log and not request.readonly and getattr(settings, "log_url", None) is None:

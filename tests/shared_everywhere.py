@@ -25,7 +25,7 @@ from tools.shared.double import Double, Server
 if TYPE_CHECKING:
     from tools.shared import server as real
 
-KINDS = ("memory", "postgres")
+DEFAULT = opening.OpenRequest()
 _ = backing_up, replaying, shared_files  # these open their files themselves, with the function that is not patched
 
 
@@ -86,7 +86,7 @@ class SharedEverywhere:
         self.open_engine = opening.open_engine
         opening.open_engine = self.open_shared
 
-    def open_shared(self, path: str | os.PathLike[str], request: opening.OpenRequest = opening.OpenRequest()) -> Any:
+    def open_shared(self, path: str | os.PathLike[str], request: opening.OpenRequest = DEFAULT) -> Any:
         settings = request.settings
         names_log = request.log is not None or request.tenant is not None or request.machine is not None
         if not names_log and not request.readonly and getattr(settings, "log_url", None) is None:

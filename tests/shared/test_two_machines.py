@@ -236,3 +236,22 @@ def test_group_commit_takes_the_lock_once_for_a_group(machines):
     machines.news()
     assert len(contents(b)) == 9
     assert_equal(a, b)
+
+
+def test_a_group_whose_outcome_is_unknown_is_not_said_to_be_unwritten(machines):
+    a = machines.open("a", group_commit=True)
+    a.remember("Ada likes green tea")
+    machines.logs["a"].failure = UNKNOWN
+    with ThreadPoolExecutor(2) as threads:
+        works = [
+            partial(a.remember, f"Ada owns the book number {number}", idempotency_key=f"{number}") for number in "12"
+        ]
+        with queued(a, threads, *works) as futures:
+            pass
+        errors = [future.exception() for future in futures]
+    assert {type(error) for error in errors} == {UnknownOutcomeError}
+    assert not any("nothing of it was written" in str(error) for error in errors)
+    assert all(
+        "1 other commands were in the same commit, and all of them have the same outcome" in str(e) for e in errors
+    )
+    assert [work().replayed for work in works] == [True, True]

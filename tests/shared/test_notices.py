@@ -170,7 +170,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_listener(
         raise ValueError("unforeseen")
 
     with monkeypatch.context() as patch:
-        patch.setattr(listening, "Connection", fail)
+        patch.setattr(listening, "MessageConnection", fail)
         stop = PostgresLog(shared_url, tenant, "ada").follow(heard)
         assert failed.wait(LONGEST_WAIT_SECONDS)
     assert until(lambda: heard.calls > 1)

@@ -6,6 +6,7 @@ between. The one exception is the connection that listens.
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import threading
@@ -350,7 +351,14 @@ class Pool:
 
 @cache
 def _pool(url: str, process: int) -> Pool:
-    return Pool(url)
+    pool = Pool(url)
+
+    def close() -> None:
+        if os.getpid() == process:  # a forked child would end the connections of its parent
+            pool.forget_idle()
+
+    atexit.register(close)
+    return pool
 
 
 def pool_of(url: str) -> Pool:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger import AsyncLedger, Ledger
-from ledger.care import sharing  # noqa: F401 - so that no import is timed
+from ledger.shared import sharing  # noqa: F401 - so that no import is timed
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
 from tools import inside

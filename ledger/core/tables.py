@@ -13,7 +13,7 @@ from ledger.core.log_reading import FoldReading, check_log_since, check_tables, 
 from ledger.core.own import Own
 from ledger.domain import ids
 from ledger.domain.errors import SuspendedError
-from ledger.events import WAYS_BACK, AnyEvent, ContentErased, of
+from ledger.events import WAYS_BACK, AnyEvent, ContentErased, LedgerUpgraded, of
 from ledger.log import closed
 from ledger.log.event_store import Transaction
 from ledger.policy.rules import PolicyState
@@ -109,17 +109,25 @@ class Tables:
         until the next event of this machine.
         """
         self.attend(transaction)
-        for event in self._fold_behind(transaction):
+        events = self._fold_behind(transaction)
+        self._folded = transaction.position
+        self.learn(events)
+        if self.own is not None:
+            self.own.forget()
+        for event in events:
             if isinstance(event.data, ContentErased):
                 erased(event)
-        self._folded = transaction.position
+        if any(isinstance(event.data, ContentErased | LedgerUpgraded) for event in events):
+            transaction.outdate()
+            self.attend(transaction)
 
     def _fold_behind(self, transaction: Transaction) -> Sequence[AnyEvent]:
-        folded = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
-        if folded is None or not 0 < folded[0] < transaction.position:
+        row = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
+        if row is None or not 0 < row[0] < transaction.position:
             return ()
-        self.forget()
-        events = list(decode_known(transaction.connection, folded[0] + 1, transaction.position))
+        if row[0] != self._folded:  # else all that is kept in memory is of this position
+            self.forget()
+        events = list(decode_known(transaction.connection, row[0] + 1, transaction.position))
         for event in events:
             self.projector.fold(event, self.rows)
         self.projector.flush(self.rows)

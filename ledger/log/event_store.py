@@ -135,6 +135,11 @@ class EventStore:
         """Return True inside a transaction of the calling thread, whichever of its tasks opened it."""
         return self._writing.is_of_thread
 
+    @property
+    def is_busy(self) -> bool:
+        """Return True while a transaction of another thread of this process is open."""
+        return self._writing.is_busy
+
     def write_now(self, work: Callable[[Transaction], None], *, durable: bool = True) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         return self._writing.now_or_never(work, durable=durable)

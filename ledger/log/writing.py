@@ -68,6 +68,13 @@ class Writing:
         """Return True while a transaction of this thread is open, for any of the thread's tasks."""
         return self._owner == get_ident()
 
+    @property
+    def is_busy(self) -> bool:
+        """Return True while a transaction of another thread is open."""
+        if is_free := self._lock.acquire(blocking=False):
+            self._lock.release()
+        return not is_free
+
     def check_open(self) -> None:
         if self.pool.foreign:
             raise ConflictError(
@@ -160,7 +167,7 @@ class Writing:
             self._depth += 1
             return self.transaction
         try:
-            # The shared log already holds a command that is committed here, so nothing is lost with this file's last commits.
+            # The shared log has each command that is committed here, so nothing is lost with this file's last commits.
             self._await_disk(durable and not (joins and self.shared is not None))
             transaction = self.transaction = self._begin()
             self._depth, self._owner = 1, get_ident()

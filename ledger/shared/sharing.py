@@ -126,6 +126,7 @@ class Sharing:
         self._following, self._is_closed = threading.Lock(), False
         self._news = threading.Condition()
         self._reported, self._reported_at = (-1, -1), 0.0
+        self._followed_at = 0.0
         self._process = os.getpid()
 
     def begin(self) -> None:
@@ -155,6 +156,13 @@ class Sharing:
         carry_out = partial(arriving.carry_out, self._engine, transaction)
         self._engine.writer.take_in(transaction, carry_out)
 
+    def hear(self) -> bool:
+        """Follow after news, unless a writer of this machine is active, who takes in the same events; return True then."""
+        if self._engine.store.is_busy and time.monotonic() < self._followed_at + REPORT_SECONDS:
+            return True
+        self.follow()
+        return False
+
     def follow(self) -> None:
         """Take in what other machines wrote, report this machine's position, and purge its files after erasures.
 
@@ -166,6 +174,7 @@ class Sharing:
         if self._is_closed:
             self._following.release()
             return
+        self._followed_at = time.monotonic()
         try:
             self.catch_up()
             self.failure = None
@@ -240,11 +249,11 @@ class _Following:
         self._sharing = ref(sharing)
         self.stop: Callable[[], None] = lambda: None  # settable
 
-    def __call__(self) -> None:
+    def __call__(self) -> bool:
         if (alive := self._sharing()) is not None:
-            alive.follow()
-        else:
-            self.stop()
+            return alive.hear()
+        self.stop()
+        return False
 
 
 def _take_in(joining: SharedWriting, tail: Tail, transaction: Transaction) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from ledger.domain.errors import (
 )
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.opening import open_shared
+from ledger.log.shared.port import Tip
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
 from tools.shared.server import ROLE, Server
@@ -143,12 +145,13 @@ def test_the_shared_log_refuses_even_a_superuser(log: PostgresLog, server: Serve
     assert log.tail(0, 10) == before
 
 
-def test_an_append_that_leaves_the_end_behind_cannot_be_followed_by_another(log: PostgresLog, shared_url: str) -> None:
+def test_an_append_moves_the_end_of_the_log_to_its_last_event(log: PostgresLog, shared_url: str) -> None:
     copy = (
-        "INSERT INTO ledger.events SELECT tenant, {0}, 's{0}', 1, type, state, digest, head FROM ledger.events LIMIT 1"
+        "INSERT INTO ledger.events SELECT tenant, {0}, 's{0}', 1, type, state, digest, sha256('{0}') FROM ledger.events"
+        f" WHERE tenant = '{log.tenant}' LIMIT 1"
     )
-    with pytest.raises(psycopg.Error, match="takes the position after the last"):
-        ask(shared_url, log.tenant, f"{copy.format(3)}; {copy.format(4)}")
+    ask(shared_url, log.tenant, f"{copy.format(3)}; {copy.format(4)}")
+    assert log.tail(0, 10).tip == Tip(4, sha256(b"4").digest())
 
 
 # --- no state of a session -------------------------------------------------------------------------------------------

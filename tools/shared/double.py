@@ -14,7 +14,7 @@ from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, UnknownOutcomeError, UnreachableError
 from ledger.log.integrity import GENESIS
 from ledger.log.rows import LogRow
-from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from tools import inside
 
 LOST_BEFORE = "lost before"  # the connection is lost before the server has the commit
@@ -93,7 +93,7 @@ class Double:
         self.failure = ""  # of the next publish
         self.is_closed = False
         self._session: object = None
-        self._followers: list[Callable[[], None]] = []
+        self._followers: list[OnNews] = []
 
     def _reach(self) -> Server:
         if self.server.is_away:
@@ -164,7 +164,7 @@ class Double:
 
     # --- following -----------------------------------------------------------------------------------------------
 
-    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, on_news: OnNews) -> Callable[[], None]:
         self._followers.append(on_news)
         return lambda: self._followers.remove(on_news)
 

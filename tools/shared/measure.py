@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger import AsyncLedger, Ledger
-from ledger.shared import sharing  # noqa: F401 - so that no import is timed
 from ledger.log.shared.connections import pool_of
+from ledger.log.shared.port import OnNews
 from ledger.log.shared.postgres import PostgresLog
+from ledger.shared import sharing  # noqa: F401 - so that no import is timed
 from tools import inside
 from tools.bench.measuring import Texts, environment, lasting, now, say
 from tools.shared.plan import Load, Measured, Opening
@@ -62,7 +63,7 @@ class Measure(NamedTuple):
 class Quiet(PostgresLog):
     """A shared log whose machine hears no news, so that it takes events in when it is told to."""
 
-    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, on_news: OnNews) -> Callable[[], None]:
         return lambda: None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ledger.domain.errors import UnknownOutcomeError, UnreachableError
 from ledger.log.rows import LogRow
 from ledger.log.shared.connections import LostError, MessageConnection
-from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.double import LOST_AFTER, LOST_BEFORE, UNKNOWN, UNKNOWN_BEFORE, Machines
 from tools.shared.server import Server
@@ -40,7 +40,7 @@ class RealLog(PostgresLog):
     def __init__(self, server: RealServer, machine: str, *, busy_seconds: float) -> None:
         super().__init__(server.url, server.tenant, machine, timeout_seconds=busy_seconds)
         self.server, self.failure, self.is_closed = server, "", False
-        self._followers: list[Callable[[], None]] = []
+        self._followers: list[OnNews] = []
 
     def _reach(self) -> None:
         if self.server.is_away:
@@ -87,7 +87,7 @@ class RealLog(PostgresLog):
         self._reach()
         return super().replicas()
 
-    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, on_news: OnNews) -> Callable[[], None]:
         self._followers.append(on_news)
         return lambda: self._followers.remove(on_news)
 

@@ -104,9 +104,10 @@ class Joining:
                 blob = blobs.pop()
                 transaction.put_blob(blob.id, blob.data, blob.erased_by)
             transaction.append_rows(rows)
-            transaction.outdate()
             if self.fold is not None:
                 self.fold(transaction)
+            else:
+                transaction.outdate()
 
 
 def check_same(position: int, head: bytes, tail: Tail) -> None:

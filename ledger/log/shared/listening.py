@@ -12,14 +12,15 @@ from functools import cache
 from typing import Any
 
 from ledger.log.shared.connections import MessageConnection, await_any, check_format, is_ready
+from ledger.log.shared.port import OnNews
 from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
+AGAIN_SECONDS = 0.01  # after which a follower is called again that was busy
 CONNECT_SECONDS = 2.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0  # between two attempts to connect
 
 _logger = logging.getLogger("ledger")
-OnNews = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Listener:
         self._waker: tuple[int, int] = (-1, -1)  # a pipe
         self._connection: MessageConnection | None = None  # this and the rest are the thread's alone
         self._connect_at, self._pause, self._polled_at = 0.0, FIRST_PAUSE_SECONDS, 0.0
+        self._again = set[object]()  # the followers that were busy
 
     def add(self, tenant: str, machine: str, on_news: OnNews) -> Callable[[], None]:
         """Register a function; return the way to take it out again, which waits for the end of a running call.
@@ -102,8 +104,10 @@ class Listener:
         self._connect_at, self._pause = 0.0, FIRST_PAUSE_SECONDS
 
     def _awaited(self) -> set[str] | None:
-        """Return the notices of up to a second; None if a notice may have been missed."""
+        """Return the notices of up to a second, or until a busy follower is called again; None if a notice may be missed."""
         seconds = max(0.0, self._polled_at + POLL_SECONDS - time.monotonic())
+        if self._again:
+            seconds = min(seconds, AGAIN_SECONDS)
         try:
             if self._connection is None:
                 if (left := self._connect_at - time.monotonic()) > 0:
@@ -143,13 +147,15 @@ class Listener:
     def _call(self, notices: set[str] | None) -> None:
         with self._lock:
             registered = list(self._registered.items())
+        again, self._again = self._again, set()
         for token, follower in registered:
-            if notices is not None and not follower.is_meant(notices):
+            if notices is not None and token not in again and not follower.is_meant(notices):
                 continue
             with follower.calling:
                 if token in self._registered:
                     try:
-                        follower.on_news()
+                        if follower.on_news():
+                            self._again.add(token)
                     except Exception:  # of one ledger; the others still want to hear
                         _logger.exception("a ledger could not follow its shared log")
 

@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 
 from ledger.log.rows import LogRow
 
+OnNews = Callable[[], bool | None]  # returns True to be called again soon
+
 
 class Tip(NamedTuple):
     """The end of a log: the position of its last event, and the head after that event."""
@@ -133,10 +135,11 @@ class SharedLog(Protocol):
         """Yield the end, all rows in order and all blobs at one moment, for a new machine."""
         ...
 
-    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, on_news: OnNews) -> Callable[[], None]:
         """Call a function whenever the log may have grown (a notice, or a second has passed); return the way to stop it.
 
-        All ledgers of a process share one listening connection and one thread.
+        A function that returns True is called again within some milliseconds. All ledgers of a process share one listening
+        connection and one thread.
         """
         ...
 

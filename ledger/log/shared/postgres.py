@@ -28,7 +28,7 @@ from ledger.log.shared.connections import (
     unreachable,
 )
 from ledger.log.shared.listening import listener_of, notice_of
-from ledger.log.shared.port import Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
 from ledger.log.shared.vacuum import vacuum_of
 
@@ -219,7 +219,7 @@ class PostgresLog:
         while rows := connection.ask(f"FETCH {number} FROM {cursor}", self._timeout)[0]:
             yield from rows
 
-    def follow(self, on_news: Callable[[], None]) -> Callable[[], None]:
+    def follow(self, on_news: OnNews) -> Callable[[], None]:
         """Call a function after each commit of another machine and each second; return the way to stop it."""
         return listener_of(self._listen_url).add(self.tenant, self.machine, on_news)
 
@@ -330,19 +330,12 @@ class PostgresLog:
         )
 
     def _publishing(self, publication: Publication) -> str:
-        """Return the message that writes a commit: rows, blobs, redactions, the new end, the notices, and COMMIT."""
+        """Return the message of a commit: rows, which move the end of the log, blobs, redactions, notices, and COMMIT."""
         tenant, text = self._tenant, text_literal
         parts: list[str] = []
-        before = publication.before.position
         for start in range(0, len(publication.rows), ROWS_A_STATEMENT):
             rows = publication.rows[start : start + ROWS_A_STATEMENT]
             parts.append(f"INSERT INTO ledger.events VALUES {', '.join([_values(tenant, row) for row in rows])}")
-            last = rows[-1]
-            parts.append(
-                f"UPDATE ledger.logs SET position = {last.position:d}, head = {bytes_literal(last.head)}"
-                f" WHERE tenant = {tenant} AND position = {before:d}"
-            )
-            before = last.position
         for blob in publication.blobs:
             values = f"{text(blob.id)}, {blob.position:d}, {bytes_literal(blob.data)}, {_number(blob.erased_by)}"
             parts.append(f"INSERT INTO ledger.blobs VALUES ({tenant}, {values})")

@@ -1,4 +1,4 @@
-"""What an agent writes through a door: its greatest confidence, and the memories that it may take back.
+"""The bounds of an agent that writes through a door: its greatest confidence, and the memories that it may take back.
 
 These are the memories that nobody but its own client wrote or decided about.
 """

@@ -9,7 +9,9 @@ from ledger.core.answer import Answer
 from ledger.domain.text import one_of
 from ledger.recall.packs import Pack, shown
 from ledger.sessions.rules import rendering
+from ledger.sessions.rules.anthropic_rendering import anthropic
 from ledger.sessions.rules.message import Part, read_besides, readable
+from ledger.sessions.rules.openai_rendering import openai
 from ledger.sessions.rules.provider_forms import TOOL_RESULT, Fields
 from ledger.sessions.rules.rendering import Content, Rendered
 from ledger.sessions.rules.shortening import shortened
@@ -23,7 +25,7 @@ def texts_of(pack: Pack | None) -> tuple[str, ...]:
     return tuple(shown(item) for item in (*pack.items, *pack.observations) if item.content is not None)
 
 
-PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
+PROVIDERS = {"openai": openai, "anthropic": anthropic}
 
 
 class Entry(Answer, frozen=True, kw_only=True):

@@ -18,8 +18,8 @@ from windows import message
 
 from ledger import Ledger, Session
 from ledger.sessions.assembled import Entry
+from ledger.sessions.rules import anthropic_rendering, openai_rendering
 from ledger.sessions.rules import message as messages
-from ledger.sessions.rules import rendering
 from ledger.sessions.rules.rendering import Rendered
 from ledger.sessions.transcripts import Outside, outside
 
@@ -91,7 +91,7 @@ def rendered(lines: Sequence[Outside], provider: str) -> Rendered:
             )
         )
     contents = [each.as_content for each in entries]
-    return rendering.openai(contents) if provider == "openai" else rendering.anthropic(contents)
+    return (openai_rendering.openai if provider == "openai" else anthropic_rendering.anthropic)(contents)
 
 
 def come_back(session: Session, transcript: Sequence[Any], provider: str) -> list[dict[str, Any]]:

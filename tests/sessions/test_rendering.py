@@ -14,15 +14,15 @@ from msgspec.structs import replace
 from providers import check_anthropic, check_openai
 from windows import call, cut, message, result, summary, user, window
 
+from ledger.sessions.rules.anthropic_rendering import anthropic
+from ledger.sessions.rules.openai_rendering import openai
 from ledger.sessions.rules.rendering import (
     BEGINNING,
     EMPTY_RESULT,
     Content,
     Rendered,
-    anthropic,
     context_text,
     memory_block,
-    openai,
     summary_block,
 )
 from ledger.sessions.rules.window import WindowItem

@@ -97,7 +97,7 @@ class Replica:
 
 
 class SharedLog(Protocol):
-    """One tenant's log, as one machine's ledger sees it. Every call may raise ``UnreachableError``."""
+    """The log of one tenant, as the ledger of one machine sees it. Every call may raise ``UnreachableError``."""
 
     tenant: str
     machine: str

@@ -44,7 +44,7 @@ _BLOB = "id, position, data, erased_by"
 
 
 class PostgresLog:
-    """One tenant's log, as one machine's ledger sees it; see ``SharedLog``.
+    """The log of one tenant, as the ledger of one machine sees it; see ``SharedLog``.
 
     Args:
         url: A URL of libpq, ``postgresql://…``, of a role that is no superuser.

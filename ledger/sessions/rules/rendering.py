@@ -12,16 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import DecodeError, Struct, json
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.harmless import MARK_BEGINS, UNSAFE, escape, fenced, one_line
-from ledger.sessions.rules import provider_forms as forms
+from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
 from ledger.sessions.rules.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, paired
 from ledger.sessions.rules.provider_forms import (
-    ANTHROPIC,
     ANY_IMAGE,
-    INLINE,
     MEDIA,
     OPENAI,
     OTHER,
@@ -30,8 +27,6 @@ from ledger.sessions.rules.provider_forms import (
     TOOL_USE,
     Fields,
     extra_of,
-    is_image,
-    merged,
 )
 from ledger.sessions.rules.window import CONDENSED, FALLBACK, WindowItem
 
@@ -228,7 +223,7 @@ def _results(message: Content) -> dict[str, Result]:
             extra.setdefault(name, part.get("extra"))
     is_tool = message.item.role == TOOL
     blocks = [block for block in _blocks(message) if block["type"] != TOOL_USE] if is_tool else []
-    besides = list(map(_as_text, blocks))
+    besides = list(map(as_text, blocks))
     if _is_result(message):
         besides = besides or [message.content]
     marked = any(extra_of(block.get("extra"), OPENAI) is not None for block in blocks)
@@ -266,7 +261,7 @@ def _blocks(message: Content) -> tuple[Fields, ...]:
     return tuple(blocks)
 
 
-def _as_text(block: Fields) -> str:
+def as_text(block: Fields) -> str:
     """Return a block as text; for a medium the text has its kind and address, not its data."""
     if block["type"] == TEXT:
         return str(block["text"])
@@ -304,24 +299,6 @@ def _call(message: Content, name: str, shown: str, result: Result | None) -> Ren
     return RenderedCall(shown, tool, part.get("arguments"), result, name, part.get("extra"))
 
 
-def _arguments(arguments: object) -> dict[str, object]:
-    """Return arguments as the object that anthropic requires; a value that is no object becomes its field ``input``."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.decode(arguments) if arguments.strip() else {}
-        except (DecodeError, RecursionError):
-            return {"input": arguments}
-    return arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
-
-
-def _written(arguments: object) -> str:
-    """Return arguments as the text that openai requires; a text that was kept is returned as the model wrote it."""
-    text = forms.text_of(arguments)
-    if text is None:
-        return json.encode({} if arguments is None else arguments).decode()
-    return text if text.strip() else "{}"
-
-
 # --- providers -------------------------------------------------------------------------------------------------------
 
 
@@ -336,88 +313,7 @@ class Rendered(Struct, frozen=True):
     summaries: str = ""
 
 
-def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
-    """Return messages for chat completions.
-
-    The roles are system, user, assistant and tool. Instructions keep their place in time.
-    """
-    summaries = [entry for entry in entries if entry.item.is_summary]
-    context = context_text(summaries, memories)
-    messages: list[Fields] = [
-        *([{"role": SYSTEM, "content": system}] if system.strip() else []),
-        *([{"role": USER, "content": context}] if context else []),
-    ]
-    for message in shown_messages(entries):
-        messages += _openai(message)
-    return Rendered(messages, "", summary_block(summaries))
-
-
-_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
-
-
-def _openai(message: ShownMessage) -> list[Fields]:
-    more, content, texts, is_list = dict(extra_of(message.extra, OPENAI) or {}), list[Fields](), list[str](), False
-    if _NAME.fullmatch(message.speaker):
-        more["name"] = message.speaker
-    for block in message.blocks if _NAME.fullmatch(message.speaker) else _named(message):
-        block_extra = extra_of(block.get("extra"), OPENAI)
-        if block_extra and forms.MESSAGE_FIELD in block_extra:
-            name, inner = block_extra[forms.MESSAGE_FIELD], more.get(block_extra[forms.MESSAGE_FIELD])
-            more[name] = inner | {"transcript": block["text"]} if isinstance(inner, dict) else block["text"]
-        elif (shown := _openai_block(block, block_extra, message.role)) is not None:
-            content.append(shown)
-            texts.append(_as_text(block))
-            is_list |= block_extra is not None or shown["type"] != TEXT
-    says: Fields = {"content": content if is_list else "\n".join(texts)}
-    calls = [
-        forms.openai_call(call.id, call.name, _written(call.arguments), extra_of(call.extra, OPENAI) or {})
-        for call in message.calls
-    ]
-    if not content:
-        if not calls and not any(name in forms.SAYS_SOMETHING for name in more):
-            return []
-        says = {"content": None}
-    return [
-        merged({"role": message.role} | says | ({"tool_calls": calls} if calls else {}), more),
-        *(_openai_result(call.id, call.result) for call in message.calls if call.result is not None),
-    ]
-
-
-def _openai_block(block: Fields, extra: Fields | None, role: str) -> Fields | None:
-    """Return a block as a part of an openai content; None if the provider has no form for the block."""
-    if (
-        block["type"] == MEDIA
-        and role == USER
-        and (is_image(block["uri"], block["mime"]) or block["mime"] == ANY_IMAGE)
-    ):
-        return merged({"type": "image_url", "image_url": {"url": block["uri"]}}, extra or {})
-    if block["type"] == OTHER:
-        if extra is not None:
-            return extra
-        return {"type": TEXT, "text": _as_text(block)} if role == USER else None
-    if block["type"] == TOOL_USE:
-        return None
-    kind = (extra or {}).get("type", TEXT)
-    return merged({"type": kind, "refusal" if kind == "refusal" else "text": _as_text(block)}, extra or {})
-
-
-def _openai_result(call: str, result: Result) -> Fields:
-    several = (_openai_block(block, extra_of(block.get("extra"), OPENAI), TOOL) for block in result.blocks)
-    content: object = [block for block in several if block is not None] or result.text
-    if isinstance(content, str) and (marks := _marks(result)):
-        content = "\n".join([*([content] if content != EMPTY_RESULT else []), *marks])
-    message = {"role": TOOL, "tool_call_id": call, "content": content}
-    return merged(merged(message, extra_of(result.extra, OPENAI) or {}), extra_of(result.around, OPENAI) or {})
-
-
-def _marks(result: Result) -> list[str]:
-    """Return marks for the contents of a result that are not text, for a provider that takes only text."""
-    content = (extra_of(result.extra, ANTHROPIC) or {}).get("content")
-    blocks = content if isinstance(content, list) else []
-    return [f"[{block.get('type')}]" for block in blocks if isinstance(block, dict) and block.get("type") != TEXT]
-
-
-def _named(message: ShownMessage) -> list[Fields]:
+def named(message: ShownMessage) -> list[Fields]:
     """Return the blocks with the speaker's name before the first text of the message."""
     blocks = list(message.blocks)
     if (
@@ -428,87 +324,3 @@ def _named(message: ShownMessage) -> list[Fields]:
     ):
         blocks[0] = {**blocks[0], "text": f"{message.speaker}: {blocks[0]['text']}"}
     return blocks
-
-
-def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
-    """Return messages for the anthropic API.
-
-    The first message is a user's, and user and assistant alternate. Results are in the user's messages, and instructions are in
-    ``system``.
-    """
-    summaries = [entry for entry in entries if entry.item.is_summary]
-    context = context_text(summaries, memories)
-    instructions = [system] if system.strip() else []
-    turns: list[tuple[str, list[Fields]]] = [(USER, [{"type": TEXT, "text": context}])] if context else []
-    for message in shown_messages(entries):
-        if message.role == SYSTEM:
-            instructions += filter(
-                None, ["\n".join(_as_text(block) for block in _named(message) if block["type"] in (TEXT, MEDIA))]
-            )
-            continue
-        shown = _anthropic(message)
-        if not turns and shown and message.role == ASSISTANT:
-            turns.append((USER, [{"type": TEXT, "text": BEGINNING}]))
-        for role, blocks in shown:
-            if turns and turns[-1][0] == role:
-                turns[-1][1].extend(blocks)
-            else:
-                turns.append((role, blocks))
-    if turns and turns[-1][0] == ASSISTANT and turns[-1][1][-1]["type"] == TEXT:
-        # The provider refuses a begun answer that ends with white space.
-        turns[-1][1][-1]["text"] = turns[-1][1][-1]["text"].rstrip()
-    _cached_at_most(turns)
-    messages: list[Fields] = [{"role": role, "content": blocks} for role, blocks in turns]
-    return Rendered(messages, "\n\n".join(instructions), summary_block(summaries))
-
-
-CACHED = 4  # the most blocks with a cache_control that the provider accepts
-_THINKING = ("thinking", "redacted_thinking")
-
-
-def _cached_at_most(turns: Iterable[tuple[str, list[Fields]]]) -> None:
-    """Remove ``cache_control`` from all but the last blocks that have it."""
-    cached = [block for _, blocks in turns for block in blocks if "cache_control" in block]
-    for block in cached[:-CACHED]:
-        del block["cache_control"]
-
-
-def _anthropic(message: ShownMessage) -> list[tuple[str, list[Fields]]]:
-    calls, content = {call.made: call for call in message.calls}, list[Fields]()
-    for block in _named(message):
-        if block["type"] != TOOL_USE:
-            shown = _anthropic_block(block, message.role)
-            content += [shown] if shown is not None else []
-        elif (call := calls.pop(block["id"], None)) is not None:
-            fields = {"type": TOOL_USE, "id": call.id, "name": call.name, "input": _arguments(call.arguments)}
-            content.append(merged(fields, extra_of(call.extra, ANTHROPIC) or {}))
-    if all(block["type"] in _THINKING for block in content):
-        return []
-    results = [_anthropic_result(call.id, call.result) for call in message.calls if call.result is not None]
-    return [(message.role, content), *([(USER, results)] if results else [])]
-
-
-def _anthropic_result(call: str, result: Result) -> Fields:
-    more = extra_of(result.extra, ANTHROPIC) or {}
-    text, content = result.text, more.pop("content", None)
-    if isinstance(content, list):
-        text = "" if text == EMPTY_RESULT else text
-        content = forms.joined(text, content)
-    return merged({"type": TOOL_RESULT, "tool_use_id": call, "content": content or result.text}, more)
-
-
-def _anthropic_block(block: Fields, role: str) -> Fields | None:
-    more = extra_of(block.get("extra"), ANTHROPIC)
-    if block["type"] == OTHER:
-        if more is not None:
-            # The signature of a thought is no longer valid if a secret in the thought was redacted.
-            is_redacted = more.get("type") in _THINKING and any(MARK_BEGINS in text for text in forms.strings(more)[0])
-            return None if is_redacted else more
-        return {"type": TEXT, "text": _as_text(block)} if role == USER else None
-    if block["type"] != MEDIA or role != USER or not is_image(block["uri"], block["mime"]):
-        return merged({"type": (more or {}).get("type", TEXT), "text": _as_text(block)}, more or {})
-    inline = INLINE.fullmatch(block["uri"])
-    source = {"type": "url", "url": block["uri"]}
-    if inline is not None:
-        source = {"type": "base64", "media_type": inline.group(1), "data": inline.group(2)}
-    return merged({"type": "image", "source": source}, more or {})

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ledger.core.log_reading import read_event, read_stream
 from ledger.core.work import Work
-from ledger.domain.confidence import shown
+from ledger.domain.confidence import ONE, shown
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
 from ledger.events import MemoryCaptured, MemoryRejected
@@ -162,6 +162,27 @@ def refuse_revision(work: Work, memory: MemoryState) -> None:
         rule="admission",
         subject=memory.id,
     )
+
+
+def most_by(work: Work, memory: MemoryState) -> int:
+    """Return the greatest confidence to which a command may raise a memory, in millionths.
+
+    Only a person raises it above the confidence that the admission table leaves to an agent.
+    """
+    if work.who.channel == "user":
+        return ONE
+    return max(memory.confidence, admitting.AGENT_CONFIDENCE)
+
+
+def refuse_raise(work: Work, memory: MemoryState, confidence: int) -> None:
+    """Raise ``RejectedError`` if only a person may set a memory's confidence so high."""
+    if confidence > (most := most_by(work, memory)):
+        raise RejectedError(
+            f"cannot set the confidence of {memory.id} to {shown(confidence):g} through the channel {work.who.channel!r}, which"
+            f" may set at most {shown(most):g}; a person may set it higher",
+            rule="admission",
+            subject=memory.id,
+        )
 
 
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:

@@ -223,9 +223,12 @@ def set_validity(
 def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str = "") -> answers.Memory:
     """Set the confidence by hand, with a reason."""
     command = memory_rules.Adjust(confidence_rules.millionths("confidence", confidence), check_reason("reason", reason))
-    return change(
-        writer, asker, "memories.set_confidence", id, lambda work, memory: emit(work, memory, command), (id, command)
-    )
+
+    def body(work: Work, memory: MemoryState) -> None:
+        admission.refuse_raise(work, memory, command.confidence)
+        emit(work, memory, command)
+
+    return change(writer, asker, "memories.set_confidence", id, body, (id, command))
 
 
 def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) -> answers.Memory:

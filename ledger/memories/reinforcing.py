@@ -8,6 +8,7 @@ from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.memories import answers
 from ledger.memories import rules as memory_rules
+from ledger.memories.admission import most_by
 from ledger.memories.commands import change, emit
 from ledger.memories.rules import MemoryState
 from ledger.memories.sources import own, source_list
@@ -32,10 +33,7 @@ def reinforce(
         echo = interaction is not None and memory.id in interaction.memories_used
         by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
-        emit(
-            work,
-            memory,
-            memory_rules.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
-        )
+        gain = min(delta if delta is not None else by_policy, max(most_by(work, memory) - memory.confidence, 0))
+        emit(work, memory, memory_rules.Reinforce(delta=gain, interaction=name, echo=echo))
 
     return change(writer, asker, "reinforce", id, body, (id, delta, source))

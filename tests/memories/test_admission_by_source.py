@@ -401,3 +401,15 @@ def test_with_review_nothing_is_retracted_by_a_model(tmp_path: Path) -> None:
         old = memory.remember("The user works at Acme.")
         memory.add("I no longer work at Acme.")
         assert memory.memories.get(old.id).status == "active"
+
+
+def test_only_a_person_raises_a_confidence_above_that_of_an_agent(memory: Ledger) -> None:
+    agent = memory.bind(channel="agent")
+    own = agent.remember("Ada likes green tea.", confidence=0.5)
+    assert agent.reinforce(own.id, amount=0.3).confidence == 0.6
+    with pytest.raises(RejectedError, match="a person may set it higher"):
+        agent.memories.set_confidence(own.id, 0.61)
+    assert agent.memories.set_confidence(own.id, 0.4).confidence == 0.4
+    assert memory.memories.set_confidence(own.id, 0.9).confidence == 0.9
+    assert agent.reinforce(own.id).confidence == 0.9
+    assert agent.memories.set_confidence(own.id, 0.8).confidence == 0.8

@@ -161,7 +161,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, tool: Ledg
         tell=lambda text: call(tool, "create", NOTES, file_text=text),
         change=lambda old, new: call(tool, "str_replace", NOTES, old_str=old, new_str=new),
         ask=lambda: call(tool, "view", NOTES),
-        subject=lambda: ledger.values.get(("memories",), "notes.md").id,
+        subjects=lambda: [ledger.values.get(("memories",), "notes.md").id],
     )
 
 

@@ -246,7 +246,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, store: Led
         tell=lambda text: run(store.append(KEY, [user(text)])),
         change=lambda _, text: run(store.append(KEY, [user(text)])),
         ask=lambda: run(store.load(KEY))[-1]["message"]["content"],
-        subject=lambda: ledger.session("claude/-home-ada-harbour/0b6f7a34").id or "",
+        subjects=lambda: [ledger.session("claude/-home-ada-harbour/0b6f7a34").id or ""],
     )
 
 

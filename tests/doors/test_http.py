@@ -19,6 +19,7 @@ pytest.importorskip("uvicorn", reason="needs the extra http")
 
 import httpx2
 from command_line import run
+from door_story import told_changed_asked_and_undone
 from http_server import sent_events, served
 from places import ROOT
 from threads import together
@@ -439,9 +440,30 @@ def test_sigterm_ends_the_server_and_its_streams_with_exit_code_0(path: Path, to
     assert not path.with_name("memory.db-wal").exists()
 
 
-def test_told_on_monday_changed_on_tuesday_asked_on_wednesday_why_and_undone(
-    tmp_path: Path, ledger_clock: Clock
-) -> None:
+def test_the_story_of_three_days(tmp_path: Path, ledger_clock: Clock) -> None:
+    path = tmp_path / "memory.db"
+    token = TokenFile(path).make("chat", "ada", channel="user").token
+    with (
+        served(path, clock=ledger_clock) as server,
+        server.client(token) as http,
+        Ledger.open(path, user="ada", clock=ledger_clock) as person,
+    ):
+
+        def says(text: str) -> None:
+            said = [{"role": "user", "content": text}]
+            assert http.post("/add", json={"messages": said, "session": "chat", "extract": "off"}).status_code == 201
+
+        told_changed_asked_and_undone(
+            person,
+            ledger_clock,
+            tell=says,
+            change=lambda _, text: says(text),
+            ask=lambda: http.get("/session/messages", params={"name": "chat", "limit": 1}).text,
+            subjects=lambda: [turn["id"] for turn in http.get("/interactions/list").json()["items"]],
+        )
+
+
+def test_two_homes_are_a_conflict_until_the_person_undoes_one(tmp_path: Path, ledger_clock: Clock) -> None:
     path = tmp_path / "memory.db"
     token = TokenFile(path).make("chat", "ada", channel="user").token
     with served(path, clock=ledger_clock) as server, server.client(token) as http:

@@ -69,7 +69,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, store: Led
         tell=lambda text: store.put(FACTS, "drink", {"text": text}),
         change=lambda _, text: store.put(FACTS, "drink", {"text": text}),
         ask=lambda: " ".join(item.value["text"] for item in store.search(("ada",), query="What does Ada drink?")),
-        subject=lambda: ledger.values.get(FACTS, "drink").id,
+        subjects=lambda: [ledger.values.get(FACTS, "drink").id],
     )
 
 

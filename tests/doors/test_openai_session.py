@@ -171,7 +171,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, session: L
         tell=lambda text: run(session.add_items([{"role": "user", "content": text}])),
         change=lambda _, text: run(session.add_items([{"role": "user", "content": text}])),
         ask=lambda: run(session.get_items(1))[0]["content"],
-        subject=lambda: ledger.session("harbour").id or "",
+        subjects=lambda: [ledger.session("harbour").id or ""],
     )
 
 

@@ -198,6 +198,7 @@ class LedgerFile:
         shared: bool = False,
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
+        self.is_opened_to_read = readonly  # by the caller; a file that takes no command is ``readonly``, too
         self.created = self.immutable = self.is_copy = self.is_replica = False
         self._is_for_shared_log = shared
         self.place: OpenFiles

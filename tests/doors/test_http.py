@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -22,10 +23,19 @@ from command_line import run
 from door_story import told_changed_asked_and_undone
 from http_server import sent_events, served
 from places import ROOT
+from starlette.requests import Request
 from threads import together
 
-from ledger import Ledger
-from ledger.doors.http.refusing import BODY_BYTES
+from ledger import (
+    BusyError,
+    Ledger,
+    LedgerError,
+    NewerFormatError,
+    StorageError,
+    SuspendedError,
+)
+from ledger.domain.errors import DivergedError, UnreachableError
+from ledger.doors.http.refusing import BODY_BYTES, of_ledger
 from ledger.doors.pytest_plugin import Clock
 from ledger.doors.tokens import TokenFile
 
@@ -250,6 +260,39 @@ def test_tokens_that_cannot_be_read_open_nothing_and_the_answer_names_no_file(pa
     with served(path) as server, server.client(token) as http:
         refused = http.get("/memories/list")
         assert refused.status_code == 503 and str(path.parent) not in refused.text
+
+
+def test_a_file_that_is_moved_away_is_503_without_a_path_and_the_log_of_the_server_names_it(
+    path: Path, tokens: TokenFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = tokens.make("app", "ada").token
+    with served(path) as server, server.client(token) as http:
+        path.rename(path.with_name("moved.db"))
+        refused = http.post("/remember", json={"content": "Ada drinks tea."})
+        assert refused.status_code == 503 and refused.json()["error"] == "StorageError"
+        assert str(path.parent) not in refused.text and "memory.db" not in refused.text
+        assert "its log says why" in refused.json()["message"]
+        path.with_name("moved.db").rename(path)
+    assert str(path) in caplog.text and "Ada" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BusyError("another process kept /srv/ada/memory.db.lock locked for longer than 5 seconds"),
+        StorageError("/srv/ada/memory.db cannot be written: disk full"),
+        UnreachableError("the shared log cannot be reached: no answer of /srv/ada/socket; nothing was written"),
+        NewerFormatError("/srv/ada/memory.db has format 9 of a newer version"),
+        DivergedError("/srv/ada/memory.db holds events that the shared log lacks"),
+        SuspendedError("the projection 'memories' is suspended: its fold raised in /srv/ada", projection="memories"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_answer_names_a_file_of_the_server(error: LedgerError) -> None:
+    request = Request({"type": "http", "method": "POST", "path": "/add", "query_string": b"", "headers": []})
+    refused = asyncio.run(of_ledger(request, error))
+    assert refused.status_code == 503 and b"/srv" not in refused.body
+    assert ("Retry-After" in refused.headers) is isinstance(error, BusyError)
 
 
 # --- the stream of events --------------------------------------------------------------------------------------------

@@ -106,6 +106,15 @@ def test_continuous_integration_runs_every_check_but_the_soak() -> None:
     assert shlex.split(line)[3:] == ["--minutes", "10", "--without", "soak"]
 
 
+def test_conftest_loads_where_another_package_is_called_tools_as_in_the_environment_of_hermes() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); sys.modules['tools'] = None\n"
+        "import conftest; print(conftest.__name__)"
+    )
+    done = run(sys.executable, "-c", program, cwd=ROOT)
+    assert done.stdout == "conftest\n", done.stderr
+
+
 def test_a_command_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     child = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {f'import os, time; {child}'!r}])"

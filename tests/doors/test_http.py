@@ -263,17 +263,36 @@ def test_tokens_that_cannot_be_read_open_nothing_and_the_answer_names_no_file(pa
 
 
 def test_a_file_that_is_moved_away_is_503_without_a_path_and_the_log_of_the_server_names_it(
-    path: Path, tokens: TokenFile, caplog: pytest.LogCaptureFixture
+    path: Path, tokens: TokenFile
 ) -> None:
-    token = tokens.make("app", "ada").token
-    with served(path) as server, server.client(token) as http:
+    headers = {"Authorization": f"Bearer {tokens.make('app', 'ada').token}"}
+    with process(path) as (url, server):
         path.rename(path.with_name("moved.db"))
-        refused = http.post("/remember", json={"content": "Ada drinks tea."})
+        refused = httpx2.post(f"{url}/remember", json={"content": "Ada drinks tea."}, headers=headers, timeout=30)
         assert refused.status_code == 503 and refused.json()["error"] == "StorageError"
         assert str(path.parent) not in refused.text and "memory.db" not in refused.text
         assert "its log says why" in refused.json()["message"]
         path.with_name("moved.db").rename(path)
-    assert str(path) in caplog.text and "Ada" not in caplog.text
+        server.terminate()
+        assert server.stderr is not None
+        log = server.stderr.read().decode()
+    assert "listening on http://127.0.0.1" in log and "drinks tea" not in log
+    assert f"POST /remember: StorageError: {path} was renamed" in log
+
+
+def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = [sys.executable, "-m", "ledger", "serve", place, "--db", str(path)]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "address already in use" in done.stderr and "listening on" not in done.stderr
+
+
+def test_a_body_without_its_content_type_is_refused_with_the_header_to_send(shared: httpx2.Client) -> None:
+    refused = shared.post("/remember", content='{"content": "Ada drinks tea."}')
+    assert refused.status_code == 422 and "Content-Type: application/json" in refused.json()["message"]
 
 
 @pytest.mark.parametrize(

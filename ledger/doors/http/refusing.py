@@ -93,8 +93,15 @@ async def of_request(request: Request, error: Exception) -> Response:
         for problem in cast("RequestValidationError", error).errors()
     ]
     shown = "; ".join(f"{problem['at']}: {problem['message']}" for problem in problems[:3])
+    if request.method == "POST" and not _is_json(request.headers.get("content-type", "")):
+        shown = "the body is JSON only with the header Content-Type: application/json"
     message = f"the request is not as /openapi.json says: {shown}".encode("utf-8", "replace").decode()
     return refusal(422, "InvalidRequest", message)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
 
 
 async def of_http(request: Request, error: Exception) -> Response:

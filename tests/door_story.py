@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import ROOT
 
-from ledger import Ledger, Step
+from ledger import AsyncLedger, Ledger, Step
 from ledger.doors.pytest_plugin import Clock
 
 LIBRARIES = {  # what each door imports
@@ -103,6 +105,23 @@ def killed_in_the_middle(program: str, path: Path, *, after: int = 5) -> list[st
     rest, errors = process.communicate()
     assert process.returncode == -signal.SIGKILL and lines[-1], errors
     return [line for line in (*lines, *rest.splitlines()) if line]
+
+
+def check_ledger(make: Callable[[Any], object], path: Path) -> None:
+    """Check that a door refuses at once what is no ``Ledger``: a path, a ledger that is awaited, a past moment."""
+
+    async def awaited() -> str:
+        async with AsyncLedger.open(path) as ledger:
+            with pytest.raises(TypeError) as refused:
+                make(ledger)
+            return str(refused.value)
+
+    assert "takes a Ledger" in asyncio.run(awaited())
+    with Ledger.open(path) as ledger:
+        ledger.remember(COFFEE)
+        for wrong in (str(path), None, ledger.at(1)):
+            with pytest.raises(TypeError, match=f"takes a Ledger.*a {type(wrong).__name__} is none"):
+                make(wrong)
 
 
 def check_loading(door: str) -> None:

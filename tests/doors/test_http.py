@@ -34,7 +34,6 @@ from ledger import (
     StorageError,
     SuspendedError,
 )
-from ledger.domain.errors import DivergedError, UnreachableError
 from ledger.doors.http.refusing import BODY_BYTES, of_ledger
 from ledger.doors.pytest_plugin import Clock
 from ledger.doors.tokens import TokenFile
@@ -300,9 +299,7 @@ def test_a_body_without_its_content_type_is_refused_with_the_header_to_send(shar
     [
         BusyError("another process kept /srv/ada/memory.db.lock locked for longer than 5 seconds"),
         StorageError("/srv/ada/memory.db cannot be written: disk full"),
-        UnreachableError("the shared log cannot be reached: no answer of /srv/ada/socket; nothing was written"),
         NewerFormatError("/srv/ada/memory.db has format 9 of a newer version"),
-        DivergedError("/srv/ada/memory.db holds events that the shared log lacks"),
         SuspendedError("the projection 'memories' is suspended: its fold raised in /srv/ada", projection="memories"),
     ],
     ids=lambda error: type(error).__name__,

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("agents.memory", reason="needs the extra openai")
 
 from agents import Session, SessionSettings
-from door_story import check_loading, killed_in_the_middle, told_changed_asked_and_undone
+from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
@@ -258,3 +258,7 @@ def test_what_is_extracted_is_trusted_as_the_channel_is(ledger: Ledger, channel:
     run(session.add_items([{"role": "user", "content": "I prefer green tea."}]))
     (kept,) = ledger.session("harbour").extract(method="rules").kept
     assert kept.status == status
+
+
+def test_what_is_no_ledger_is_refused_when_the_door_is_made(tmp_path: Path) -> None:
+    check_ledger(lambda ledger: LedgerSession(ledger, "harbour"), tmp_path / "memory.db")

@@ -28,7 +28,6 @@ from ledger import (
     RejectedError,
     SuspendedError,
 )
-from ledger.domain.errors import DivergedError
 from ledger.doors.listening import OwnNames
 
 BODY_BYTES = 4 * 1024 * 1024
@@ -46,7 +45,6 @@ STATUS: Mapping[type[LedgerError], int] = {
     KeyReusedError: 422,
     ModelError: 502,
     BusyError: UNAVAILABLE,
-    DivergedError: UNAVAILABLE,
     SuspendedError: UNAVAILABLE,
     NewerFormatError: UNAVAILABLE,
 }

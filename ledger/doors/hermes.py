@@ -182,7 +182,7 @@ class LedgerMemoryProvider(MemoryProvider):
         self, action: str, target: str, content: str, metadata: Mapping[str, object] | None = None
     ) -> None:
         """Do in the ledger what Hermes's own memory tool did: what it replaces is superseded, what it removes is retracted."""
-        if not self._writes:
+        if not self._writes or action not in ("add", "replace", "remove"):
             return
         ledger = self._agents()
         old = self._mirrored(ledger, target, (metadata or {}).get("old_text")) if action != "add" else None
@@ -233,7 +233,7 @@ class LedgerMemoryProvider(MemoryProvider):
         if tool not in TOOLS:
             raise NotFoundError(f"there is no tool {tool!r:.60}; there are {', '.join(TOOLS)}")
         _, texts, writes = TOOLS[tool]
-        words = {name: args.get(name) for name in texts}
+        words = {name: args.get(name) if isinstance(args, Mapping) else None for name in texts}
         if wrong := [name for name, word in words.items() if not isinstance(word, str) or not word.strip()]:
             raise RejectedError(f"{tool} needs a text in {' and '.join(texts)}, and {', '.join(wrong)} is none")
         if writes and not self._writes:

@@ -191,10 +191,17 @@ def test_an_agent_forgets_what_it_wrote_and_nothing_else(path: Path) -> None:
         assert why["said"] == ["I live in Lisbon."] and "own_words" in why["because"]
 
 
-@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}])
-def test_a_wrong_call_of_a_tool_gets_its_reason(args: dict[str, Any]) -> None:
+@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}, None, ["tea"]])
+def test_a_wrong_call_of_a_tool_gets_its_reason(args: Any) -> None:
     with managed() as manager:
         assert "needs a text in query" in json.loads(manager.handle_tool_call("ledger_recall", args))["error"]
+
+
+def test_an_action_of_hermes_memory_tool_that_is_not_known_records_nothing(path: Path) -> None:
+    with managed() as manager:
+        manager.on_memory_write("pin", "user", "Ada drinks tea.")
+    with Ledger.open(path) as ledger:
+        assert not ledger.memories.list()
 
 
 def test_what_the_persons_approval_made_is_not_replaced_by_the_tool_of_hermes(path: Path) -> None:

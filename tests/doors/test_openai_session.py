@@ -10,10 +10,12 @@ import pytest
 
 pytest.importorskip("agents.memory", reason="needs the extra openai")
 
-from agents import Session, SessionSettings
+from agents import Agent, Runner, Session, SessionSettings
+from agents.testing import ScriptedModel
 from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from soundness import assert_sound
 from threads import together
 
@@ -154,6 +156,22 @@ def test_an_item_whose_words_the_ledger_refuses_takes_no_words_from_its_neighbou
     assert run(session.get_items()) == items
     said = [(message.role, message.content) for message in ledger.session("harbour").messages()]
     assert said == [("user", "one"), ("user", "two"), ("assistant", ""), ("user", "four"), ("user", "five")]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer", "kept"),
+    [(f"My key is {SECRET}", "I see.", []), ("What is my key?", f"It is {SECRET}", ["What is my key?"])],
+)
+def test_a_secret_ends_a_run_with_the_rule_and_leaves_what_came_before(
+    session: LedgerSession, prompt: str, answer: str, kept: list[str]
+) -> None:
+    part = ResponseOutputText(type="output_text", text=answer, annotations=[], logprobs=[])
+    message = ResponseOutputMessage(id="m", type="message", role="assistant", content=[part], status="completed")
+    agent = Agent(name="host", model=ScriptedModel(steps=[[message]]))
+    with pytest.raises(RejectedError) as refused:
+        run(Runner.run(agent, prompt, session=session))
+    assert refused.value.rule == "secret" and SECRET not in str(refused.value)
+    assert [item["content"] for item in run(session.get_items())] == kept
 
 
 def test_another_user_and_another_session_see_nothing(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""The checks of the doors: a download that fails is skipped with its reason, a check that fails is counted, none stops another."""
+"""The checks of the doors: a download that fails is skipped, a check that fails is counted, and no check stops another."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledger import AsyncLedger, Ledger
-from ledger.care import sharing  # noqa: F401 - so that no import is timed
 from ledger.log.shared.connections import pool_of
 from ledger.log.shared.postgres import PostgresLog
+from ledger.shared import sharing  # noqa: F401 - so that no import is timed
 from tools import inside
 from tools.bench.measuring import Texts, environment, lasting, now, say
 from tools.shared.plan import Load, Measured, Opening

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import ROOT
 
-from ledger import Ledger
+from ledger import AsyncLedger, Ledger, Step
 from ledger.doors.pytest_plugin import Clock
 
 LIBRARIES = {  # what each door imports
@@ -34,7 +36,7 @@ def told_changed_asked_and_undone(
     tell: Callable[[str], object],
     change: Callable[[str, str], object],
     ask: Callable[[], str],
-    subject: Callable[[], str],
+    subjects: Callable[[], Iterable[str]],
 ) -> None:
     """Play a story through a door: told on Monday, changed on Tuesday, asked on Wednesday: why, and undone.
 
@@ -44,7 +46,7 @@ def told_changed_asked_and_undone(
         tell: Tells a text through the door.
         change: Changes a text that was told into another, through the door.
         ask: Returns what the door knows, as one text.
-        subject: Returns the id of the subject in the ledger that holds the text.
+        subjects: Returns the ids of the subjects in the ledger that hold the texts.
     """
     clock.set(MONDAY)
     tell(COFFEE)
@@ -54,7 +56,8 @@ def told_changed_asked_and_undone(
     clock.set(WEDNESDAY)
     assert TEA in ask() and COFFEE not in ask()
 
-    steps = [step for step in ledger.history.events(subject()) if {COFFEE, TEA} & set(_texts(step.data))]
+    holders = [*subjects()]
+    steps = [step for step in _events(ledger, holders) if {COFFEE, TEA} & set(_texts(step.data))]
     assert [step.recorded_at[:10] for step in steps] == [MONDAY[:10], TUESDAY[:10]]
     assert [text for step in steps for text in dict.fromkeys(_texts(step.data)) if text in (COFFEE, TEA)] == [
         COFFEE,
@@ -65,9 +68,13 @@ def told_changed_asked_and_undone(
 
     ledger.undo(steps[-1].position, reason="Ada never said so")
     assert COFFEE in ask() and TEA not in ask()
-    assert [step.in_effect for step in ledger.history.events(subject()) if step.position == steps[-1].position] == [
-        False
-    ]
+    undone = [step.in_effect for step in _events(ledger, holders) if step.position == steps[-1].position]
+    assert undone == [False]
+
+
+def _events(ledger: Ledger, subjects: Iterable[str]) -> list[Step]:
+    steps = {step.position: step for subject in subjects for step in ledger.history.events(subject)}
+    return [steps[position] for position in sorted(steps)]
 
 
 def _texts(data: object) -> list[str]:
@@ -98,6 +105,23 @@ def killed_in_the_middle(program: str, path: Path, *, after: int = 5) -> list[st
     rest, errors = process.communicate()
     assert process.returncode == -signal.SIGKILL and lines[-1], errors
     return [line for line in (*lines, *rest.splitlines()) if line]
+
+
+def check_ledger(make: Callable[[Any], object], path: Path) -> None:
+    """Check that a door refuses at once what is no ``Ledger``: a path, a ledger that is awaited, a past moment."""
+
+    async def awaited() -> str:
+        async with AsyncLedger.open(path) as ledger:
+            with pytest.raises(TypeError) as refused:
+                make(ledger)
+            return str(refused.value)
+
+    assert "takes a Ledger" in asyncio.run(awaited())
+    with Ledger.open(path) as ledger:
+        ledger.remember(COFFEE)
+        for wrong in (str(path), None, ledger.at(1)):
+            with pytest.raises(TypeError, match=f"takes a Ledger.*a {type(wrong).__name__} is none"):
+                make(wrong)
 
 
 def check_loading(door: str) -> None:

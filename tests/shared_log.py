@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import probe
 import pytest
 
 from ledger import Ledger
-from tools.shared.double import Machines
+
+if TYPE_CHECKING:
+    from tools.shared.double import Machines
 
 
 def real_machines(folder: Path, request: pytest.FixtureRequest) -> Machines:
@@ -36,6 +38,7 @@ def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterat
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Machines]:
     """Machines that share a log in memory, or in PostgreSQL, all of them closed at the end."""
     from ledger.shared import sharing
+    from tools.shared.double import Machines
 
     monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
     made = Machines(tmp_path) if request.param == "memory" else real_machines(tmp_path, request)

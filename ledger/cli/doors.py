@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Literal
@@ -73,8 +74,9 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
             raise
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
-    say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=call.options["quiet"])
-    serve_http(call.settings, host=host, port=port, read_only=read_only)
+    listens = f"listening on http://{host}:{port}, with the API at /openapi.json"
+    ready = functools.partial(say, listens, quiet=call.options["quiet"])
+    serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
     return None
 
 

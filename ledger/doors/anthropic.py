@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.doors.given import bound
 from ledger.values.answers import Value
 
 try:
@@ -61,7 +62,7 @@ class LedgerMemoryTool(BetaAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(ledger, namespace)
+        self._files = MemoryFiles(bound(ledger, self, client="anthropic", channel="agent"), namespace)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         return _for_the_model(self._files.view, command)
@@ -100,7 +101,7 @@ class AsyncLedgerMemoryTool(BetaAsyncAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._files = MemoryFiles(ledger, namespace)
+        self._files = MemoryFiles(bound(ledger, self, client="anthropic", channel="agent"), namespace)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         return await run_sync(_for_the_model, self._files.view, command)
@@ -134,7 +135,7 @@ class MemoryFiles:
     def __init__(self, ledger: Ledger, namespace: Iterable[str]) -> None:
         if isinstance(namespace, str):
             raise RejectedError(f"namespace is a list of labels, such as ({namespace!r:.60},), and no text")
-        self._ledger, self._root = ledger.bind(client="anthropic", channel="agent"), tuple(namespace)
+        self._ledger, self._root = ledger, tuple(namespace)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         path, parts = command.path, _parts(command.path)

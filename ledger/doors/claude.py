@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ledger.domain.errors import RejectedError
 from ledger.doors.agent_transcripts import said
 from ledger.doors.awaited import to_the_end
+from ledger.doors.given import bound
 from ledger.doors.transcribing import check_objects, extend
 from ledger.types import Json
 
@@ -47,7 +48,7 @@ class LedgerSessionStore:
     """
 
     def __init__(self, ledger: Ledger, *, project: str | None = None) -> None:
-        self._ledger, self._project = ledger.bind(client="claude-agent-sdk"), project
+        self._ledger, self._project = bound(ledger, self, client="claude-agent-sdk"), project
 
     # --- the contract --------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ledger import Pack
 
 NAME, CLIENT = "memory-ledger", "hermes"
+OWN_PLATFORMS = {"cli", "tui", "desktop", "acp", "local", "cron", "subagent"}  # of whoever runs Hermes on this machine
 FILE = os.path.join("memory-ledger", "memory.db")  # in the folder of Hermes
 BUDGET_TOKENS, RECALL_TOKENS, QUESTION_CHARS = 400, 800, 2_000
 JOBS_SECONDS = 20.0
@@ -58,9 +59,9 @@ def register(context: Context) -> None:
 class LedgerMemoryProvider(MemoryProvider):
     """A ledger as the memory of a session of Hermes.
 
-    The ledger is the file in ``LEDGER_PATH``, or else ``memory-ledger/memory.db`` in the folder of Hermes. Its user is, on a
-    command line, the one that the settings of the ledger name; of a message service ``PLATFORM:USER_ID``, in a group
-    ``PLATFORM:chat:CHAT_ID``. So no one person's memory is shown in a group.
+    The ledger is the file in ``LEDGER_PATH``, or else ``memory-ledger/memory.db`` in the folder of Hermes. Its user is, on the
+    machine itself, the one that the settings of the ledger name; of a message service ``PLATFORM:USER_ID``; in a group, and
+    where a service names nobody, ``PLATFORM:chat:CHAT_ID``. So no one person's memory is shown to somebody else.
 
     Args:
         path: Another file.
@@ -94,12 +95,14 @@ class LedgerMemoryProvider(MemoryProvider):
             name: str(value) for name, value in kwargs.items() if isinstance(value, str | int)
         }  # ids are numbers, too
         path = self._path or os.path.join(told.get("hermes_home") or os.path.expanduser("~/.hermes"), FILE)
-        platform = told.get("platform", "cli")
+        platform = told.get("platform") or "cli"
         is_group = told.get("chat_type", "dm") not in ("dm", "")
         user = told.get("user_id")
-        if is_group:
+        # Who speaks in a group, or over a service that names nobody, could be anybody, so not the owner.
+        is_anybody = is_group or not (user or platform in OWN_PLATFORMS)
+        if is_anybody:
             user = f"chat:{told.get('chat_id') or told.get('gateway_session_key') or session_id}"
-        self._spoken = "web" if is_group else "user"
+        self._spoken = "web" if is_anybody else "user"
         self._writes = told.get("agent_context", "primary") == "primary" and platform != "cron"
         self._session = session_id
         settings = Settings.load(os.path.expanduser(path), user=f"{platform}:{user}" if user else None)
@@ -179,7 +182,7 @@ class LedgerMemoryProvider(MemoryProvider):
         self, action: str, target: str, content: str, metadata: Mapping[str, object] | None = None
     ) -> None:
         """Do in the ledger what Hermes's own memory tool did: what it replaces is superseded, what it removes is retracted."""
-        if not self._writes:
+        if not self._writes or action not in ("add", "replace", "remove"):
             return
         ledger = self._agents()
         old = self._mirrored(ledger, target, (metadata or {}).get("old_text")) if action != "add" else None
@@ -230,7 +233,7 @@ class LedgerMemoryProvider(MemoryProvider):
         if tool not in TOOLS:
             raise NotFoundError(f"there is no tool {tool!r:.60}; there are {', '.join(TOOLS)}")
         _, texts, writes = TOOLS[tool]
-        words = {name: args.get(name) for name in texts}
+        words = {name: args.get(name) if isinstance(args, Mapping) else None for name in texts}
         if wrong := [name for name, word in words.items() if not isinstance(word, str) or not word.strip()]:
             raise RejectedError(f"{tool} needs a text in {' and '.join(texts)}, and {', '.join(wrong)} is none")
         if writes and not self._writes:

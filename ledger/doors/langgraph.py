@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.doors.awaited import to_the_end
+from ledger.doors.given import bound
 from ledger.types import Json
 from ledger.values.answers import Value
 
@@ -22,6 +23,7 @@ try:
     from langgraph.store.base import (
         BaseStore,
         GetOp,
+        InvalidNamespaceError,
         Item,
         ListNamespacesOp,
         MatchCondition,
@@ -66,7 +68,7 @@ class LedgerStore(BaseStore):
     supports_ttl = True
 
     def __init__(self, ledger: Ledger, *, fields: Sequence[str] | None = None, ttl: TTLConfig | None = None) -> None:
-        self._ledger = ledger.bind(client="langgraph", channel="agent")
+        self._ledger = bound(ledger, self, client="langgraph", channel="agent")
         self._fields, self.ttl_config = fields, ttl
 
     # --- the contract --------------------------------------------------------------------------------------------
@@ -75,12 +77,13 @@ class LedgerStore(BaseStore):
         """Answer the reads, then write the puts and deletions in one commit; of several puts under one key the last counts.
 
         Raises:
-            InvalidNamespaceError: A label is empty, no text, or has a dot in it; nothing was read or written.
+            InvalidNamespaceError: A namespace is a text, or a label is empty, no text, or has a dot in it; nothing was read or
+                written.
             RejectedError: A value is no JSON, too large, or holds a secret or a threat; nothing was written.
         """
         operations = list(ops)
         for op in operations:
-            validate_op_namespace(op)
+            _check_names(op)
         results = [self._answer(op) for op in operations]
         puts = {(tuple(op.namespace), op.key): op for op in operations if isinstance(op, PutOp)}
         if puts:
@@ -211,6 +214,13 @@ class LedgerStore(BaseStore):
                 if cut != before:  # namespaces with the same beginning follow each other
                     yield cut
                 before = cut
+
+
+def _check_names(op: Op) -> None:
+    named = op.namespace if isinstance(op, GetOp | PutOp) else op.namespace_prefix if isinstance(op, SearchOp) else ()
+    if isinstance(named, str):  # its characters would be labels
+        raise InvalidNamespaceError(f"a namespace is a tuple of labels, such as ({named!r:.60},), and no text")
+    validate_op_namespace(op)
 
 
 def _is_item(value: Value) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast, get_args
 
 from ledger.doors.awaited import to_the_end
+from ledger.doors.given import bound
 from ledger.doors.transcribing import Item, check_objects, extend
 from ledger.sessions.answers import Message
 from ledger.types import Role
@@ -42,7 +43,7 @@ class LedgerSession:
         session_settings: The SDK's settings: ``limit`` is the number of items that ``get_items`` returns without a limit.
 
     Raises:
-        TypeError: The settings have an unknown field.
+        TypeError: The settings have an unknown field, or the ledger is an ``AsyncLedger`` or a path.
     """
 
     session_settings: SessionSettings | None
@@ -57,7 +58,7 @@ class LedgerSession:
     ) -> None:
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings) if session_settings else SessionSettings()
-        self._ledger, self._project = ledger.bind(client="openai-agents"), project
+        self._ledger, self._project = bound(ledger, self, client="openai-agents"), project
 
     # --- the contract --------------------------------------------------------------------------------------------
 

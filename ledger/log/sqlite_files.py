@@ -197,7 +197,7 @@ class LedgerFile:
         tables: Tables = no_tables,
         shared: bool = False,
     ) -> None:
-        self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
+        self.is_opened_to_read, self.readonly, self.busy_timeout_seconds = readonly, readonly, busy_timeout_seconds
         self.created = self.immutable = self.is_copy = self.is_replica = False
         self._is_for_shared_log = shared
         self.place: OpenFiles

@@ -87,10 +87,10 @@ class Writing:
     def refuse(self) -> Never:
         self.check_open()
         why = "this ledger was opened for reading (readonly=True) and accepts no command"
-        if self.file.is_replica and self.shared is None:
+        if self.file.is_replica and not self.file.is_opened_to_read:
             why = (
-                "this file holds a copy of a log that machines share, so without the log it is only read: open it with"
-                " log=… (the address of the log) to give commands"
+                "this file holds a copy of a log that machines share, so without the log it is only read: name the log to"
+                " give commands, by log=…, LEDGER_LOG_URL or log_url in the settings"
             )
         raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
 
@@ -236,7 +236,8 @@ class Writing:
             self.changes += 1
             if self.shared is None and cursor.execute(_IS_REPLICA).fetchone() is not None:
                 raise ConflictError(
-                    "this file has become a machine's copy of a shared log since it was opened here: open it again with log=…"
+                    "this file has become a machine's copy of a shared log since it was opened here: open it again, and"
+                    " name the log by log=…, LEDGER_LOG_URL or log_url in the settings"
                 )
         if self.file.place.first is None and self.position:
             (self.file.place.first,) = cursor.execute("SELECT head FROM events WHERE position = 1").fetchone()

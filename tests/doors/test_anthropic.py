@@ -14,7 +14,7 @@ pytest.importorskip("anthropic", reason="needs the extra anthropic")
 import httpx2
 from anthropic import Anthropic, AsyncAnthropic
 from anthropic.lib.tools import ToolError
-from door_story import check_loading, killed_in_the_middle, told_changed_asked_and_undone
+from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
 from hypothesis import given
 from hypothesis import strategies as st
 from soundness import assert_sound
@@ -161,7 +161,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, tool: Ledg
         tell=lambda text: call(tool, "create", NOTES, file_text=text),
         change=lambda old, new: call(tool, "str_replace", NOTES, old_str=old, new_str=new),
         ask=lambda: call(tool, "view", NOTES),
-        subject=lambda: ledger.values.get(("memories",), "notes.md").id,
+        subjects=lambda: [ledger.values.get(("memories",), "notes.md").id],
     )
 
 
@@ -371,3 +371,8 @@ def test_twenty_tasks_lose_no_line(ledger: Ledger) -> None:
 
 def test_the_door_loads_only_its_own_library_and_says_what_to_install() -> None:
     check_loading("anthropic")
+
+
+def test_what_is_no_ledger_is_refused_when_the_door_is_made(tmp_path: Path) -> None:
+    check_ledger(LedgerMemoryTool, tmp_path / "memory.db")
+    check_ledger(AsyncLedgerMemoryTool, tmp_path / "awaited.db")

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from door_story import LIBRARIES, killed_in_the_middle, told_changed_asked_and_undone
+from door_story import LIBRARIES, check_ledger, killed_in_the_middle, told_changed_asked_and_undone
 from places import ROOT
 from soundness import assert_sound
 from threads import together
@@ -246,7 +246,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, store: Led
         tell=lambda text: run(store.append(KEY, [user(text)])),
         change=lambda _, text: run(store.append(KEY, [user(text)])),
         ask=lambda: run(store.load(KEY))[-1]["message"]["content"],
-        subject=lambda: ledger.session("claude/-home-ada-harbour/0b6f7a34").id or "",
+        subjects=lambda: [ledger.session("claude/-home-ada-harbour/0b6f7a34").id or ""],
     )
 
 
@@ -310,3 +310,7 @@ def test_nothing_of_a_session_that_a_pattern_keeps_out_is_stored(tmp_path: Path)
         run(store.append(KEY, ENTRIES))
         assert run(store.load(KEY)) is None and run(store.list_sessions("-home-ada-harbour")) == []
         assert ledger.position == before
+
+
+def test_what_is_no_ledger_is_refused_when_the_door_is_made(tmp_path: Path) -> None:
+    check_ledger(LedgerSessionStore, tmp_path / "memory.db")

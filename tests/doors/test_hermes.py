@@ -21,6 +21,7 @@ import pytest
 pytest.importorskip("agent.memory_provider", reason="needs Hermes: `dev.py doors hermes` installs it")
 
 from agent.memory_manager import MemoryManager
+from door_story import told_changed_asked_and_undone
 from places import ROOT
 from plugins.memory import discover_memory_providers, load_memory_provider
 from threads import together
@@ -128,6 +129,37 @@ def test_each_person_of_a_message_service_has_a_memory_of_their_own() -> None:
         assert "of this user has the id" in json.loads(ben.handle_tool_call("ledger_why", {"id": id}))["error"]
 
 
+@pytest.mark.parametrize("platform", ["cli", "tui", "desktop", "acp"])
+def test_on_the_owners_machine_the_user_is_the_one_of_the_settings(path: Path, platform: str) -> None:
+    with managed(platform=platform) as manager:
+        said(manager, "I live in Lisbon.")
+    with Ledger.open(path, readonly=True) as ledger:
+        assert [memory.content for memory in ledger.memories.list()] == ["The user lives in Lisbon"]
+
+
+@pytest.mark.parametrize("user_id", [{}, {"user_id": None}, {"user_id": ""}])
+@pytest.mark.parametrize("platform", ["telegram", "api_server", "webhook", "a_later_service"])
+def test_a_person_whom_a_message_service_does_not_name_never_reads_the_owners_memory(
+    path: Path, platform: str, user_id: dict[str, str | None]
+) -> None:
+    with managed("s1") as owner:
+        said(owner, "I live in Lisbon.")
+    with (
+        managed("s2", platform=platform, gateway_session_key="k1", **user_id) as one,
+        managed("s3", platform=platform, gateway_session_key="k2", **user_id) as other,
+    ):
+        assert one.prefetch_all("Where do I live?") == ""
+        one.handle_tool_call("ledger_remember", {"content": "The parcel is at the gate."})
+        said(one, "I live in Porto.")
+        assert json.loads(other.handle_tool_call("ledger_recall", {"query": "parcel"}))["ids"] == []
+    with managed("s4", platform=platform, gateway_session_key="k1", **user_id) as again:
+        assert "parcel" in again.prefetch_all("Where is the parcel?")
+    with Ledger.open(path, readonly=True) as ledger:
+        assert [memory.content for memory in ledger.memories.list()] == ["The user lives in Lisbon"]
+        stranger = ledger.bind(user=f"{platform}:chat:k1")
+        assert [entry.channel for entry in stranger.history.audit(type="InteractionCaptured")] == ["web"]
+
+
 @pytest.mark.parametrize("words", [{"agent_context": "subagent"}, {"platform": "cron"}])
 def test_a_subagent_and_a_scheduled_task_read_and_write_nothing(path: Path, words: dict[str, str]) -> None:
     with managed() as manager:
@@ -159,10 +191,17 @@ def test_an_agent_forgets_what_it_wrote_and_nothing_else(path: Path) -> None:
         assert why["said"] == ["I live in Lisbon."] and "own_words" in why["because"]
 
 
-@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}])
-def test_a_wrong_call_of_a_tool_gets_its_reason(args: dict[str, Any]) -> None:
+@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}, None, ["tea"]])
+def test_a_wrong_call_of_a_tool_gets_its_reason(args: Any) -> None:
     with managed() as manager:
         assert "needs a text in query" in json.loads(manager.handle_tool_call("ledger_recall", args))["error"]
+
+
+def test_an_action_of_hermes_memory_tool_that_is_not_known_records_nothing(path: Path) -> None:
+    with managed() as manager:
+        manager.on_memory_write("pin", "user", "Ada drinks tea.")
+    with Ledger.open(path) as ledger:
+        assert not ledger.memories.list()
 
 
 def test_what_the_persons_approval_made_is_not_replaced_by_the_tool_of_hermes(path: Path) -> None:
@@ -176,27 +215,34 @@ def test_what_the_persons_approval_made_is_not_replaced_by_the_tool_of_hermes(pa
             assert person.memories.get(memory.id).status == "active"
 
 
-def test_told_on_monday_changed_on_tuesday_asked_on_wednesday_why_and_undone(path: Path, ledger_clock: Clock) -> None:
-    ledger_clock.set("2026-03-02T09:00Z")
-    with managed(clock=ledger_clock) as manager:
-        manager.notify_memory_tool_write(
-            {"success": True}, {"action": "add", "target": "user", "content": "Ada drinks coffee."}
+def test_the_story_of_three_days(path: Path, ledger_clock: Clock) -> None:
+    def wrote(**change: str) -> None:
+        with managed(clock=ledger_clock) as manager:
+            manager.notify_memory_tool_write({"success": True}, {"target": "user", **change})
+
+    def ask() -> str:
+        with managed(clock=ledger_clock) as manager:
+            return manager.prefetch_all("What does Ada drink?")
+
+    path.parent.mkdir(parents=True)
+    with Ledger.open(path, clock=ledger_clock) as person:
+        told_changed_asked_and_undone(
+            person,
+            ledger_clock,
+            tell=lambda text: wrote(action="add", content=text),
+            change=lambda old, new: wrote(action="replace", content=new, old_text=old),
+            ask=ask,
+            subjects=lambda: [entry.subject for entry in person.history.audit(type="MemoryCaptured")],
         )
+
+
+def test_a_tool_tells_the_model_why_a_memory_is_believed(path: Path, ledger_clock: Clock) -> None:
     ledger_clock.set("2026-03-03T09:00Z")
     with managed(clock=ledger_clock) as manager:
-        change = {"action": "replace", "target": "user", "content": "Ada drinks tea.", "old_text": "coffee"}
-        manager.notify_memory_tool_write({"success": True}, change)
-    ledger_clock.set("2026-03-04T09:00Z")
-    with managed(clock=ledger_clock) as manager:
-        shown = manager.prefetch_all("What does Ada drink?")
-        assert "Ada drinks tea." in shown and "coffee" not in shown
-        (id,) = re.findall(r"\[(m_\w+)\]", shown)
+        manager.on_memory_write("add", "user", "Ada drinks tea.")
+        (id,) = re.findall(r"\[(m_\w+)\]", manager.prefetch_all("What does Ada drink?"))
         why = json.loads(manager.handle_tool_call("ledger_why", {"id": id}))
         assert why["confidence"] == 0.6 and why["steps"][-1].startswith("2026-03-03")
-        with Ledger.open(path, clock=ledger_clock) as person:
-            person.undo(person.history.audit(subject=id)[0].position, reason="Ada never said so")
-        shown = manager.prefetch_all("What does Ada drink?")
-        assert "Ada drinks coffee." in shown and "tea" not in shown
 
 
 def test_twenty_racing_sessions_lose_no_turn(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -19,12 +20,21 @@ pytest.importorskip("uvicorn", reason="needs the extra http")
 
 import httpx2
 from command_line import run
+from door_story import told_changed_asked_and_undone
 from http_server import sent_events, served
 from places import ROOT
+from starlette.requests import Request
 from threads import together
 
-from ledger import Ledger
-from ledger.doors.http.refusing import BODY_BYTES
+from ledger import (
+    BusyError,
+    Ledger,
+    LedgerError,
+    NewerFormatError,
+    StorageError,
+    SuspendedError,
+)
+from ledger.doors.http.refusing import BODY_BYTES, of_ledger
 from ledger.doors.pytest_plugin import Clock
 from ledger.doors.tokens import TokenFile
 
@@ -251,6 +261,56 @@ def test_tokens_that_cannot_be_read_open_nothing_and_the_answer_names_no_file(pa
         assert refused.status_code == 503 and str(path.parent) not in refused.text
 
 
+def test_a_file_that_is_moved_away_is_503_without_a_path_and_the_log_of_the_server_names_it(
+    path: Path, tokens: TokenFile
+) -> None:
+    headers = {"Authorization": f"Bearer {tokens.make('app', 'ada').token}"}
+    with process(path) as (url, server):
+        path.rename(path.with_name("moved.db"))
+        refused = httpx2.post(f"{url}/remember", json={"content": "Ada drinks tea."}, headers=headers, timeout=30)
+        assert refused.status_code == 503 and refused.json()["error"] == "StorageError"
+        assert str(path.parent) not in refused.text and "memory.db" not in refused.text
+        assert "its log says why" in refused.json()["message"]
+        path.with_name("moved.db").rename(path)
+        server.terminate()
+        assert server.stderr is not None
+        log = server.stderr.read().decode()
+    assert "listening on http://127.0.0.1" in log and "drinks tea" not in log
+    assert f"POST /remember: StorageError: {path} was renamed" in log
+
+
+def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = [sys.executable, "-m", "ledger", "serve", place, "--db", str(path)]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "address already in use" in done.stderr and "listening on" not in done.stderr
+
+
+def test_a_body_without_its_content_type_is_refused_with_the_header_to_send(shared: httpx2.Client) -> None:
+    refused = shared.post("/remember", content='{"content": "Ada drinks tea."}')
+    assert refused.status_code == 422 and "Content-Type: application/json" in refused.json()["message"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BusyError("another process kept /srv/ada/memory.db.lock locked for longer than 5 seconds"),
+        StorageError("/srv/ada/memory.db cannot be written: disk full"),
+        NewerFormatError("/srv/ada/memory.db has format 9 of a newer version"),
+        SuspendedError("the projection 'memories' is suspended: its fold raised in /srv/ada", projection="memories"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_answer_names_a_file_of_the_server(error: LedgerError) -> None:
+    request = Request({"type": "http", "method": "POST", "path": "/add", "query_string": b"", "headers": []})
+    refused = asyncio.run(of_ledger(request, error))
+    assert refused.status_code == 503 and b"/srv" not in refused.body
+    assert ("Retry-After" in refused.headers) is isinstance(error, BusyError)
+
+
 # --- the stream of events --------------------------------------------------------------------------------------------
 
 
@@ -439,9 +499,30 @@ def test_sigterm_ends_the_server_and_its_streams_with_exit_code_0(path: Path, to
     assert not path.with_name("memory.db-wal").exists()
 
 
-def test_told_on_monday_changed_on_tuesday_asked_on_wednesday_why_and_undone(
-    tmp_path: Path, ledger_clock: Clock
-) -> None:
+def test_the_story_of_three_days(tmp_path: Path, ledger_clock: Clock) -> None:
+    path = tmp_path / "memory.db"
+    token = TokenFile(path).make("chat", "ada", channel="user").token
+    with (
+        served(path, clock=ledger_clock) as server,
+        server.client(token) as http,
+        Ledger.open(path, user="ada", clock=ledger_clock) as person,
+    ):
+
+        def says(text: str) -> None:
+            said = [{"role": "user", "content": text}]
+            assert http.post("/add", json={"messages": said, "session": "chat", "extract": "off"}).status_code == 201
+
+        told_changed_asked_and_undone(
+            person,
+            ledger_clock,
+            tell=says,
+            change=lambda _, text: says(text),
+            ask=lambda: http.get("/session/messages", params={"name": "chat", "limit": 1}).text,
+            subjects=lambda: [turn["id"] for turn in http.get("/interactions/list").json()["items"]],
+        )
+
+
+def test_two_homes_are_a_conflict_until_the_person_undoes_one(tmp_path: Path, ledger_clock: Clock) -> None:
     path = tmp_path / "memory.db"
     token = TokenFile(path).make("chat", "ada", channel="user").token
     with served(path, clock=ledger_clock) as server, server.client(token) as http:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 pytest.importorskip("langgraph.store.base", reason="needs the extra langgraph")
 
-from door_story import check_loading, killed_in_the_middle, told_changed_asked_and_undone
+from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
 from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from soundness import assert_sound
 from threads import together
@@ -69,7 +70,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, store: Led
         tell=lambda text: store.put(FACTS, "drink", {"text": text}),
         change=lambda _, text: store.put(FACTS, "drink", {"text": text}),
         ask=lambda: " ".join(item.value["text"] for item in store.search(("ada",), query="What does Ada drink?")),
-        subject=lambda: ledger.values.get(FACTS, "drink").id,
+        subjects=lambda: [ledger.values.get(FACTS, "drink").id],
     )
 
 
@@ -287,3 +288,24 @@ def test_a_kill_leaves_whole_batches_and_all_that_were_answered(tmp_path: Path) 
 
 def test_the_door_loads_only_its_own_library_and_says_what_to_install() -> None:
     check_loading("langgraph")
+
+
+def test_what_is_no_ledger_is_refused_when_the_door_is_made(tmp_path: Path) -> None:
+    check_ledger(LedgerStore, tmp_path / "memory.db")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.put("ada", "drink", {"text": "tea"}),
+        lambda store: store.get("ada", "drink"),
+        lambda store: store.search("ada"),
+    ],
+)
+def test_a_text_as_a_namespace_is_refused_for_its_characters_would_be_labels(
+    ledger: Ledger, call: Callable[[Any], object]
+) -> None:
+    before = ledger.position
+    with pytest.raises(InvalidNamespaceError, match=r"such as \('ada',\)"):
+        call(LedgerStore(ledger))
+    assert ledger.position == before

@@ -10,10 +10,12 @@ import pytest
 
 pytest.importorskip("agents.memory", reason="needs the extra openai")
 
-from agents import Session, SessionSettings
-from door_story import check_loading, killed_in_the_middle, told_changed_asked_and_undone
+from agents import Agent, Runner, Session, SessionSettings
+from agents.testing import ScriptedModel
+from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from soundness import assert_sound
 from threads import together
 
@@ -156,6 +158,22 @@ def test_an_item_whose_words_the_ledger_refuses_takes_no_words_from_its_neighbou
     assert said == [("user", "one"), ("user", "two"), ("assistant", ""), ("user", "four"), ("user", "five")]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "answer", "kept"),
+    [(f"My key is {SECRET}", "I see.", []), ("What is my key?", f"It is {SECRET}", ["What is my key?"])],
+)
+def test_a_secret_ends_a_run_with_the_rule_and_leaves_what_came_before(
+    session: LedgerSession, prompt: str, answer: str, kept: list[str]
+) -> None:
+    part = ResponseOutputText(type="output_text", text=answer, annotations=[], logprobs=[])
+    message = ResponseOutputMessage(id="m", type="message", role="assistant", content=[part], status="completed")
+    agent = Agent(name="host", model=ScriptedModel(steps=[[message]]))
+    with pytest.raises(RejectedError) as refused:
+        run(Runner.run(agent, prompt, session=session))
+    assert refused.value.rule == "secret" and SECRET not in str(refused.value)
+    assert [item["content"] for item in run(session.get_items())] == kept
+
+
 def test_another_user_and_another_session_see_nothing(ledger: Ledger) -> None:
     ada, ben = (LedgerSession(ledger.bind(user=name), "harbour") for name in ("ada", "ben"))
     run(ada.add_items(ITEMS))
@@ -171,7 +189,7 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, session: L
         tell=lambda text: run(session.add_items([{"role": "user", "content": text}])),
         change=lambda _, text: run(session.add_items([{"role": "user", "content": text}])),
         ask=lambda: run(session.get_items(1))[0]["content"],
-        subject=lambda: ledger.session("harbour").id or "",
+        subjects=lambda: [ledger.session("harbour").id or ""],
     )
 
 
@@ -258,3 +276,7 @@ def test_what_is_extracted_is_trusted_as_the_channel_is(ledger: Ledger, channel:
     run(session.add_items([{"role": "user", "content": "I prefer green tea."}]))
     (kept,) = ledger.session("harbour").extract(method="rules").kept
     assert kept.status == status
+
+
+def test_what_is_no_ledger_is_refused_when_the_door_is_made(tmp_path: Path) -> None:
+    check_ledger(lambda ledger: LedgerSession(ledger, "harbour"), tmp_path / "memory.db")

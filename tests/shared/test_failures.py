@@ -207,7 +207,7 @@ def test_a_machines_file_opened_without_the_log_is_only_read(machines):
     a.close()
     with Ledger.open(machines.path("a"), user="ada") as alone:
         assert contents(alone) == {TEA}
-        with pytest.raises(RejectedError, match="open it with log="):
+        with pytest.raises(RejectedError, match="name the log to give"):
             alone.remember(CELLO)
     assert contents(machines.open("a")) == {TEA}
 
@@ -241,5 +241,5 @@ def test_a_process_that_has_the_file_open_without_the_log_is_stopped(machines):
         with sqlite3.connect(machines.path("x")) as other:
             other.execute("CREATE TABLE replica (id INTEGER)")
         other.close()
-        with pytest.raises(ConflictError, match="open it again with log="):
+        with pytest.raises(ConflictError, match="open it again, and name the log"):
             alone.remember(TEA)

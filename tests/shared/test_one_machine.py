@@ -188,8 +188,14 @@ def test_a_file_that_is_made_again_from_its_log_is_still_the_machines_copy(machi
     a.remember(TEA)
     rebuilding._replace(probe.inside(a))
     a.close()
-    with Ledger.open(machines.path("a"), user="ada") as alone, pytest.raises(RejectedError, match="open it with log="):
+    with (
+        Ledger.open(machines.path("a"), user="ada") as alone,
+        pytest.raises(RejectedError, match="name the log to give"),
+    ):
         alone.remember(CELLO)
+    with Ledger.open(machines.path("a"), user="ada", readonly=True) as reader, pytest.raises(RejectedError) as refused:
+        reader.remember(CELLO)
+    assert "readonly=True" in str(refused.value) and "log=" not in str(refused.value)
     assert machines.open("a").remember(CELLO).position == machines.server.tip.position
 
 

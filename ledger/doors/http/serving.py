@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -21,11 +22,23 @@ CLOSE_SECONDS = 5  # that requests under way have when the server stops
 
 
 class Server(uvicorn.Server):
-    """A server that ends the open streams of events first when it stops, for they would never end by themselves."""
+    """A server that ends the open streams of events first when it stops, for they would never end by themselves.
 
-    def __init__(self, config: uvicorn.Config, door: HttpDoor) -> None:
+    Args:
+        config: The settings of uvicorn.
+        door: The ledger, its tokens and its streams.
+        ready: Called when the server listens.
+    """
+
+    def __init__(self, config: uvicorn.Config, door: HttpDoor, ready: Callable[[], None] | None = None) -> None:
         super().__init__(config)
-        self._door = door
+        self._door, self._ready = door, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        if self.started and self._ready is not None:
+            self._ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -48,7 +61,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(settings: Settings, *, host: str, port: int, read_only: bool = False) -> None:
+def serve(
+    settings: Settings, *, host: str, port: int, read_only: bool = False, ready: Callable[[], None] | None = None
+) -> None:
     """Open the ledger and serve it until SIGINT or SIGTERM.
 
     Args:
@@ -56,17 +71,21 @@ def serve(settings: Settings, *, host: str, port: int, read_only: bool = False) 
         host: The host to listen on.
         port: The port to listen on.
         read_only: Offer nothing that writes.
+        ready: Called when the server listens.
     """
+    logging.getLogger("ledger").addHandler(logging.StreamHandler())  # the reasons of 503, for the operator
 
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
         async with opening as ledger:
-            await server_of(ledger, host=host, port=port, read_only=read_only).serve()
+            await server_of(ledger, host=host, port=port, read_only=read_only, ready=ready).serve()
 
     asyncio.run(run())
 
 
-def server_of(ledger: AsyncLedger, *, host: str, port: int, read_only: bool = False) -> Server:
+def server_of(
+    ledger: AsyncLedger, *, host: str, port: int, read_only: bool = False, ready: Callable[[], None] | None = None
+) -> Server:
     """Return the server over an open ledger, not yet started."""
     app = make_app(ledger, TokenFile(ledger.path), names=own_names(host, port), read_only=read_only)
     config = uvicorn.Config(
@@ -80,4 +99,4 @@ def server_of(ledger: AsyncLedger, *, host: str, port: int, read_only: bool = Fa
         server_header=False,
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )
-    return Server(config, app.state.door)
+    return Server(config, app.state.door, ready)

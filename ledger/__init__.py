@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ledger.domain.errors import ConflictError as ConflictError
     from ledger.domain.errors import DamagedError as DamagedError
     from ledger.domain.errors import DependentsError as DependentsError
+    from ledger.domain.errors import DivergedError as DivergedError
     from ledger.domain.errors import KeyReusedError as KeyReusedError
     from ledger.domain.errors import LedgerError as LedgerError
     from ledger.domain.errors import ModelError as ModelError
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from ledger.domain.errors import StorageError as StorageError
     from ledger.domain.errors import SuspendedError as SuspendedError
     from ledger.domain.errors import UnknownEventError as UnknownEventError
+    from ledger.domain.errors import UnknownOutcomeError as UnknownOutcomeError
+    from ledger.domain.errors import UnreachableError as UnreachableError
     from ledger.observations.answers import Observation as Observation
     from ledger.sessions.api import Session as Session
     from ledger.types import Page as Page
@@ -103,6 +106,7 @@ __all__ = [
     "DamagedError",
     "DependentsError",
     "Diff",
+    "DivergedError",
     "Document",
     "ErasureReport",
     "Interaction",
@@ -131,6 +135,8 @@ __all__ = [
     "SuspendedError",
     "UndoReport",
     "UnknownEventError",
+    "UnknownOutcomeError",
+    "UnreachableError",
     "Value",
     "WhatIf",
     "Why",

@@ -20,6 +20,7 @@ from ledger import (
     AmbiguousIdError,
     BusyError,
     ConflictError,
+    DivergedError,
     KeyReusedError,
     LedgerError,
     ModelError,
@@ -47,6 +48,7 @@ STATUS: Mapping[type[LedgerError], int] = {
     BusyError: UNAVAILABLE,
     SuspendedError: UNAVAILABLE,
     NewerFormatError: UNAVAILABLE,
+    DivergedError: UNAVAILABLE,
 }
 KINDS = {
     400: "InvalidRequest",

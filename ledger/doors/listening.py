@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -27,8 +28,10 @@ def address(text: str, port: int) -> tuple[str, int]:
         port: The port of a text without a port.
 
     Raises:
-        RejectedError: The text is no such address, or means every address of the machine.
+        RejectedError: The text is no such address, is a file, or means every address of the machine.
     """
+    if os.path.exists(text):
+        raise RejectedError(f"{text!r:.60} is a file, and an address to listen on was asked for: --db names the ledger")
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, number = ("", text) if text.isdigit() else (text, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ledger import RejectedError
@@ -30,3 +32,11 @@ def test_the_own_names_of_a_loopback_address_are_all_loopback_names_with_the_por
     assert names.hosts == ("127.0.0.1:8766", "[::1]:8766", "localhost:8766")
     assert "http://localhost:8766" in names.origins and "http://localhost" not in names.origins
     assert own_names("memory.example", 443).hosts == ("memory.example:443", "memory.example")
+
+
+def test_a_file_in_the_place_of_an_address_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+    with pytest.raises(
+        RejectedError, match="is a file, and an address to listen on was asked for: --db names the ledger"
+    ):
+        address(str(tmp_path / "memory.db"), 8766)

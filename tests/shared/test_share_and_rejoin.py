@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from life import life
@@ -17,14 +20,22 @@ from tools.shared.double import Double, Server, assert_equal
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
 
 
+@functools.cache
+def made():
+    """Return the bytes of a ledger's file with a life, a large text and erasures."""
+    with TemporaryDirectory() as folder:
+        with Ledger.open(Path(folder) / "a.db", user="ada", actor="ada") as ledger:
+            life(ledger)
+            kept = ledger.capture("Read this.", "word " * 54_000)
+            gone = ledger.capture("Read that.", "secret " * 40_000)
+            ledger.erase(gone.id, reason="asked", derived="keep", sources="keep", quotes="keep")
+            ledger.remember(TEA, sources=[kept.id])
+        return (Path(folder) / "a.db").read_bytes()
+
+
 def local(machines, name="a"):
-    """Return the path of a ledger of its own with a life, a large text and erasures."""
-    with Ledger.open(machines.path(name), user="ada", actor="ada") as ledger:
-        life(ledger)
-        kept = ledger.capture("Read this.", "word " * 80_000)
-        gone = ledger.capture("Read that.", "secret " * 80_000)
-        ledger.erase(gone.id, reason="asked", derived="keep", sources="keep", quotes="keep")
-        ledger.remember(TEA, sources=[kept.id])
+    """Return the path of a ledger of its own."""
+    Path(machines.path(name)).write_bytes(made())
     return machines.path(name)
 
 

@@ -20,7 +20,7 @@ LISTINGS = sorted(
 BY_NAME = {"vectors.list", "maintenance.users", "projections.list", "values.list", "values.namespaces"}
 OLDEST_FIRST = {"history.events", "history.log"}  # listings that are always read from the beginning
 ORDERED = [name for name in LISTINGS if name not in BY_NAME | OLDEST_FIRST]
-MANY = 100_000
+MANY = 12_000
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ KIB = 1024
 
 def test_the_time_of_every_expression_grows_with_its_text() -> None:
     """``tools/crash/slow_patterns.py`` does the same with more texts, up to 1 MiB."""
-    found = [each for expression in expressions() for each in slow(expression, last=32 * KIB, choices=2)]
+    found = [each for expression in expressions() for each in slow(expression, last=16 * KIB, choices=1)]
     assert found == []
 
 
@@ -76,7 +76,7 @@ UNITS = {
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_the_time_of_every_reader_grows_with_its_text(reader: Callable[[str], Any], unit: tuple[str, str, str]) -> None:
     beginning, body, end = unit
-    assert grows(reader, lambda chars: beginning + body * (chars // len(body)) + end, last=128 * KIB) is None
+    assert grows(reader, lambda chars: beginning + body * (chars // len(body)) + end, last=64 * KIB) is None
 
 
 def test_a_turn_of_backslashes_is_captured_in_the_time_of_its_text(tmp_path: Any) -> None:

@@ -16,17 +16,18 @@ import msgspec
 import pytest
 from shared_exceptions import reason_of
 
-from ledger.care import backing_up, opening, replaying, shared_files, sharing
+from ledger.care import backing_up, opening, replaying
 from ledger.domain.errors import LedgerError
 from ledger.log import replica_file
 from ledger.log.shared.port import SharedLog
+from ledger.shared import files, sharing
 from tools.shared.double import Double, Server
 
 if TYPE_CHECKING:
     from tools.shared import server as real
 
 DEFAULT = opening.OpenRequest()
-_ = backing_up, replaying, shared_files  # these open their files themselves, with the function that is not patched
+_ = backing_up, replaying, files  # these open their files themselves, with the function that is not patched
 
 
 class Logs(Protocol):
@@ -106,7 +107,7 @@ class SharedEverywhere:
         log = self.logs.of(f"tenant {next(self.numbers)}", name)
         if has_events:
             try:
-                shared_files.share_file(name, log)
+                files.share_file(name, log)
             except LedgerError:
                 return None
         return log

@@ -33,8 +33,10 @@ COPIED = 1_000  # rows written at once for a new machine
 _log = logging.getLogger(__name__)
 
 
-def connect(url: str, tenant: str | None, machine: str | None) -> SharedLog:
+def connect(url: str, tenant: str | None, machine: str | None, listen_url: str = "") -> SharedLog:
     """Return the shared log at an address, for a machine whose name is that of its host if none is given.
+
+    ``listen_url`` is the address for the connection that listens, if ``url`` leads to a pooler.
 
     Raises:
         RejectedError: The tenant is missing, or a name is blank.
@@ -46,7 +48,7 @@ def connect(url: str, tenant: str | None, machine: str | None) -> SharedLog:
         check_text(label, name, max_bytes=NAME_BYTES)
     from ledger.log.shared.opening import open_shared
 
-    return open_shared(url, tenant, machine)
+    return open_shared(url, tenant, machine, listen_url=listen_url)
 
 
 # --- a file and its log --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The list of the tests that ``--shared`` leaves out."""
+"""The option ``--shared``, and the list of the tests that it leaves out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import ast
 
 import pytest
 from places import TESTS
+from shared_everywhere import SharedEverywhere
 from shared_exceptions import EXCEPTIONS, REASONS, reason_of
+
+from ledger import Ledger
 
 
 @pytest.mark.parametrize("place", REASONS)
@@ -33,3 +36,26 @@ def test_each_test_of_a_listed_file_is_left_out_and_no_other(monkeypatch):
     assert reason_of("tests/a/test_b.py::test_x[1-2]") == "file"
     assert reason_of("tests/a/test_c.py::test_d[1::2]") == "test"
     assert reason_of("tests/a/test_c.py::test_de") == ""
+
+
+@pytest.fixture
+def shared_everywhere():
+    plugin = SharedEverywhere("memory")
+    yield plugin
+    plugin.pytest_unconfigure()
+
+
+def test_each_ledger_of_such_a_run_has_a_shared_log_of_its_own(shared_everywhere, tmp_path):
+    with Ledger.open(tmp_path / "a.db") as a, Ledger.open(tmp_path / "b.db") as b:
+        a.remember("Ada likes green tea")
+        assert (a.position, b.position) == (2, 1)
+    ends = [server.tip.position for server in shared_everywhere.logs.servers.values()]
+    assert ends == [2, 1]
+
+
+def test_a_file_of_such_a_run_keeps_its_log_when_it_is_opened_again(shared_everywhere, tmp_path):
+    with Ledger.open(tmp_path / "a.db") as ledger:
+        ledger.remember("Ada likes green tea")
+    with Ledger.open(tmp_path / "a.db") as ledger:
+        ledger.remember("Ada lives in Porto")
+    assert [server.tip.position for server in shared_everywhere.logs.servers.values()] == [3]

@@ -96,14 +96,16 @@ class SharedEverywhere:
         return self.open_engine(path, request)
 
     def log_of(self, path: Any) -> SharedLog | None:
-        """Return the log that a file follows, or a new one; None if the file follows another, or cannot be read."""
+        """Return the log that a file follows, or a new one; None if it takes none, follows another, or cannot be read."""
         try:
             name = os.path.abspath(os.fspath(path))
             has_events, row = _read(name)
         except (TypeError, ValueError, UnicodeError, OSError, sqlite3.Error):
             return None  # opening it says what is wrong
-        if row is not None:
+        if row is not None and row.machine == name:
             return self.logs.of(row.tenant, name) if self.logs.knows(row.tenant) else None
+        if row is not None:  # a copy of another test's file, which must not follow that one
+            _leave_log(name)
         log = self.logs.of(f"tenant {next(self.numbers)}", name)
         if has_events:
             try:
@@ -124,6 +126,12 @@ class SharedEverywhere:
     def pytest_unconfigure(self) -> None:
         opening.open_engine = self.open_engine
         self.logs.close()
+
+
+def _leave_log(name: str) -> None:
+    """Make a machine's file a ledger of its own."""
+    with closing(sqlite3.connect(name)) as connection, connection:
+        connection.execute("DROP TABLE replica")
 
 
 def _read(name: str) -> tuple[bool, replica_file.ReplicaRow | None]:

@@ -33,13 +33,6 @@ class Datastore(sqlite.SQLiteDatastore):
         self.pool: ConnectionPool = ConnectionPool(file, named_columns=named_columns)
         self.path = file.path
         self.single_row_tracking, self.originator_id_type = single_row_tracking, originator_id_type
-        if not file.readonly:
-            try:
-                with self.transaction(commit=False) as cursor:
-                    refuse_a_ledger(cursor, file.path)
-            except BaseException:
-                self.pool.close()
-                raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -236,6 +229,12 @@ class Factory(sqlite.SQLiteFactory):
             single_row_tracking=library.single_row_tracking,
             originator_id_type=library.originator_id_type,
         )
+        try:
+            with self.datastore.transaction(commit=False) as cursor:
+                refuse_a_ledger(cursor, self.datastore.path)
+        except BaseException:
+            self.datastore.pool.close()
+            raise
 
 
 class ReadingFactory(sqlite.SQLiteFactory):

@@ -25,6 +25,7 @@ from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SharedLog, Tail
 from ledger.log.writing import SharedWriting, Transaction
 from ledger.shared import following
+from projections.core.projector import check_end
 
 NAME_BYTES = 200  # of a tenant or a machine
 REPORT_SECONDS = 1.0  # between two reports of a machine's position, while the position changes
@@ -61,10 +62,13 @@ def attach(store: EventStore, log: SharedLog) -> None:
 
     Raises:
         RejectedError: The file is a copy of another tenant's log, or has a log of its own.
+        DamagedError: The file had a log of its own, and its end was cut off.
         UnreachableError: The file is empty, and the log cannot be reached.
     """
     with store.snapshot() as connection:
         row = replica_file.read(connection)
+        if row is None:
+            check_end(connection)
     position, _ = store.head()
     if row is not None and row.tenant != log.tenant:
         raise RejectedError(

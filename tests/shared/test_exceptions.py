@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 
 import pytest
 from places import TESTS
@@ -14,7 +15,7 @@ from ledger import Ledger
 
 @pytest.mark.parametrize("place", REASONS)
 def test_each_exception_names_a_folder_a_file_or_a_test_that_exists(place):
-    file, _, name = place.partition("::")
+    file, _, name = place.partition("[")[0].partition("::")
     path = TESTS / file
     assert path.exists()
     assert path.is_dir() == place.endswith("/")
@@ -32,10 +33,13 @@ def test_no_place_has_two_reasons():
 def test_each_test_of_a_listed_file_is_left_out_and_no_other(monkeypatch):
     monkeypatch.setitem(REASONS, "a/test_b.py", "file")
     monkeypatch.setitem(REASONS, "a/test_c.py::test_d", "test")
+    monkeypatch.setitem(REASONS, "a/test_c.py::test_f[1::2]", "case")
 
     assert reason_of("tests/a/test_b.py::test_x[1-2]") == "file"
     assert reason_of("tests/a/test_c.py::test_d[1::2]") == "test"
     assert reason_of("tests/a/test_c.py::test_de") == ""
+    assert reason_of("tests/a/test_c.py::test_f[1::2]") == "case"
+    assert reason_of("tests/a/test_c.py::test_f[1::3]") == ""
 
 
 @pytest.fixture
@@ -59,3 +63,12 @@ def test_a_file_of_such_a_run_keeps_its_log_when_it_is_opened_again(shared_every
     with Ledger.open(tmp_path / "a.db") as ledger:
         ledger.remember("Ada lives in Porto")
     assert [server.tip.position for server in shared_everywhere.logs.servers.values()] == [3]
+
+
+def test_a_copy_of_a_file_has_another_log_than_the_file(shared_everywhere, tmp_path):
+    with Ledger.open(tmp_path / "a.db") as ledger:
+        ledger.remember("Ada likes green tea")
+    shutil.copy(tmp_path / "a.db", tmp_path / "copy.db")
+    with Ledger.open(tmp_path / "copy.db") as copy:
+        copy.remember("Ada lives in Porto")
+    assert [server.tip.position for server in shared_everywhere.logs.servers.values()] == [2, 3]

@@ -18,6 +18,8 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "history/test_bulk.py::test_the_erasure_of_a_user_goes_on_where_it_was_killed",
         "history/test_log.py::test_a_follower_gets_what_was_there_and_what_another_process_commits",
         "interactions/test_import_processes.py::test_two_processes_that_import_a_file_at_once_take_each_line_once",
+        "jobs/test_running.py::test_a_killed_worker_leaves_its_work_to_the_next_and_nothing_is_there_twice",
+        "jobs/test_running.py::test_the_command_finishes_what_is_under_way_when_it_is_asked_to_end",
         "log/test_in_place.py::test_a_backup_a_rebuild_and_a_checkpoint_of_another_process_are_no_mishap",
         "log/test_in_place.py::test_a_checkpoint_of_another_process_is_noted_for_all",
         "log/test_in_place.py::test_a_checkpoint_that_was_killed_stops_nobody",

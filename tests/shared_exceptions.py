@@ -38,11 +38,13 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
     "it writes to the file behind the log's back": (
         "care/test_cut_short.py::test_a_log_cut_short_under_an_open_ledger_is_told_by_its_next_command",
         "care/test_cut_short.py::test_a_log_cut_short_is_told_by_every_open_for_writing_and_nothing_is_written[everything]",
-        "care/test_cut_short.py::test_a_log_cut_short_is_told_by_every_open_for_writing_and_nothing_is_written[everything, and no checkpoint]",
+        "care/test_cut_short.py::test_a_log_cut_short_is_told_by_every_open_for_writing_and_nothing_is_written"
+        "[everything, and no checkpoint]",
         "care/test_cut_short.py::test_an_edit_that_sets_back_what_was_folded_too_is_found_by_verify_alone",
         "core/test_batch.py::test_another_process_may_write_between_the_parts_of_a_batch",
         "log/test_foreign.py::test_nothing_is_written_behind_a_foreign_row_and_the_error_says_the_way_out[by hand-True]",
-        "log/test_foreign.py::test_nothing_is_written_behind_a_foreign_row_and_the_error_says_the_way_out[of an older version-True]",
+        "log/test_foreign.py::test_nothing_is_written_behind_a_foreign_row_and_the_error_says_the_way_out"
+        "[of an older version-True]",
         "log/test_foreign.py::test_no_ledger_begins_next_to_the_tables_of_an_application",
         "log/test_foreign.py::test_the_librarys_other_recorders_are_refused_too",
     ),

@@ -153,7 +153,9 @@ def pooler(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
         (folder / "pgbouncer.ini").write_text(CONFIGURATION.format(server=server.socket, folder=folder))
         (folder / "users").write_text(f'"{ROLE}" ""')
         os.chown(folder, owner, -1)
-        process = subprocess.Popen([PGBOUNCER, "-q", str(folder / "pgbouncer.ini")], user=owner, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [PGBOUNCER, "-q", str(folder / "pgbouncer.ini")], user=owner, stderr=subprocess.DEVNULL
+        )
         try:
             assert until((folder / ".s.PGSQL.5432").exists)
             yield folder, None
@@ -265,7 +267,9 @@ def test_a_holder_whose_connection_ends_lets_the_lock_go(pooled_url: str) -> Non
     write(PostgresLog(pooled_url, "acme", "bob", timeout_seconds=5), "of bob")
 
 
-def test_notices_that_a_pooler_sends_with_the_answers_of_commands_do_not_pile_up(tmp_path: Path, pooled_url: str) -> None:
+def test_notices_that_a_pooler_sends_with_the_answers_of_commands_do_not_pile_up(
+    tmp_path: Path, pooled_url: str
+) -> None:
     with Ledger.open(tmp_path / "a.db", log=pooled_url, tenant="acme", machine="a", user="ada") as ledger:
         for number in range(20):  # the address to listen at is missing, so that connections of commands hear notices
             ledger.remember(f"Ada likes tea number {number}")

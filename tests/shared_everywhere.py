@@ -116,7 +116,7 @@ class SharedEverywhere:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if reason := reason_of(item.nodeid):
+            if reason := reason_of(item.nodeid, in_memory=isinstance(self.logs, LogsInMemory)):
                 item.add_marker(pytest.mark.skip(reason=f"over a shared log: {reason}"))
 
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -8,12 +8,12 @@ import shutil
 import pytest
 from places import TESTS
 from shared_everywhere import SharedEverywhere
-from shared_exceptions import EXCEPTIONS, REASONS, reason_of
+from shared_exceptions import EXCEPTIONS, REASONS, REASONS_IN_MEMORY, reason_of
 
 from ledger import Ledger
 
 
-@pytest.mark.parametrize("place", REASONS)
+@pytest.mark.parametrize("place", [*REASONS, *REASONS_IN_MEMORY])
 def test_each_exception_names_a_folder_a_file_or_a_test_that_exists(place):
     file, _, name = place.partition("[")[0].partition("::")
     path = TESTS / file
@@ -28,6 +28,7 @@ def test_each_exception_names_a_folder_a_file_or_a_test_that_exists(place):
 
 def test_no_place_has_two_reasons():
     assert len(REASONS) == sum(len(places) for places in EXCEPTIONS.values())
+    assert not REASONS.keys() & REASONS_IN_MEMORY.keys()
 
 
 def test_each_test_of_a_listed_file_is_left_out_and_no_other(monkeypatch):
@@ -40,6 +41,11 @@ def test_each_test_of_a_listed_file_is_left_out_and_no_other(monkeypatch):
     assert reason_of("tests/a/test_c.py::test_de") == ""
     assert reason_of("tests/a/test_c.py::test_f[1::2]") == "case"
     assert reason_of("tests/a/test_c.py::test_f[1::3]") == ""
+
+
+def test_what_cannot_hold_in_memory_is_left_out_there_alone():
+    place = next(iter(REASONS_IN_MEMORY))
+    assert reason_of(f"tests/{place}", in_memory=True) and not reason_of(f"tests/{place}")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ EXCEPTIONS: dict[str, tuple[str, ...]] = {
         "care/test_replay.py::test_one_that_is_killed_leaves_no_file_of_that_name",
         "doors/test_eventsourcing.py::test_a_runner_follows_what_other_processes_commit",
         "doors/test_http.py::test_a_server_that_is_killed_loses_nothing_that_it_answered_and_a_retry_doubles_nothing",
+        "doors/test_http.py::test_sigterm_ends_the_server_and_its_streams_with_exit_code_0",
         "erasure/test_erase.py::test_a_kill_at_any_point_is_made_good",
         "history/test_bulk.py::test_an_act_that_is_killed_leaves_nothing",
         "history/test_bulk.py::test_the_erasure_of_a_user_goes_on_where_it_was_killed",

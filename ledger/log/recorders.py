@@ -224,17 +224,18 @@ class Factory(sqlite.SQLiteFactory):
                 )
         library = self.datastore  # has opened no file yet
         check_finished(library.pool.db_name)
-        self.datastore = Datastore(
+        datastore = Datastore(
             LedgerFile(library.pool.db_name, busy_timeout_seconds=float(library.pool.lock_timeout or 30)),
             single_row_tracking=library.single_row_tracking,
             originator_id_type=library.originator_id_type,
         )
         try:
-            with self.datastore.transaction(commit=False) as cursor:
-                refuse_a_ledger(cursor, self.datastore.path)
+            with datastore.transaction(commit=False) as cursor:
+                refuse_a_ledger(cursor, datastore.path)
         except BaseException:
-            self.datastore.pool.close()
+            datastore.pool.close()
             raise
+        self.datastore = datastore
 
 
 class ReadingFactory(sqlite.SQLiteFactory):

@@ -16,17 +16,18 @@ import msgspec
 import pytest
 from shared_exceptions import reason_of
 
-from ledger.care import backing_up, opening, replaying, shared_files, sharing
+from ledger.care import backing_up, opening, replaying
 from ledger.domain.errors import LedgerError
 from ledger.log import replica_file
 from ledger.log.shared.port import SharedLog
+from ledger.shared import files, sharing
 from tools.shared.double import Double, Server
 
 if TYPE_CHECKING:
     from tools.shared import server as real
 
 DEFAULT = opening.OpenRequest()
-_ = backing_up, replaying, shared_files  # these open their files themselves, with the function that is not patched
+_ = backing_up, replaying, files  # these open their files themselves, with the function that is not patched
 
 
 class Logs(Protocol):
@@ -95,25 +96,27 @@ class SharedEverywhere:
         return self.open_engine(path, request)
 
     def log_of(self, path: Any) -> SharedLog | None:
-        """Return the log that a file follows, or a new one; None if the file follows another, or cannot be read."""
+        """Return the log that a file follows, or a new one; None if it takes none, follows another, or cannot be read."""
         try:
             name = os.path.abspath(os.fspath(path))
             has_events, row = _read(name)
         except (TypeError, ValueError, UnicodeError, OSError, sqlite3.Error):
             return None  # opening it says what is wrong
-        if row is not None:
+        if row is not None and row.machine == name:
             return self.logs.of(row.tenant, name) if self.logs.knows(row.tenant) else None
+        if row is not None:  # a copy of another test's file, which must not follow that one
+            _leave_log(name)
         log = self.logs.of(f"tenant {next(self.numbers)}", name)
         if has_events:
             try:
-                shared_files.share_file(name, log)
+                files.share_file(name, log)
             except LedgerError:
                 return None
         return log
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if reason := reason_of(item.nodeid):
+            if reason := reason_of(item.nodeid, in_memory=isinstance(self.logs, LogsInMemory)):
                 item.add_marker(pytest.mark.skip(reason=f"over a shared log: {reason}"))
 
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -123,6 +126,12 @@ class SharedEverywhere:
     def pytest_unconfigure(self) -> None:
         opening.open_engine = self.open_engine
         self.logs.close()
+
+
+def _leave_log(name: str) -> None:
+    """Make a machine's file a ledger of its own."""
+    with closing(sqlite3.connect(name)) as connection, connection:
+        connection.execute("DROP TABLE replica")
 
 
 def _read(name: str) -> tuple[bool, replica_file.ReplicaRow | None]:

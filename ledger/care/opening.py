@@ -159,18 +159,20 @@ def _shared_log(request: OpenRequest) -> SharedLog | None:
     """Return the log that machines share, if the request or its settings name one and the ledger is opened for writing.
 
     Raises:
-        RejectedError: A log is named without a tenant, or a tenant without a log.
+        RejectedError: A log is named without a tenant, or a tenant, a machine or an address to listen at without a log.
     """
     settings = request.settings
-    log, tenant, machine = request.log, request.tenant, request.machine
+    log, tenant, machine, listen_url = request.log, request.tenant, request.machine, ""
     if settings is not None:
         log = settings.log_url if log is None else log
         tenant = settings.log_tenant if tenant is None else tenant
         machine = settings.log_machine if machine is None else machine
+        listen_url = settings.log_listen_url or ""
     if log is None:
-        if tenant is not None or machine is not None:
+        if tenant is not None or machine is not None or listen_url:
             raise RejectedError(
-                "a tenant or a machine was named without a log: give log=… too, or leave both out", rule="shared"
+                "a tenant, a machine or an address to listen at was named without a log: give log=… too, or leave them out",
+                rule="shared",
             )
         return None
     if request.readonly:
@@ -179,7 +181,7 @@ def _shared_log(request: OpenRequest) -> SharedLog | None:
         return log
     from ledger.shared import sharing
 
-    return sharing.connect(log, tenant, machine)
+    return sharing.connect(log, tenant, machine, listen_url)
 
 
 def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:

@@ -26,7 +26,8 @@ PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
 # any text is valid for these, so pydantic need not be loaded to check them
-_TEXTS = ("path", "user", "actor", "client", "agent", "project", "log_url", "log_tenant", "log_machine")
+_LOG = ("log_url", "log_tenant", "log_machine", "log_listen_url")
+_TEXTS = ("path", "user", "actor", "client", "agent", "project", *_LOG)
 _TABLE = "log"  # the table of a file whose settings begin with log_
 _PASSWORD = re.compile(r"(?<=://)([^/@\s]*?):[^/@\s]*@")  # in the address of a server
 _SECRET = "model_api_key"
@@ -50,7 +51,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
     seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
     line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The settings of
-    the table ``[log]`` name a log that machines share: its address, the tenant, and this machine.
+    the table ``[log]`` name a log that machines share: its address, the tenant, this machine,
+    and the address for the connection that listens.
     """
 
     path: str = "memory.db"
@@ -72,6 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     log_url: str | None = None
     log_tenant: str | None = None
     log_machine: str | None = None
+    log_listen_url: str | None = None
     origins: dict[str, str] = {}
 
     @classmethod
@@ -98,7 +101,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     def without_log(self) -> Settings:
         """Return the settings without a shared log."""
-        return msgspec.structs.replace(self, log_url=None, log_tenant=None, log_machine=None)
+        return msgspec.structs.replace(self, **dict.fromkeys(_LOG))
 
     @property
     def names_user(self) -> bool:
@@ -116,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             if not value and os.environ.get(variable):
                 value, origin = True, variable
             value = "set" if value else "not set"
-        if name == "log_url" and isinstance(value, str):
+        if name in ("log_url", "log_listen_url") and isinstance(value, str):
             value = _PASSWORD.sub(r"\1:…@", value)
         if name == "model_base_url" and not value:
             variable = SERVERS.get((self.model or "").partition(":")[0], "")

@@ -33,13 +33,6 @@ class Datastore(sqlite.SQLiteDatastore):
         self.pool: ConnectionPool = ConnectionPool(file, named_columns=named_columns)
         self.path = file.path
         self.single_row_tracking, self.originator_id_type = single_row_tracking, originator_id_type
-        if not file.readonly:
-            try:
-                with self.transaction(commit=False) as cursor:
-                    refuse_a_ledger(cursor, file.path)
-            except BaseException:
-                self.pool.close()
-                raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -231,11 +224,18 @@ class Factory(sqlite.SQLiteFactory):
                 )
         library = self.datastore  # has opened no file yet
         check_finished(library.pool.db_name)
-        self.datastore = Datastore(
+        datastore = Datastore(
             LedgerFile(library.pool.db_name, busy_timeout_seconds=float(library.pool.lock_timeout or 30)),
             single_row_tracking=library.single_row_tracking,
             originator_id_type=library.originator_id_type,
         )
+        try:
+            with datastore.transaction(commit=False) as cursor:
+                refuse_a_ledger(cursor, datastore.path)
+        except BaseException:
+            datastore.pool.close()
+            raise
+        self.datastore = datastore
 
 
 class ReadingFactory(sqlite.SQLiteFactory):

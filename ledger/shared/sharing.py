@@ -25,6 +25,7 @@ from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SharedLog, Tail
 from ledger.log.writing import SharedWriting, Transaction
 from ledger.shared import following
+from projections.core.projector import check_end
 
 NAME_BYTES = 200  # of a tenant or a machine
 REPORT_SECONDS = 1.0  # between two reports of a machine's position, while the position changes
@@ -33,8 +34,10 @@ COPIED = 1_000  # rows written at once for a new machine
 _log = logging.getLogger(__name__)
 
 
-def connect(url: str, tenant: str | None, machine: str | None) -> SharedLog:
+def connect(url: str, tenant: str | None, machine: str | None, listen_url: str = "") -> SharedLog:
     """Return the shared log at an address, for a machine whose name is that of its host if none is given.
+
+    ``listen_url`` is the address for the connection that listens, if ``url`` leads to a pooler.
 
     Raises:
         RejectedError: The tenant is missing, or a name is blank.
@@ -46,7 +49,7 @@ def connect(url: str, tenant: str | None, machine: str | None) -> SharedLog:
         check_text(label, name, max_bytes=NAME_BYTES)
     from ledger.log.shared.opening import open_shared
 
-    return open_shared(url, tenant, machine)
+    return open_shared(url, tenant, machine, listen_url=listen_url)
 
 
 # --- a file and its log --------------------------------------------------------------------------------------------------
@@ -59,10 +62,13 @@ def attach(store: EventStore, log: SharedLog) -> None:
 
     Raises:
         RejectedError: The file is a copy of another tenant's log, or has a log of its own.
+        DamagedError: The file had a log of its own, and its end was cut off.
         UnreachableError: The file is empty, and the log cannot be reached.
     """
     with store.snapshot() as connection:
         row = replica_file.read(connection)
+        if row is None:
+            check_end(connection)
     position, _ = store.head()
     if row is not None and row.tenant != log.tenant:
         raise RejectedError(

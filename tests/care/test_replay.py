@@ -223,7 +223,7 @@ def test_a_replay_believes_what_was_believed_then(acts, places):
 
 def test_what_was_erased_later_is_in_no_copy_and_a_branch_erases_it_again(path, copy, tmp_path):
     with Ledger.open(path) as ledger:
-        secret = ledger.remember("The user's safe opens with 4711.")
+        secret = ledger.remember("The user's safe opens with Walpurgis.")
         other = ledger.remember("The user likes tea, and calls it nectar.")
         long = ledger.capture("A very long secret. " * 20_000, "ok")
         until = ledger.position
@@ -238,7 +238,7 @@ def test_what_was_erased_later_is_in_no_copy_and_a_branch_erases_it_again(path, 
         assert branched.erased_later == 3
     for name in ("copy.db", "branch.db"):
         data = (tmp_path / name).read_bytes()
-        assert not any(each in data for each in (b"4711", b"nectar", b"A very long secret"))
+        assert not any(each in data for each in (b"Walpurgis", b"nectar", b"A very long secret"))
     with Ledger.open(copy) as made:
         found = made.proof.verify(full=True)
         assert found.ok and any("after the end of this copy" in each for each in found.warnings)
@@ -284,7 +284,7 @@ def test_a_replay_beside_erasures_without_end_is_a_conflict(path, copy):
 
 def test_an_erasure_is_done_again_also_where_its_actor_was_distrusted_then(path, copy):
     with Ledger.open(path, actor="ann") as ledger:
-        secret = ledger.remember("The user's safe opens with 4711.")
+        secret = ledger.remember("The user's safe opens with Walpurgis.")
         bot = ledger.bind(actor="bot")
         bot.remember("The user likes tea.")
         until = ledger.history.distrust("bot", kind="actor", reason="by mistake").position

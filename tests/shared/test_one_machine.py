@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import own
 import probe
 import pytest
+from eventsourcing.application import Application
 from soundness import contents
 
 from ledger import AsyncLedger, Ledger
@@ -217,3 +218,12 @@ def test_a_branch_of_a_machines_file_is_a_ledger_of_its_own(machines, tmp_path):
         branch.remember(CELLO)
         assert contents(branch) == {TEA, CELLO}
     assert machines.server.tip == before
+
+
+@pytest.mark.parametrize("more", [{}, {"IS_SNAPSHOTTING_ENABLED": "y"}])
+def test_an_application_of_the_eventsourcing_library_is_refused_the_file(machines, more):
+    machines.open("a").close()
+    environment = {"PERSISTENCE_MODULE": "ledger.log.event_store", "SQLITE_DBNAME": str(machines.path("a")), **more}
+    with pytest.raises(RejectedError, match="the file of a ledger") as told:
+        Application(env=environment)
+    assert told.value.rule == "foreign"

@@ -64,3 +64,23 @@ def test_a_log_that_is_no_address_of_postgresql_is_refused(tmp_path):
 def test_a_temporary_ledger_joins_no_log(path):
     with Ledger.temporary(settings=Settings.load(path)) as ledger:
         assert ledger.remember("Ada likes green tea").position == 2
+
+
+def test_the_table_names_an_address_to_listen_at_and_its_password_is_not_shown(path):
+    (path.parent / "ledger.toml").write_text(FILE + 'listen_url = "postgresql://app:secret@direct/ledger"\n')
+    settings = Settings.load(path)
+    assert settings.log_listen_url == "postgresql://app:secret@direct/ledger"
+    assert "secret" not in repr(settings)
+    assert settings.without_log().log_listen_url is None
+
+
+def test_an_address_to_listen_at_without_a_log_is_refused(tmp_path):
+    settings = Settings.load(tmp_path / "x.db", log_listen_url="postgresql://direct/ledger")
+    with pytest.raises(RejectedError, match="without a log"):
+        Ledger.open(tmp_path / "x.db", settings=settings)
+
+
+def test_an_address_to_listen_at_that_is_none_of_postgresql_is_refused(tmp_path):
+    settings = Settings.load(tmp_path / "x.db", log_listen_url="https://direct/ledger")
+    with pytest.raises(RejectedError, match="'https'"):
+        Ledger.open(tmp_path / "x.db", log="postgresql://pooler/ledger", tenant="acme", settings=settings)

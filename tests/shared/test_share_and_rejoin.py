@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 import pytest
 from life import life
 from soundness import contents
+from tampering import tamper
 
 from ledger import Ledger, RejectedError
-from ledger.domain.errors import DivergedError
+from ledger.domain.errors import DamagedError, DivergedError
 from ledger.shared import files as shared_files
 from ledger.shared.files import rejoin_file, share_file
 from tools.shared.double import Double, Server, assert_equal
@@ -139,3 +140,21 @@ def test_a_file_that_lacks_nothing_is_not_rejoined(machines):
     with pytest.raises(RejectedError, match="nothing to rejoin"):
         rejoin_file(machines.path("a"), machines.log_of("a"))
     assert contents(machines.open("a")) == {TEA}
+
+
+def test_a_ledger_whose_whole_log_was_cut_off_joins_no_log(machines):
+    with Ledger.open(machines.path("a"), user="ada") as ledger:
+        ledger.remember(TEA)
+    tamper(machines.path("a"), "DELETE FROM events")
+    with pytest.raises(DamagedError, match="position 1 is missing"):
+        machines.open("a")
+    assert machines.server.tip.position == 0
+
+
+def test_a_machine_whose_whole_log_was_cut_off_takes_it_from_the_shared_log_again(machines):
+    machines.open("a").remember(TEA)
+    machines.close()
+    tamper(machines.path("a"), "DELETE FROM events")
+    a = machines.open("a")
+    a.remember(CELLO)
+    assert_equal(a, machines.open("b"))

@@ -58,6 +58,10 @@ class Machine:
     def acknowledged(self) -> int:
         return len(self.notes.read_text(encoding="ascii").splitlines()) if self.notes.exists() else 0
 
+    @property
+    def last_errors(self) -> str:
+        return (self.folder / f"{self.name}.errors").read_text(encoding="utf-8", errors="replace")[-4_000:]
+
     def start(self) -> None:
         self.process = FORKS.Process(target=self._live, daemon=True)
         self.process.start()
@@ -70,7 +74,7 @@ class Machine:
     def kill(self) -> None:
         assert self.process is not None
         if not self.process.is_alive():
-            raise RuntimeError(f"the machine {self.name} ended by itself: see {self.folder}/{self.name}.errors")
+            raise RuntimeError(f"the machine {self.name} ended by itself: {self.last_errors}")
         self.process.kill()
         self.process.join()
 
@@ -79,7 +83,7 @@ class Machine:
         before, until = self.acknowledged, time.monotonic() + START_SECONDS
         while self.acknowledged == before:
             if time.monotonic() > until or (self.process is not None and not self.process.is_alive()):
-                raise RuntimeError(f"the machine {self.name} does not work: see {self.folder}/{self.name}.errors")
+                raise RuntimeError(f"the machine {self.name} does not work: {self.last_errors}")
             time.sleep(0.01)
 
 

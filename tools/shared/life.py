@@ -43,9 +43,19 @@ def main(path: str, url: str, tenant: str, machine: str, notes: str) -> None:
 
 
 def command(ledger: Ledger, machine: str, number: int) -> None:
-    memory = ledger.remember(text_of(machine, number), idempotency_key=f"{machine}{number}")
+    """Give the command of a number, or repeat it after a kill.
+
+    A kill may have come after the undo or the erasure and before the note of it. After an undo the key is free, so that the
+    memory is made anew and undone again; after an erasure the key is refused.
+    """
+    try:
+        memory = ledger.remember(text_of(machine, number), idempotency_key=f"{machine}{number}")
+    except ConflictError as error:
+        if not number % ERASE_EACH and "erased since" in str(error):
+            return
+        raise
     if not number % UNDO_EACH:
-        ledger.undo(memory.position, idempotency_key=f"undo {machine}{number}")
+        ledger.undo(memory.position, idempotency_key=f"undo {machine}{number} at {memory.position}")
     elif not number % ERASE_EACH:
         ledger.erase(memory.id, reason="she asked", idempotency_key=f"erase {machine}{number}")
 

@@ -184,6 +184,11 @@ class MessageConnection:
             self.close()
             raise LostError(str(error)) from error
 
+    def drop_notices(self) -> None:
+        """Drop notices that came with answers: behind a pooler, a session of the server may still listen for another client."""
+        while self._pg.notifies() is not None:
+            pass
+
     def close(self) -> None:
         with suppress(psycopg.Error):
             self._connection.close()
@@ -282,6 +287,7 @@ class Pool:
         """Take a connection that is in no transaction back; close any other."""
         self.messages, connection.messages = self.messages + connection.messages, 0
         if connection.is_idle:
+            connection.drop_notices()
             self._idle.append(connection)
         else:
             connection.close()

@@ -18,9 +18,11 @@ def open_shared(
     """Return the shared log of a tenant; the server is reached with the first call.
 
     Raises:
-        RejectedError: The URL is not one of PostgreSQL, the tenant's name cannot be one, or the extra is not installed.
+        RejectedError: A URL is not one of PostgreSQL, the tenant's name cannot be one, or the extra is not installed.
     """
     check_driver(url)
+    if listen_url:
+        check_driver(listen_url)
     from ledger.log.shared.postgres import PostgresLog
 
     return PostgresLog(url, tenant, machine, timeout_seconds=timeout_seconds, listen_url=listen_url)

@@ -107,8 +107,10 @@ def attribute_error(owner: object, name: str) -> AttributeError:
 def _writes(kind: type, name: str) -> bool:
     """Return True if a class only reads the past, and its class that also writes has the call."""
     reads = next((base for base in kind.__mro__[:2] if base.__name__.endswith("Read")), None)
-    only_reads = kind is reads or kind.__name__ == "PastLedger"
-    return only_reads and reads is not None and any(hasattr(wider, name) for wider in reads.__subclasses__())
+    if reads is None or (kind is not reads and kind.__name__ != "PastLedger"):
+        return False
+    writing: list[type] = reads.__subclasses__()
+    return any(hasattr(wider, name) for wider in writing)
 
 
 def call_error(kind: type) -> TypeError:

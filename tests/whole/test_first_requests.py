@@ -30,7 +30,8 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
 
 
 @pytest.mark.parametrize(
-    ("media", "came"), [(FORM, f"came as {FORM}"), ("text/plain", "came as text/plain"), ("", "came without a Content-Type")]
+    ("media", "came"),
+    [(FORM, f"came as {FORM}"), ("text/plain", "came as text/plain"), ("", "came without a Content-Type")],
 )
 def test_a_body_of_another_media_type_is_told_the_header(http: httpx2.Client, media: str, came: str) -> None:
     answer = http.post("/remember", content=BODY, headers={"Content-Type": media} if media else {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,16 @@ def test_an_undo_of_a_wrong_position_says_where_positions_are_listed(ledger: Led
 def test_a_ledger_in_memory_is_pointed_to_the_temporary_one() -> None:
     with pytest.raises(RejectedError, match=r"':memory:' names no file; Ledger\.temporary\(\) opens one"):
         Ledger.open(":memory:")
+
+
+def test_a_text_that_names_a_file_is_added_with_a_warning(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.md").write_text("# Tea\n\nAda likes it green.\n", encoding="utf-8")
+    added = ledger.documents.add("notes.md")
+    advice = "the text 'notes.md' was added, and not the file of this name; Path('notes.md') adds the file"
+    assert (added.size, added.warnings) == (8, (advice,))
+    assert ledger.documents.add("missing.md").warnings == ()
+    assert ledger.documents.add("notes.md\nare here").warnings == ()
+    assert ledger.documents.add(Path("notes.md")).warnings == ()

@@ -54,3 +54,12 @@ def test_a_json_body_of_a_wrong_shape_still_names_the_place(http: httpx2.Client)
 def test_a_json_body_with_a_charset_is_taken(http: httpx2.Client) -> None:
     answer = http.post("/remember", content=BODY, headers={"Content-Type": "application/json; charset=utf-8"})
     assert (answer.status_code, answer.json()["content"]) == (201, "Ada likes tea.")
+
+
+def test_the_messages_of_an_unknown_session_are_not_found(http: httpx2.Client) -> None:
+    said = {"messages": [{"role": "user", "content": "I live in Lisbon."}], "session": "monday"}
+    assert http.post("/add", json=said).status_code == 201
+    assert len(http.get("/session/messages", params={"name": "monday"}).json()["items"]) == 1
+    answer = http.get("/session/messages", params={"name": "mondy"})
+    message = "no session of this user is called 'mondy'; /sessions/list shows the sessions"
+    assert (answer.status_code, answer.json()) == (404, {"error": "NotFoundError", "message": message})

@@ -79,13 +79,6 @@ if TYPE_CHECKING:
 class LedgerRead(Area):
     """The reads of a ledger, now and at a moment of the past."""
 
-    if not TYPE_CHECKING:  # hidden from type checkers, so that they report unknown names
-
-        def __getattr__(self, name: str) -> object:
-            from ledger.core import other_names
-
-            raise other_names.attribute_error(self, name)
-
     @property
     def path(self) -> str:
         """Return the absolute path of the file."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 from ledger.aio.pages import AsyncHits, AsyncPage
 from ledger.aio.threads import Threads
 from ledger.domain.errors import RejectedError
+from ledger.domain.late import name_as_known
 
 if TYPE_CHECKING:
     from ledger.aio.opening import QueuedLedger
@@ -35,6 +36,10 @@ class AsyncArea:
                 f"{type(self).__name__} cannot be made directly: await AsyncLedger.open(path) opens a ledger"
             )
         self._sync, self._threads = sync, threads
+
+    def __init_subclass__(cls) -> None:
+        """Let an error about the arguments of a call name the class that users know."""
+        name_as_known(cls)
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._sync)[1:]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.core.who import Who, explaining
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
+from ledger.domain.late import name_as_known
 from ledger.types import Since
 
 if TYPE_CHECKING:
@@ -40,14 +41,20 @@ class Area:
         return {name: times.since(name, value, self._engine.now()) for name, value in bounds.items()}
 
     def __init_subclass__(cls) -> None:
-        """Wrap each public method, so that an error about another product's argument names ours."""
+        """Wrap each public method, so that an error about its arguments names ours, and the class that users know."""
+        name_as_known(cls)
         for name, member in list(vars(cls).items()):
             if isinstance(member, classmethod):
                 setattr(cls, name, classmethod(explaining(member.__func__)))
             elif isfunction(member) and not name.startswith("_"):
                 setattr(cls, name, explaining(member))
 
-    if not TYPE_CHECKING:  # a type checker must still report the call of a namespace as an error
+    if not TYPE_CHECKING:  # a type checker must still report an unknown name, and the call of a namespace, as an error
+
+        def __getattr__(self, name: str) -> object:
+            from ledger.core import other_names
+
+            raise other_names.attribute_error(self, name)
 
         def __call__(self, *_: object, **__: object) -> None:
             from ledger.core import other_names

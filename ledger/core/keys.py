@@ -22,7 +22,7 @@ class Key(Struct, frozen=True):
 
 def given(means: Means, command: str, who: Who, key: str, arguments: object) -> Key:
     """Return the key of a command."""
-    check_text("key", key)
+    check_text("idempotency_key", key)
     text = encoded([command, arguments])
     if means.policy(who.user).secrets != "off":
         text = means.guard.harmless(text, arguments)

@@ -39,6 +39,8 @@ CALLS = {
 }
 """Calls that neither a ledger nor ``ledger.memories`` has."""
 
+HINTED = ("Ledger", "PastLedger", "Memories")  # the classes on which users type the calls of CALLS
+
 CALLED = {
     "History": "ledger.why(id) says why something is believed, ledger.history.events(id) lists all of its events, and "
     "ledger.history.audit(subject=id) says who recorded them",
@@ -92,11 +94,23 @@ class UnknownCallError(AttributeError):
 
 
 def attribute_error(owner: object, name: str) -> AttributeError:
-    """Return the error for an attribute that a ledger or ``ledger.memories`` does not have."""
-    kind = type(owner).__name__
-    if (hint := CALLS.get(name)) is not None:
+    """Return the error for an attribute that a ledger or a namespace does not have."""
+    kind = type(owner).__name__.removesuffix("Read")
+    if _writes(type(owner), name):
+        known = kind.removeprefix("Past")
+        return AttributeError(f"{known} has no {name!r} as of a moment: it only reads; call it on the open ledger")
+    if kind in HINTED and (hint := CALLS.get(name)) is not None:
         return UnknownCallError(f"{kind} has no {name!r}: {hint}")
     return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)
+
+
+def _writes(kind: type, name: str) -> bool:
+    """Return True if a class only reads the past, and its class that also writes has the call."""
+    reads = next((base for base in kind.__mro__[:2] if base.__name__.endswith("Read")), None)
+    if reads is None or (kind is not reads and kind.__name__ != "PastLedger"):
+        return False
+    writing: list[type] = reads.__subclasses__()
+    return any(hasattr(wider, name) for wider in writing)
 
 
 def call_error(kind: type) -> TypeError:

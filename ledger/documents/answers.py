@@ -68,7 +68,7 @@ class Document(Answer, frozen=True, kw_only=True):
     dropped: int = 0
     replayed: bool = False
     absorbed: bool = False
-    warnings: tuple[str, ...] = ()  # of a command: the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # of a command: redacted secrets by field and kind, and a text that names a file
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
     def __hash__(self) -> int:

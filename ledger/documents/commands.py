@@ -98,7 +98,15 @@ def add(
 
     arguments = (cut_text.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
     outcome = engine.writer.run("documents.add", asker, body, arguments)
-    return _answer(engine, outcome)
+    answer = _answer(engine, outcome)
+    return replace(answer, warnings=(*answer.warnings, *_names_a_file(source)))
+
+
+def _names_a_file(source: DocumentSource) -> tuple[str, ...]:
+    """Return a warning for a text that is the name of a file, because the caller may have meant the file."""
+    if not isinstance(source, str) or len(source) > rules.PATH_BYTES or not os.path.isfile(source):
+        return ()
+    return (f"the text {source!r} was added, and not the file of this name; Path({source!r}) adds the file",)
 
 
 def _redacts(engine: Engine, user: str) -> bool:

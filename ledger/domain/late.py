@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
+from types import FunctionType
 from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -52,6 +53,14 @@ def names_of(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         return getattr(import_module(homes[name]), name)
 
     return load
+
+
+def name_as_known(kind: type) -> None:
+    """Name the functions of a class after the class that users know: an error then says Ledger, not LedgerRead."""
+    known = kind.__name__.removesuffix("Read")
+    for name, member in vars(kind).items():
+        if isinstance(member, FunctionType):
+            member.__qualname__ = f"{known}.{name}"
 
 
 def shown_as(known: type) -> Callable[[type[K]], type[K]]:

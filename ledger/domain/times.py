@@ -44,10 +44,11 @@ def parse(name: str, value: object) -> datetime:
             moment, alone = _read(value)
         except ValueError:
             raise RejectedError(
-                f"{name} must be a time in ISO 8601, like 2026-11-21T09:30:00Z, and {value!r:.60} is not"
+                f"{name} must be a time in ISO 8601 like 2026-11-21T09:30:00Z or a date like 2026-11-21, "
+                f"and {value!r:.60} is not"
             ) from None
     else:
-        raise RejectedError(f"{name} must be a time in ISO 8601 or a datetime, not {type(value).__name__}")
+        raise RejectedError(f"{name} must be a time in ISO 8601, a datetime or a date, not {type(value).__name__}")
     if moment.utcoffset() is not None:
         return moment
     if not alone:

@@ -34,7 +34,8 @@ def checked_path(path: StrPath) -> str:
     """Return the absolute real path; raise ``RejectedError`` if a ledger may not lie there."""
     name = path_name(path)
     if not name or name == ":memory:" or "\x00" in name:
-        raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} names no file", rule="path")
+        advice = "; Ledger.temporary() opens one that is deleted when it is closed" if name == ":memory:" else ""
+        raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} names no file{advice}", rule="path")
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
         raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} is a directory", rule="path")

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 class MemoriesRead(Area):
     """The memories of a user, now or as they were known at a moment."""
 
-    if not TYPE_CHECKING:  # a type checker shall report a missing name, which this method would hide
-
-        def __getattr__(self, name: str) -> object:
-            from ledger.core import other_names
-
-            raise other_names.attribute_error(self, name)
-
     def list(
         self,
         *,

@@ -273,7 +273,7 @@ def _last(connection: sqlite3.Connection) -> int:
 
 def _counted(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63:
-        raise RejectedError(f"{name} is a number of events, counted from 1, not {value!r:.40}")
+        raise RejectedError(f"{name} counts from 1, and {value!r:.40} is no {name}")
     return value
 
 

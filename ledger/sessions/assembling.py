@@ -474,6 +474,7 @@ def _number(settings: Mapping[str, object], name: str) -> int:
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-        shown = f"{value!r:.40}" if not isinstance(value, int) or abs(value) <= 2**64 else "this one"
-        raise RejectedError(f"{name} is a whole number above 0 and up to {MOST:,}, and {shown} is not", rule="budget")
+        large = isinstance(value, int) and value > MOST
+        bound, shown = (f" and up to {MOST:,}", "a larger one") if large else ("", f"{value!r:.40}")
+        raise RejectedError(f"{name} is a whole number above 0{bound}, and {shown} is not", rule="budget")
     return value

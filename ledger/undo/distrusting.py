@@ -22,7 +22,7 @@ from ledger.core.who import Time, Who
 from ledger.core.work import Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.text import check_reason, check_text
+from ledger.domain.text import check_reason, check_text, one_of
 from ledger.events import LEDGER_STREAM, CommandRedone, CommandUndone, OriginDistrusted
 from ledger.history.alternative import Alternative
 from ledger.history.receipts import receipts
@@ -282,7 +282,9 @@ def find_origin(
     if kind is None:
         prefix = origin[:1] if ids.is_prefix(origin, origin[:1]) and len(origin) >= 3 else ""
         kind = IDENTIFIED.get(prefix, "")
-    if kind not in KINDS:
+    if kind:
+        one_of("kind", kind, KINDS)
+    else:
         raise RejectedError(f"the kind of {origin!r:.60} is needed: one of {', '.join(KINDS)}")
     name = origin if kind in NAMED else _id_of(connection, user, origin, kind)
     now = engine.writer.now()

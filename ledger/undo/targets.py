@@ -44,11 +44,16 @@ def target_of(target: str | int) -> str | int:
         )
     if isinstance(target, int):
         if not 0 < target < 2**63:
-            raise NotFoundError(
-                f"no command of this user is named by position {target if abs(target) < 10**18 else '…'}"
-            )
+            raise _nothing_at(target)
         return target
     return check_text("what to undo", target, blank_allowed=True)
+
+
+def _nothing_at(position: int) -> NotFoundError:
+    shown = position if abs(position) < 10**18 else "…"
+    return NotFoundError(
+        f"no command of this user wrote at position {shown}; history.audit() lists commands with their positions"
+    )
 
 
 def commands_named(
@@ -70,8 +75,10 @@ def commands_named(
     if not entries or any(entry.user != user for entry in entries):
         if isinstance(target, CommandGroup):
             raise NotFoundError("no command of this user is in that group")
+        if isinstance(target, int):
+            raise _nothing_at(target)
         hint = "give a command's or event's id, a position, or a correlation id"
-        if isinstance(target, str) and ids.is_prefix(target, target[:1]):
+        if ids.is_prefix(target, target[:1]):
             last = audit.trail(connection, user=user, subject=target, limit=1)
             hint = "no subject with this id is known"
             if last:

@@ -117,3 +117,15 @@ def test_a_wrong_option_is_named(db: str) -> None:
     assert run("add", "-", "--extract", "yes", db=db, stdin=b"user: hi").exit_code == 2
     assert run("add", "nowhere.json", db=db).exit_code == 3
     assert "by a model needs a model" in run("add", "-", "--extract", "model", db=db, stdin=b"user: hi").stderr
+
+
+def test_advice_about_learned_memories_is_in_the_words_of_a_shell(db: str, tmp_path: Path) -> None:
+    (tmp_path / "chat").write_text("user: I prefer tea over coffee.\nassistant: Noted.\n", encoding="utf-8")
+    added = " ".join(run("add", str(tmp_path / "chat"), "--session", "s", db=db).stdout.split())
+    assert "1 admitted without review: `retract id` takes one back; `review --admitted` lists them" in added
+    listed = run("review", "--admitted", db=db).stdout
+    memory = run("review", "--admitted", "--quiet", db=db).stdout.strip()
+    assert listed.split()[:3] == ["id", "conf", "memory"]
+    assert f"undo: `retract {memory}`" in " ".join(listed.split())
+    assert run("retract", memory, db=db).exit_code == 0
+    assert memory not in run("review", "--admitted", "--quiet", db=db).stdout

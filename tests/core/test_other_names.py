@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledger import Ledger
+from ledger.aio.ledger import AsyncLedgerRead
 from ledger.api import LedgerRead
 from ledger.core.other_names import ARGUMENTS, CALLS, UnknownCallError
 
@@ -95,7 +96,51 @@ def test_a_mistake_inside_of_a_call_stays_as_it_is(ledger: Ledger) -> None:
 def test_the_signatures_of_calls_are_those_of_the_source() -> None:
     assert [*inspect.signature(LedgerRead.profile).parameters] == ["self", "budget", "unit"]
     assert inspect.signature(Ledger.doctor).parameters["path"].annotation == "StrPath"
-    assert LedgerRead.recall.__qualname__ == "LedgerRead.recall"
+    assert LedgerRead.recall.__doc__ and LedgerRead.recall.__name__ == "recall"
+
+
+@pytest.mark.parametrize(
+    ("call", "known"),
+    [
+        (lambda ledger: ledger.context(), "Ledger.context"),
+        (lambda ledger: ledger.at(1).context(), "Ledger.context"),
+        (lambda ledger: ledger.memories.get(), "Memories.get"),
+        (lambda ledger: ledger.session("monday").window(), "Session.window"),
+        (lambda ledger: ledger.history.audit(5), "History.audit"),
+    ],
+)
+def test_an_error_about_arguments_names_the_class_that_users_know(
+    ledger: Ledger, call: Callable[[Any], object], known: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{known}\(\) "):
+        call(ledger)
+
+
+def test_an_awaited_call_without_its_argument_names_the_class_that_users_know() -> None:
+    assert AsyncLedgerRead.context.__qualname__ == "AsyncLedger.context"
+
+
+@pytest.mark.parametrize(
+    ("call", "known"),
+    [
+        (lambda past: past.remember("Tea."), "Ledger has no 'remember'"),
+        (lambda past: past.undo(1), "Ledger has no 'undo'"),
+        (lambda past: past.session("monday").append("user", "Tea?"), "Session has no 'append'"),
+        (lambda past: past.values.put(("ada",), "tea", 1), "Values has no 'put'"),
+        (lambda past: past.memories.tag("m_1", add=["tea"]), "Memories has no 'tag'"),
+    ],
+)
+def test_a_write_to_the_past_is_told_that_there_are_only_reads(
+    ledger: Ledger, call: Callable[[Any], object], known: str
+) -> None:
+    with pytest.raises(AttributeError, match=rf"^{known} as of a moment: it only reads; call it on the open ledger$"):
+        call(ledger.at(1))
+
+
+def test_a_misspelt_call_of_a_namespace_is_the_error_that_python_gives(ledger: Ledger) -> None:
+    for owner, name in ((ledger.values, "'Values'"), (ledger.at(1).values, "'Values'"), (ledger.at(1), "'PastLedger'")):
+        with pytest.raises(AttributeError, match=f"^{name} object has no attribute 'pot'$"):
+            owner.pot  # noqa: B018
 
 
 def test_a_namespace_that_is_called_says_what_to_call(ledger: Ledger) -> None:

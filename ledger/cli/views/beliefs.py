@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
+from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
 from ledger.domain.harmless import one_line
@@ -21,7 +22,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def review(queue: Sequence[answers.Candidate]) -> RenderableType:
-    return listing("id", "conf", "candidate", rows=[_candidate_row(candidate) for candidate in queue])
+    admitted = any(candidate.undo for candidate in queue)  # review --admitted lists memories, which are active
+    return listing(
+        "id", "conf", "memory" if admitted else "candidate", rows=[_candidate_row(candidate) for candidate in queue]
+    )
 
 
 def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
@@ -30,7 +34,8 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
     by = f"{origin.rule} in {place}" if origin is not None else ", ".join(memory.sources)
     denied = f"contradicted by turn {', '.join(candidate.contradicted_by)}" if candidate.contradicted_by else ""
-    undo = f"undo: {candidate.undo}" if candidate.undo else ""
+    unquoted = (candidate.undo or "").replace("'", "")  # a quoted id would keep the call from being translated
+    undo = f"undo: {in_shell(unquoted)}" if unquoted else ""
     text = detailed(
         short(memory.content), memory.kind, memory.project, by, duplicate, denied, candidate.admission, undo
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, heading, listing, short, titled, whole
+from ledger.cli.shell_words import in_shell
 from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
@@ -76,7 +77,7 @@ def messages_added(report: Added) -> RenderableType:
         ]
         title_shown = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
         parts += titled(title_shown, listing("id", "conf", "content", rows=rows) if rows else None)
-    parts += [Text(one_line(reason), style="dim") for reason in report.reasons]
+    parts += [Text(in_shell(one_line(reason)), style="dim") for reason in report.reasons]
     if report.correlation_id and not report.replayed:
         parts.append(Text(f"undo {report.correlation_id} takes it back", style="dim"))
     return Group(*parts)

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.exceptions import HTTPException
 
-from ledger import AsyncLedger, LedgerError, __version__, answers
+from ledger import AsyncLedger, LedgerError, NotFoundError, __version__, answers
 from ledger.aio import AsyncPage
 from ledger.aio.ledger import AsyncLedgerRead
 from ledger.doors.http.describing import FOLLOWED, answer_of, describe
@@ -253,8 +253,10 @@ async def list_sessions(asked: Asked, only: Annotated[OfSessions, Query()]) -> R
 @reading.get("/session/messages", responses=answer_of(answers.Message, listed=True))
 async def list_messages(asked: Asked, only: Annotated[OfMessages, Query()]) -> Response:
     """List the messages of a conversation in the order of time; the first page has the latest."""
-    ledger = await _at(asked, only)
-    return _page(await ledger.session(only.name).messages(**only.model_dump(exclude={"name"} | MOMENT)))
+    session = (await _at(asked, only)).session(only.name)
+    if await session.id() is None:
+        raise NotFoundError(f"no session of this user is called {only.name!r:.60}; /sessions/list shows the sessions")
+    return _page(await session.messages(**only.model_dump(exclude={"name"} | MOMENT)))
 
 
 @reading.get("/history/events", responses=answer_of(answers.Step, listed=True))

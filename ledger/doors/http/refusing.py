@@ -88,20 +88,21 @@ async def of_ledger(request: Request, error: Exception) -> Response:
 
 async def of_request(request: Request, error: Exception) -> Response:
     """Return the answer for a request that is not as the schema says: the places and what is wrong, without the values."""
-    problems = [
-        {"at": ".".join(map(str, problem["loc"])), "message": str(problem["msg"])}
-        for problem in cast("RequestValidationError", error).errors()
-    ]
-    shown = "; ".join(f"{problem['at']}: {problem['message']}" for problem in problems[:3])
-    if request.method == "POST" and not _is_json(request.headers.get("content-type", "")):
-        shown = "the body is JSON only with the header Content-Type: application/json"
+    problems = cast("RequestValidationError", error).errors()
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if problems and problems[0]["type"] == "json_invalid":
+        return refusal(422, "InvalidRequest", "the body is not JSON; it has to be a JSON object, as /openapi.json says")
+    if any(problem["loc"] == ("body",) for problem in problems) and not _is_json(media):
+        sent = f"came as {media[:60]}" if media else "came without a Content-Type"
+        advice = "send a JSON object with the header Content-Type: application/json"
+        return refusal(422, "InvalidRequest", f"the body {sent}; {advice}")
+    shown = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems[:3])
     message = f"the request is not as /openapi.json says: {shown}".encode("utf-8", "replace").decode()
     return refusal(422, "InvalidRequest", message)
 
 
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or kind.endswith("+json")
+def _is_json(media: str) -> bool:
+    return media == "application/json" or (media.startswith("application/") and media.endswith("+json"))
 
 
 async def of_http(request: Request, error: Exception) -> Response:

@@ -22,7 +22,7 @@ def local(machines, name="a"):
     with Ledger.open(machines.path(name), user="ada", actor="ada") as ledger:
         life(ledger)
         kept = ledger.capture("Read this.", "word " * 80_000)
-        gone = ledger.capture("Read that.", "secret " * 80_000)
+        gone = ledger.capture("Read that.", "water " * 80_000)
         ledger.erase(gone.id, reason="asked", derived="keep", sources="keep", quotes="keep")
         ledger.remember(TEA, sources=[kept.id])
     return machines.path(name)

@@ -11,6 +11,7 @@ import re
 import sys
 import types as runtime
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
@@ -297,6 +298,7 @@ SESSION = (
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
+@cache
 def command(method: Method) -> Callable[..., ShellCall]:
     """Return a function for the parser: it has the parameters of a command, and returns the call to make."""
     own = list(command_parameters(method))
@@ -331,12 +333,12 @@ def cli_name(name: str) -> str:
     return name.strip("_").replace("_", "-")
 
 
-def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
-    """Return the parser for some words: with the one command or namespace that they name, or with all names for help.
+@cache
+def root(first: str = "", *, whole: bool = False) -> App:
+    """Return the parser for a first word: with the one command or namespace of that name, or with all names for help.
 
     Building every command takes long. ``whole`` builds every command with its options, for the completion of a shell.
     """
-    first = next((word for word in words if not word.startswith("-")), None)
     others = {name: Method(HAND, name, function, of_the_past=False) for name, function in BY_HAND.items()}
     app = _app(
         name="memory-ledger",
@@ -347,8 +349,7 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
     groups = [(Group(title, sort_key=number), names) for number, (title, names) in enumerate(PANELS.items())]
     panels = {name: group for group, names in groups for name in names}
     order = list(panels)
-    known = {*panels, *AREAS, *others}
-    included = known if whole or first not in known else {first}
+    included = {*panels, *AREAS, *others} if whole or not first else {first}
     for name in (name for name in panels if name in included):
         function = _flat(name) if whole or name == first else _help_only(_first_line(name))
         app.command(function, name=name, group=panels[name], sort_key=order.index(name))
@@ -473,6 +474,12 @@ def _unmarked(value: object) -> object:
 BY_HAND = OTHERS | {"completion": completion}
 
 
+def _first_name(words: Sequence[str]) -> str:
+    """Return the first word that is no option if it names a command or a namespace, or else an empty text."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    return first if first in BY_HAND or first in AREAS or any(first in names for names in PANELS.values()) else ""
+
+
 def parsed_call(words: Sequence[str]) -> ShellCall | None:
     """Return the call that a command line describes, or None if the parser printed help or the version.
 
@@ -480,7 +487,7 @@ def parsed_call(words: Sequence[str]) -> ShellCall | None:
         Usage: The words name no command, or its options are wrong.
     """
     is_completion = list(words[:1]) == ["__complete"]  # the completion script of a shell calls the command this way
-    app = root(words[1:] if is_completion else words)
+    app = root(_first_name(words[1:] if is_completion else words))
     words = [MARK + word if _is_text(word) else word for word in words]
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)

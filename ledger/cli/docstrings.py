@@ -34,6 +34,7 @@ class Field(NamedTuple):
     text: str
 
 
+@cache
 def doc_of(value: object) -> Doc:
     text = (inspect.getdoc(value) or "") + "\n"
     blocks = {name: dict(_entries(body)) for name, body in BLOCK.findall(text)}
@@ -63,10 +64,22 @@ def first_lines(module: str) -> dict[str, str]:
     return {node.name: line(text.partition("\n\n")[0]) for node in methods if (text := ast.get_docstring(node))}
 
 
-def fields_of(name: str) -> Iterator[Field]:
-    """Yield the keys of a typed dictionary of ``ledger.types`` without inherited keys."""
+@cache
+def fields_of(name: str) -> tuple[Field, ...]:
+    """Return the keys of a typed dictionary of ``ledger.types`` without inherited keys.
+
+    The module is parsed once in a process. An area has many commands with the same options.
+    """
+    return tuple(_fields(classes_of_types()[name]))
+
+
+@cache
+def classes_of_types() -> dict[str, list[ast.stmt]]:
     module = ast.parse(Path(str(types.__file__)).read_text(encoding="utf-8"))
-    body = next(node.body for node in module.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return {node.name: node.body for node in module.body if isinstance(node, ast.ClassDef)}
+
+
+def _fields(body: list[ast.stmt]) -> Iterator[Field]:
     for field, under in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
             text = line(str(ast.literal_eval(under.value)))

@@ -20,7 +20,7 @@ from places import ROOT
 from reads import READERS, named, prepared, put
 
 from ledger import Ledger
-from ledger.cli import views
+from ledger.cli import derive, docstrings, views
 from ledger.cli.derive import BY_HAND, command_parameters, root
 from ledger.cli.methods import AREAS, SHORT, Method, of_area, of_ledger
 from ledger.cli.terminal_text import as_json, shortened, visible
@@ -635,3 +635,13 @@ def test_help_loads_neither_the_ledger_nor_its_foundation() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_source_of_shared_options_is_parsed_once_for_a_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = docstrings.ast.parse
+    monkeypatch.setattr(docstrings.ast, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    for cached in (derive.root, derive.command, docstrings.fields_of, docstrings.classes_of_types):
+        cached.cache_clear()
+    derive.root("session")
+    assert len([text for text in parsed if "class WriteOptions(" in text]) == 1

@@ -28,7 +28,7 @@ def made():
         with Ledger.open(Path(folder) / "a.db", user="ada", actor="ada") as ledger:
             life(ledger)
             kept = ledger.capture("Read this.", "word " * 54_000)
-            gone = ledger.capture("Read that.", "secret " * 40_000)
+            gone = ledger.capture("Read that.", "water " * 50_000)
             ledger.erase(gone.id, reason="asked", derived="keep", sources="keep", quotes="keep")
             ledger.remember(TEA, sources=[kept.id])
         return (Path(folder) / "a.db").read_bytes()

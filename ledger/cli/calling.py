@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,3 +261,19 @@ def transcript(path: Path) -> list[object]:
     if len(text) > FILE_BYTES:
         raise RejectedError(f"{name} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
     return messages_of(text, name)
+
+
+def marked(words: Iterable[str]) -> list[str]:
+    """Return words with a mark before each text that begins like an option: a lone hyphen, or a word with a blank in it."""
+    return [MARK + word if _is_text(word) else word for word in words]
+
+
+def _is_text(word: str) -> bool:
+    return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
+
+
+def unmarked(value: object) -> object:
+    """Return a value without the marks; ``STDIN`` keeps its own."""
+    if isinstance(value, list):
+        return [unmarked(item) for item in value]
+    return value[len(MARK) :] if isinstance(value, str) and value.startswith(MARK) and value != STDIN else value

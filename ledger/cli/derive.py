@@ -22,7 +22,7 @@ from cyclopts.exceptions import UnknownOptionError
 from ledger import __version__, types
 from ledger.cli import completing, keyed
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
-from ledger.cli.calling import MARK, STDIN, ShellCall
+from ledger.cli.calling import ShellCall, marked, unmarked
 from ledger.cli.docstrings import Field, fields_of, first_lines
 from ledger.cli.methods import (
     AREAS,
@@ -308,7 +308,7 @@ def command(method: Method) -> Callable[..., ShellCall]:
     shared_options = [option for option in shared(method) if option.name not in names]
 
     def call(**values: Any) -> ShellCall:
-        values = {name: _unmarked(value) for name, value in values.items()}
+        values = {name: unmarked(value) for name, value in values.items()}
         options = {option.name: values.pop(option.name) for option in shared_options}
         return ShellCall(method, values, options)
 
@@ -460,17 +460,6 @@ def _meant(word: str) -> str | None:
     return f"the command is {' or '.join(commands)}" if commands else None
 
 
-def _is_text(word: str) -> bool:
-    """Return True if a word begins like an option but is a text: a lone hyphen, or a word with a blank in it."""
-    return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
-
-
-def _unmarked(value: object) -> object:
-    if isinstance(value, list):
-        return [_unmarked(item) for item in value]
-    return value[len(MARK) :] if isinstance(value, str) and value.startswith(MARK) and value != STDIN else value
-
-
 BY_HAND = OTHERS | {"completion": completion}
 
 
@@ -488,7 +477,7 @@ def parsed_call(words: Sequence[str]) -> ShellCall | None:
     """
     is_completion = list(words[:1]) == ["__complete"]  # the completion script of a shell calls the command this way
     app = root(_first_name(words[1:] if is_completion else words))
-    words = [MARK + word if _is_text(word) else word for word in words]
+    words = marked(words)
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
     except UnknownCommandError as error:

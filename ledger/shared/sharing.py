@@ -43,7 +43,9 @@ def connect(url: str, tenant: str | None, machine: str | None, listen_url: str =
         RejectedError: The tenant is missing, or a name is blank.
     """
     if tenant is None:
-        raise RejectedError("a shared log holds the logs of many tenants: name yours with tenant=…", rule="shared")
+        raise RejectedError(
+            "a shared log holds the logs of many tenants: name yours with tenant=… or LEDGER_LOG_TENANT", rule="shared"
+        )
     machine = socket.gethostname() if machine is None else machine
     for label, name in (("tenant", tenant), ("machine", machine)):
         check_text(label, name, max_bytes=NAME_BYTES)

@@ -31,8 +31,9 @@ def day(ledger):
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A user's project, with the plugin as an entry point would load it."""
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A user's project, with the plugin as an entry point would load it, and without the plugins of other packages."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '-p no:cacheprovider -p no:unraisableexception'\n")
     pytester.makeconftest(CONFTEST)
     return pytester
@@ -414,7 +415,8 @@ def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_use
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
     def pytest_(*arguments: str) -> str:
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+        without = ("-p", "no:cacheprovider", "-p", "no:langsmith_plugin")
+        command = [sys.executable, "-m", "pytest", *without, *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         return done.stdout
 

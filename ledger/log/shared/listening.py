@@ -16,7 +16,9 @@ from ledger.log.shared.port import OnNews
 from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
-AGAIN_SECONDS = 0.01  # after which a follower is called again that was busy
+REST_SECONDS = (
+    0.005  # between two looks while this process writes, for each of its own commits wakes the listener as well
+)
 CONNECT_SECONDS = 2.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0  # between two attempts to connect
 
@@ -28,13 +30,12 @@ class Follower:
     """A function to call after commits to a tenant's log, except for those of its own machine, whose file has them."""
 
     tenant: str
-    machine: str
+    own: str  # the notice of its machine's commits
     on_news: OnNews
     calling: Any = field(default_factory=threading.RLock)  # held during each call
 
     def is_meant(self, notices: set[str]) -> bool:
-        own = notice_of(self.tenant, self.machine)
-        return any(notice != own and notice.partition(_BETWEEN)[0] == self.tenant for notice in notices)
+        return any(notice != self.own and notice.partition(_BETWEEN)[0] == self.tenant for notice in notices)
 
 
 _BETWEEN = "\t"  # which no tenant has in its name
@@ -66,7 +67,7 @@ class Listener:
 
         Whoever takes a function out must hold no lock that the function needs.
         """
-        token, follower = object(), Follower(tenant, machine, on_news)
+        token, follower = object(), Follower(tenant, notice_of(tenant, machine), on_news)
         with self._lock:
             self._registered[token] = follower
             if self._thread is None:
@@ -93,7 +94,8 @@ class Listener:
             notices = self._awaited()
             if time.monotonic() >= self._polled_at + POLL_SECONDS:
                 notices, self._polled_at = None, time.monotonic()
-            self._call(notices)
+            if self._call(notices):
+                await_any((self._waker[0],), REST_SECONDS)
 
     def _end(self) -> None:
         for descriptor in self._waker:
@@ -107,7 +109,7 @@ class Listener:
         """Return the notices of up to a second, or until a busy follower is called again; None if a notice may be missed."""
         seconds = max(0.0, self._polled_at + POLL_SECONDS - time.monotonic())
         if self._again:
-            seconds = min(seconds, AGAIN_SECONDS)
+            seconds = 0.0
         try:
             if self._connection is None:
                 if (left := self._connect_at - time.monotonic()) > 0:
@@ -144,11 +146,13 @@ class Listener:
         self._pause = FIRST_PAUSE_SECONDS
         return connection
 
-    def _call(self, notices: set[str] | None) -> None:
+    def _call(self, notices: set[str] | None) -> bool:
+        """Call the followers that the notices mean, or all of them; return True if this process writes to one of their logs."""
         with self._lock:
             registered = list(self._registered.items())
-        again, self._again = self._again, set()
+        again, self._again, writes = self._again, set(), False
         for token, follower in registered:
+            writes = writes or (notices is not None and follower.own in notices)
             if notices is not None and token not in again and not follower.is_meant(notices):
                 continue
             with follower.calling:
@@ -158,6 +162,7 @@ class Listener:
                             self._again.add(token)
                     except Exception:  # of one ledger; the others still want to hear
                         _logger.exception("a ledger could not follow its shared log")
+        return writes or bool(self._again)
 
 
 @cache

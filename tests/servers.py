@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,14 @@ def _started() -> Server:
     from tools.shared.server import Server  # conftest has put the root on the path by now
 
     return Server()
+
+
+@pytest.fixture(autouse=True)
+def no_idle_connections() -> Iterator[None]:
+    """Close what a test leaves in the pools, because a server takes a hundred connections and the tests use many databases."""
+    yield
+    if (connections := sys.modules.get("ledger.log.shared.connections")) is not None:
+        connections.close_idle()
 
 
 @pytest.fixture(scope="session")

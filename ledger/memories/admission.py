@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ledger.core.log_reading import read_event, read_stream
 from ledger.core.work import Work
-from ledger.domain.confidence import ONE, shown
+from ledger.domain.confidence import shown
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
 from ledger.events import MemoryCaptured, MemoryRejected
@@ -164,19 +164,19 @@ def refuse_revision(work: Work, memory: MemoryState) -> None:
     )
 
 
-def most_by(work: Work, memory: MemoryState) -> int:
-    """Return the greatest confidence to which a command may raise a memory, in millionths.
+def most_by(work: Work, memory: MemoryState) -> int | None:
+    """Return the greatest confidence to which a command may raise a memory, in millionths; None for no bound.
 
     Only a person raises it above the confidence that the admission table leaves to an agent.
     """
     if work.who.channel == "user":
-        return ONE
+        return None
     return max(memory.confidence, admitting.AGENT_CONFIDENCE)
 
 
 def refuse_raise(work: Work, memory: MemoryState, confidence: int) -> None:
     """Raise ``RejectedError`` if only a person may set a memory's confidence so high."""
-    if confidence > (most := most_by(work, memory)):
+    if (most := most_by(work, memory)) is not None and confidence > most:
         raise RejectedError(
             f"cannot set the confidence of {memory.id} to {shown(confidence):g} through the channel {work.who.channel!r}, which"
             f" may set at most {shown(most):g}; a person may set it higher",

@@ -33,7 +33,9 @@ def reinforce(
         echo = interaction is not None and memory.id in interaction.memories_used
         by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
-        gain = min(delta if delta is not None else by_policy, max(most_by(work, memory) - memory.confidence, 0))
+        gain = delta if delta is not None else by_policy
+        if (most := most_by(work, memory)) is not None:
+            gain = min(gain, most - memory.confidence)
         emit(work, memory, memory_rules.Reinforce(delta=gain, interaction=name, echo=echo))
 
     return change(writer, asker, "reinforce", id, body, (id, delta, source))

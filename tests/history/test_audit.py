@@ -79,7 +79,7 @@ def test_an_audit_entry_has_every_field(ledger: Ledger, told: dict[str, Any]) ->
         "position": 5, "subject": told["fact"].id, "type": "MemoryReinforced", "recorded_at": "2026-01-01T13:00:00.000000Z",
         "command": "reinforce", "user": "", "actor": "bob", "client": "", "channel": "tool", "agent": "helper",
         "project": "kitchen", "session": None, "causation_id": None, "correlation_id": None, "in_effect": True,
-        "data": {"rule": "linear/1", "delta": 20_000},
+        "data": {"rule": "linear/1", "delta": 0},
     }  # fmt: skip
 
 

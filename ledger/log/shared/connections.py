@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -355,21 +354,23 @@ class Pool:
         self.give_back(connection)
 
 
-@cache
-def _pool(url: str, process: int) -> Pool:
-    pool = Pool(url)
-
-    def close() -> None:
-        if os.getpid() == process:  # a forked child would end the connections of its parent
-            pool.forget_idle()
-
-    atexit.register(close)
-    return pool
+_pools: dict[
+    tuple[str, int], Pool
+] = {}  # by URL and process: a forked child must not use the connections of its parent
 
 
 def pool_of(url: str) -> Pool:
     """Return the pool of this process for a URL."""
-    return _pool(url, os.getpid())
+    key = (url, os.getpid())
+    return _pools.get(key) or _pools.setdefault(key, Pool(url))
+
+
+@atexit.register
+def close_idle() -> None:
+    """Close the connections of this process that nobody uses; the next command connects again."""
+    for (_, process), pool in list(_pools.items()):
+        if process == os.getpid():
+            pool.forget_idle()
 
 
 def check_format(connection: MessageConnection, seconds: float) -> None:

@@ -89,7 +89,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 config.hook.pytest_deselected(items=[item])
 
 
+gc.disable()  # until the tests are collected: garbage is rare before, and collections of it took most of the time
+
+
 def pytest_collection_finish() -> None:
+    gc.enable()
     gc.freeze()  # what was imported and collected stays to the end, and no collection of garbage need look at it again
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -22,13 +23,23 @@ def steps(call: Callable[[], object]) -> int:
         count += event == "line"
         return trace
 
-    before, collecting = sys.gettrace(), gc.isenabled()
-    gc.disable()  # a collection calls what others hung on it, and comes when it likes
-    sys.settrace(trace)
+    before = sys.gettrace()
+    with uncollected():  # a collection calls what others hung on it, and comes when it likes
+        sys.settrace(trace)
+        try:
+            call()
+        finally:
+            sys.settrace(before)
+    return count
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Put garbage collections off; while many objects are made that stay, they take most of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
     try:
-        call()
+        yield
     finally:
-        sys.settrace(before)
         if collecting:
             gc.enable()
-    return count

@@ -179,7 +179,7 @@ def _converted(method: Method, parameters: Iterable[inspect.Parameter]) -> Itera
     help_of = method.doc.args
     for declared in parameters:
         name, is_keywords = declared.name, declared.kind is inspect.Parameter.VAR_KEYWORD
-        if is_keywords or name in _ONLY_IN_PYTHON or _is_path_of_ledger(method, name):
+        if is_keywords or name in _ONLY_IN_PYTHON or (method.key in OF_THE_FILE and name == "path"):
             continue
         text = help_of.get(name) or types.SHARED.get(name)
         if text is None:
@@ -187,10 +187,6 @@ def _converted(method: Method, parameters: Iterable[inspect.Parameter]) -> Itera
         by_place = declared.kind is not KEYWORD
         text += _ON_A_COMMAND_LINE.get(name, "")
         yield parameter(name, _type(declared, names), text, default=declared.default, by_place=by_place)
-
-
-def _is_path_of_ledger(method: Method, name: str) -> bool:
-    return method.key in OF_THE_FILE and name == "path"
 
 
 def _type(declared: inspect.Parameter, names: dict[str, Any]) -> Any:
@@ -351,7 +347,7 @@ def root(first: str = "", *, whole: bool = False) -> App:
     order = list(panels)
     included = {*panels, *AREAS, *others} if whole or not first else {first}
     for name in (name for name in panels if name in included):
-        function = _flat(name) if whole or name == first else _help_only(_first_line(name))
+        function = command(method_of(name)) if whole or name == first else _help_only(_first_line(name))
         app.command(function, name=name, group=panels[name], sort_key=order.index(name))
     for area in (area for area in AREAS if area in included and area != "summaries"):
         app.command(area_app(area, filled=whole or area == first))
@@ -369,10 +365,6 @@ def area_app(area: str, *, filled: bool = True) -> App:
     if area == "session" and filled:
         app.command(area_app("summaries"))
     return app
-
-
-def _flat(name: str) -> Callable[..., ShellCall]:
-    return command(method_of(name))
 
 
 def method_of(name: str) -> Method:

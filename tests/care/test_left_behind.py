@@ -38,15 +38,24 @@ def left_in(directory: Path) -> list[str]:
     return sorted(name for name in os.listdir(directory) if not name.startswith("memory.db"))
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    made = tmp_path / "memory.db"
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a ledger with so much in it that a copy of it can be killed halfway."""
+    made = tmp_path_factory.mktemp("large") / "memory.db"
     with Ledger.open(made, actor="ana") as ledger, ledger.batch():
         ledger.remember(SECRET)
         for number in range(2_000):
             ledger.capture(
                 "Well?", f"The jar {number} stands beside the tin {number * 7}, and nobody has opened either of them."
             )
+    return made.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path: Path, large: bytes) -> Path:
+    made = tmp_path / "memory.db"
+    made.touch(mode=0o600)
+    made.write_bytes(large)
     return made
 
 

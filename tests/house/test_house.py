@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from counting import uncollected
 from places import ROOT
 
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
@@ -91,7 +92,8 @@ def module_name(path: Path) -> str:
 @pytest.fixture(scope="module")
 def product() -> Modules:
     """Every module of the product by its name, parsed once for all rules."""
-    return {module_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in PRODUCT}
+    with uncollected():
+        return {module_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in PRODUCT}
 
 
 def imports(module: ast.Module) -> Iterator[str]:

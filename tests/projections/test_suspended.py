@@ -221,7 +221,7 @@ def is_told(name, write, answer, appended):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_does_as_if_nothing_were_suspended_or_names_what_is_and_appends_nothing(tmp_path, name):
     wrong = []
-    writes = list(WRITES) if LONG else list(WRITES)[NAMES.index(name) % 4 :: 4]  # each with every fourth projection
+    writes = list(WRITES) if LONG else list(WRITES)[NAMES.index(name) % 6 :: 6]  # each with every sixth projection
     for number, write in enumerate(writes):
         path = put_more(tmp_path / f"{number}.db")
         suspend(path, name)

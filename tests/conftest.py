@@ -42,6 +42,7 @@ if not LONG:
 
 if QUICK and "TMPDIR" not in os.environ and shutil.disk_usage(QUICK).free > 4 << 30:
     os.environ["TMPDIR"] = QUICK  # no test asks a disk to keep what is written; tools/crash does
+    tempfile.tempdir = None  # pytest asked for the place of temporary files before, and the answer is kept
 
 if str(ROOT) not in sys.path:  # where the product is installed without its tools
     sys.path.insert(0, str(ROOT))

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 from places import QUICK, ROOT
 from servers import mortal_server as mortal_server
+from servers import no_idle_connections as no_idle_connections
 from servers import server as server
 from servers import shared_url as shared_url
 from servers import tenant as tenant

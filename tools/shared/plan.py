@@ -45,19 +45,19 @@ class Measured(NamedTuple):
 
 
 MEASURED = Measured(
-    command_seconds=0.00116,
-    command_p99_seconds=0.00426,
-    recall_seconds=0.000919,
-    group_rate=3930.0,
-    command=Load(app=0.00103, server=0.000813),
-    poll=Load(app=0.000165, server=0.000145),
-    cold=Opening(0.0477, Load(app=0.0378, server=0.0065)),
-    warm=Opening(0.00846, Load(app=0.00758, server=0.00075)),
-    new_rate=9050.0,
+    command_seconds=0.000926,
+    command_p99_seconds=0.00184,
+    recall_seconds=0.000856,
+    group_rate=4098.0,
+    command=Load(app=0.000818, server=0.000594),
+    poll=Load(app=0.000131, server=0.00013),
+    cold=Opening(0.0413, Load(app=0.0323, server=0.006)),
+    warm=Opening(0.00724, Load(app=0.00671, server=0.0005)),
+    new_rate=10_354.0,
     cold_bytes=851_968,
     file_bytes=1_437,
     log_bytes=618,
-    wal_bytes=893,
+    wal_bytes=901,
 )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from tools.shared.server import Server
 
+LONGEST_WAIT_SECONDS = 60
 _numbers = itertools.count(1)
 
 
@@ -60,3 +62,13 @@ def shared_url(server: Server) -> str:
 @pytest.fixture
 def tenant() -> str:
     return f"tenant {next(_numbers)}"
+
+
+def until(holds: Callable[[], object]) -> bool:
+    """Return True as soon as a condition holds; False after a minute."""
+    end = time.monotonic() + LONGEST_WAIT_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True

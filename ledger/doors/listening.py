@@ -30,7 +30,7 @@ def address(text: str, port: int) -> tuple[str, int]:
     Raises:
         RejectedError: The text is no such address, is a file, or means every address of the machine.
     """
-    if os.path.exists(text):
+    if os.path.isfile(text):
         raise RejectedError(f"{text!r:.60} is a file, and an address to listen on was asked for: --db names the ledger")
     host, colon, number = text.rpartition(":")
     if not colon or text.endswith("]"):

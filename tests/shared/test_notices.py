@@ -6,10 +6,10 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from servers import until
 from shared_rows import write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -27,15 +27,6 @@ LONGEST_WAIT_SECONDS = 30
 def no_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let only notices call a follower, after the first call."""
     monkeypatch.setattr(listening, "POLL_SECONDS", 3600.0)
-
-
-def until(holds: Callable[[], object]) -> bool:
-    end = time.monotonic() + LONGEST_WAIT_SECONDS
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def listeners() -> int:

@@ -14,14 +14,14 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from servers import until
 from shared_rows import locked, publication, rows_after, states, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
@@ -178,15 +178,6 @@ def no_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "POLL_SECONDS", 3600.0)
 
 
-def until(holds: Callable[[], object]) -> bool:
-    end = time.monotonic() + LONGEST_WAIT_SECONDS
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def url_of(pooler: Any, database: str) -> str:
     return f"postgresql://{ROLE}@/{database}?host={pooler[0]}"
 
@@ -235,7 +226,7 @@ def test_machines_are_equal_after_a_random_life(tmp_path: Path, pooler: Any, ser
     assert len(life.done) > 8
 
 
-def test_the_small_pooler_gives_the_two_messages_of_a_command_one_connection_and_the_next_another(
+def test_the_two_messages_of_a_command_take_one_connection_and_the_next_command_another(
     pooler: Any, pooled_url: str
 ) -> None:
     if pooler[1] is None:

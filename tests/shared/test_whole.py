@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import probe
 import pytest
 from life import life
+from servers import until
 from soundness import contents
 
 from tools.shared.double import assert_equal
@@ -61,15 +61,6 @@ def together(*ledgers: Ledger) -> None:
         if (later := max(ledger.position for ledger in ledgers)) == end:
             return
         end = later
-
-
-def until(holds: Callable[[], object]) -> bool:
-    end = time.monotonic() + LONGEST_WAIT_SECONDS
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_a_machine_recalls_what_another_remembered(opening: Open) -> None:

@@ -32,9 +32,8 @@ from ledger import (
 from ledger.doors.listening import OwnNames
 
 BODY_BYTES = 4 * 1024 * 1024
-DRAINED_BYTES = (
-    4 * BODY_BYTES
-)  # of a refused request that are read, so that the client has sent its body when the answer comes
+# The bytes of a refused request that are read, so that the client has sent its body when the answer comes.
+DRAINED_BYTES = 4 * BODY_BYTES
 TOO_LARGE = f"a body has at most {BODY_BYTES:,} bytes"
 LOCKED = "other writers kept the ledger locked, and nothing was recorded: send the request again"
 OUT_OF_ORDER = "the server cannot use its ledger now; its log says why to its operator"

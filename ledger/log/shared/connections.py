@@ -354,9 +354,8 @@ class Pool:
         self.give_back(connection)
 
 
-_pools: dict[
-    tuple[str, int], Pool
-] = {}  # by URL and process: a forked child must not use the connections of its parent
+# By URL and process, because a forked child must not use the connections of its parent.
+_pools: dict[tuple[str, int], Pool] = {}
 
 
 def pool_of(url: str) -> Pool:

@@ -16,9 +16,7 @@ from ledger.log.shared.port import OnNews
 from ledger.log.shared.schema import CHANNEL
 
 POLL_SECONDS = 1.0  # after which everybody is called even without a notice
-REST_SECONDS = (
-    0.005  # between two looks while this process writes, for each of its own commits wakes the listener as well
-)
+REST_SECONDS = 0.005  # between two looks while this process writes, whose own commits wake the listener too
 CONNECT_SECONDS = 2.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0  # between two attempts to connect
 

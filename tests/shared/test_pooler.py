@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -61,18 +61,36 @@ class SmallPooler:
     def __init__(self, folder: Path, server: Server) -> None:
         self._server, self._idle = f"{server.socket}/.s.PGSQL.5432", dict[bytes, deque[tuple[int, socket.socket]]]()
         self._numbers, self._lock, self.handed_out = itertools.count(), threading.Lock(), list[int]()
-        self._door = socket.socket(socket.AF_UNIX)
+        self._sockets, self._threads = list[socket.socket](), list[threading.Thread]()
+        self._door = self._kept(socket.socket(socket.AF_UNIX))
         self._door.bind(str(folder / ".s.PGSQL.5432"))
         self._door.listen(64)
-        threading.Thread(target=self._welcome, daemon=True).start()
+        self._start(self._welcome)
 
     def close(self) -> None:
-        self._door.close()
+        """End the thread of each client, then close every socket."""
+        self._door.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()  # nobody else is let in
+        for each in self._sockets:
+            with suppress(OSError):  # the other side has closed it
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for each in self._sockets:
+            each.close()
+
+    def _start(self, target: Callable[..., None], *args: socket.socket) -> None:
+        self._threads.append(threading.Thread(target=target, args=args))
+        self._threads[-1].start()
+
+    def _kept(self, each: socket.socket) -> socket.socket:
+        self._sockets.append(each)
+        return each
 
     def _welcome(self) -> None:
         with suppress(OSError):
             while True:
-                threading.Thread(target=self._serve, args=(self._door.accept()[0],), daemon=True).start()
+                self._start(self._serve, self._kept(self._door.accept()[0]))
 
     def _serve(self, client: socket.socket) -> None:
         """Pass messages of a client on until one side ends; a transaction that is open then ends with its connection."""
@@ -96,7 +114,7 @@ class SmallPooler:
             held[1].close()
 
     def _connect(self, startup: bytes) -> tuple[int, socket.socket, bytes]:
-        connection = socket.socket(socket.AF_UNIX)
+        connection = self._kept(socket.socket(socket.AF_UNIX))
         connection.connect(self._server)
         connection.sendall(startup)
         return next(self._numbers), connection, _relay(connection)

@@ -30,7 +30,7 @@ from projections.core import as_of
 from projections.core.rows import Table
 from projections.views import memories
 
-SAMPLE = 200 if LONG else 8  # positions of one history that are compared
+SAMPLE = 200 if LONG else 4  # positions of one history that are compared
 
 # --- any history -----------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ def test_the_views_say_what_the_library_answers_now_and_at_every_position(action
             do(ledger, clock, *action)
         compare(ledger, lambda user: ledger.bind(user=user))
         everywhere = range(1, ledger.position + 1)
-        for position in random.Random(seed).sample(everywhere, min(60 if LONG else 6, len(everywhere))):
+        for position in random.Random(seed).sample(everywhere, min(60 if LONG else 3, len(everywhere))):
             compare(ledger.at(position), lambda user, at=position: ledger.bind(user=user).at(at))
 
 

@@ -49,7 +49,7 @@ PAGE, WAL_HEADER, FRAME_HEADER = (
 A_PAGE, A_FRAME = 1, 1  # bytes in use that a short run flips in each page and frame, beside the headers
 CHUNK = 200
 WRITE_CHUNK = 20
-SHORT_WRITES, LONG_WRITES = 40, 10_000
+SHORT_WRITES, LONG_WRITES = 20, 10_000
 KEPT_FOLDS = 50  # the folds of the image and of its prefixes where the -wal is cut
 QUESTION = "coffee tea Porto marathon office"
 CHECKED = "position, stream, version, type, state, digest, head, erased_by"  # the columns that check_chain takes
@@ -225,7 +225,7 @@ def every(image: Path, choose: random.Random) -> Iterator[Flip]:
 
 
 def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
-    """Yield flips in three bytes of every page and of every frame of the -wal, and in every second byte of both headers."""
+    """Yield flips in two bytes of every page and of every frame of the -wal, and in every second byte of both headers."""
     for suffix, size, head, a_part, whole in (
         ("", PAGE, 1, A_PAGE, 100),
         ("-wal", PAGE + FRAME_HEADER, 1, A_FRAME, 32),
@@ -238,7 +238,6 @@ def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
             chosen.update(choose.sample(part[: 8 * head], head))
             used = [byte for byte in part if data[byte]]  # the empty part of a page says nothing
             chosen.update(choose.sample(used, min(len(used), a_part)))
-            chosen.add(choose.choice(part))
         yield from (Flip(suffix, byte, choose.randrange(8)) for byte in sorted(chosen))
 
 

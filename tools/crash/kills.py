@@ -24,7 +24,7 @@ SHORT, LONG = 120, 20_000
 WRITERS = 4
 REBUILDS = 3  # only one ledger in so many lives the life with a rebuild, because that takes as long as five other lives
 PATIENCE_SECONDS = 120
-KILLS = 30  # the kills of each control
+KILLS = 20  # the kills of each control
 INGESTS, ERASURES, BACKUPS = range(len(LIVES) - 3, len(LIVES))
 CONTROLS = (  # the seeded fault, and the lives in which a kill must show it
     ("early", range(INGESTS)),

@@ -25,7 +25,7 @@ from tools.crash.result import Result
 from tools.crash.shim import TRACE, WORKERS, Shim, Unavailable, together
 from tools.crash.workload import Ack, Player, acknowledged
 
-SHORT, LONG = 2_000, 200_000
+SHORT, LONG = 1_000, 200_000
 MODELS = ("killed", "dropped", "prefix", "subset", "torn", "garbage")
 SECTOR = 512
 

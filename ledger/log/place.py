@@ -114,13 +114,16 @@ class OpenFiles:
                 first = (self.first if position else None) or note.first
                 self._note(Note(note.number + 2, note.turn, False, self._known, first, position, head))
 
-    def note_as_opened(self) -> None:
-        """Note the file at its opening as sound, whoever wrote to it before; the caller holds the lock."""
+    def note_as_opened(self, alone: Alone | None = None) -> None:
+        """Note the file at its opening as sound, whoever wrote to it before; the caller holds the lock.
+
+        ``alone`` saves a look into a file whose contents are known.
+        """
         note = notes.read(self._lock.path)
         if note is None or note.begun or note.written != self._known:
             if note is None:
                 note = Note(0, int.from_bytes(os.urandom(6)), False, self._known)
-            alone, wal_bytes = self._alone(), notes.written(self._paths[1])[0]
+            alone, wal_bytes = alone or self._alone(), notes.written(self._paths[1])[0]
             tip = (alone.position, alone.head) if alone.position > 0 and not wal_bytes else (0, b"")
             turn = note.turn if note.begun else note.turn + 1
             note = Note(note.number + 1, turn, False, self._known, alone.first or note.first, *tip)

@@ -229,7 +229,7 @@ class LedgerFile:
             if create and not bytes_of(self.path):
                 self._make(tables)
                 self.place = OpenFiles(self.path, self.lock, self._alone)
-                self.place.note_as_opened()
+                self.place.note_as_opened(Alone(True))  # it has no event yet
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")

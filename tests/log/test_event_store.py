@@ -466,6 +466,14 @@ WRITER = """
 """
 
 
+def test_a_new_ledger_is_opened_with_a_connection_that_writes_and_one_that_reads(tmp_path, monkeypatch):
+    Ledger.open(tmp_path / "first.db").close()  # makes the blank file that the others of a process begin with
+    connect, opened = sqlite3.connect, []
+    monkeypatch.setattr(sqlite3, "connect", lambda name, **how: (opened.append(name), connect(name, **how))[1])
+    Ledger.open(tmp_path / "memory.db").close()
+    assert [name.partition("?")[2] for name in opened] == ["mode=rw"] * 2
+
+
 @pytest.mark.slow
 def test_processes_that_open_the_same_new_file_all_succeed(tmp_path):
     opener = """

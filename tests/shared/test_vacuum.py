@@ -25,23 +25,23 @@ TEXTS = {
 }
 
 
-def tables(server: Server) -> Iterator[bytes]:
-    """Yield the contents of each file of a table, as it is on the disk."""
-    server.sql("CHECKPOINT")
-    for path in server.data.glob("base/*/*"):
+def tables(server: Server, database: str) -> Iterator[bytes]:
+    """Yield the contents of each file of a table of a database, as it is on the disk."""
+    ((number,),) = server.sql("CHECKPOINT", f"SELECT oid FROM pg_database WHERE datname = '{database}'")
+    for path in server.data.glob(f"base/{number}/*"):
         if path.is_file():
             yield path.read_bytes()
 
 
-def is_left(server: Server, word: str) -> bool:
-    return any(word.encode() in content for content in tables(server))
+def is_left(server: Server, database: str, word: str) -> bool:
+    return any(word.encode() in content for content in tables(server, database))
 
 
-def leaves(server: Server, word: str) -> bool:
+def leaves(server: Server, database: str, word: str) -> bool:
     """Return True as soon as no table holds a word."""
     until = time.monotonic() + LONGEST_WAIT_SECONDS
     while time.monotonic() < until:
-        if not is_left(server, word):
+        if not is_left(server, database, word):
             return True
         time.sleep(0.1)
     return False
@@ -57,12 +57,13 @@ def erase(log: PostgresLog, position: int, blob: str) -> int:
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_an_erased_text_and_blob_leave_the_tables_of_the_server(server: Server, tenant: str, text: str) -> None:
-    log = PostgresLog(server.url(server.new_database()), tenant, "ada")
+    database = server.new_database()
+    log = PostgresLog(server.url(database), tenant, "ada")
     write(log, "before", text, "after", blobs=[("b_1", b"Muschelkalk" + text.encode())])
-    assert is_left(server, "Tulpenfeld")
+    assert is_left(server, database, "Tulpenfeld")
     erase(log, 2, "b_1")
-    assert leaves(server, "Tulpenfeld")
-    assert leaves(server, "Muschelkalk")
+    assert leaves(server, database, "Tulpenfeld")
+    assert leaves(server, database, "Muschelkalk")
 
 
 def test_a_role_that_owns_nothing_vacuums_too(server: Server) -> None:
@@ -72,13 +73,14 @@ def test_a_role_that_owns_nothing_vacuums_too(server: Server) -> None:
     shared.prepare(server.url(database), role=f"vacuum_{database}")
     log = PostgresLog(server.url(database, f"vacuum_{database}"), "acme", "ada")
     write(log, "before", "the word Gneisgarten", "after", blobs=[("b_1", b"x")])
-    assert is_left(server, "Gneisgarten")
+    assert is_left(server, database, "Gneisgarten")
     erase(log, 2, "b_1")
-    assert leaves(server, "Gneisgarten")
+    assert leaves(server, database, "Gneisgarten")
 
 
 def test_a_text_that_an_open_transaction_kept_leaves_with_the_next_report(server: Server, tenant: str) -> None:
-    url = server.url(server.new_database())
+    database = server.new_database()
+    url = server.url(database)
     log = PostgresLog(url, tenant, "ada")
     write(log, "before", "the word Kieselgur", "after", blobs=[("b_1", b"x")])
     log.report(3, 0)
@@ -88,6 +90,6 @@ def test_a_text_that_an_open_transaction_kept_leaves_with_the_next_report(server
         by = erase(log, 2, "b_1")
         with pool_of(url).lent(5) as connection:  # as the thread does right after the commit
             connection.ask("VACUUM ledger.events", 60)
-        assert is_left(server, "Kieselgur")
+        assert is_left(server, database, "Kieselgur")
     log.report(by, by)
-    assert leaves(server, "Kieselgur")
+    assert leaves(server, database, "Kieselgur")

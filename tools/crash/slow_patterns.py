@@ -19,6 +19,7 @@ import re
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -336,7 +337,7 @@ def slow(expression: Expression, every: bool = False, last: int = LAST, choices:
     is_bytes = isinstance(expression.pattern.pattern, bytes)
     for use in expression.uses:
         method = getattr(expression.pattern, use)
-        run = (lambda text: sum(1 for _ in method(text))) if use == "finditer" else method  # noqa: B023
+        run = (lambda text: deque(method(text), 0)) if use == "finditer" else method  # noqa: B023
         if (worst := _slowest(run, attacks(expression.pattern, choices), is_bytes, every, last)) is not None:
             yield Slow(expression.name, use, *worst)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -40,6 +39,7 @@ from ledger.erasure.rows import ErasureRows, Span
 from ledger.erasure.scanning import Scan
 from ledger.events import LEDGER_STREAM, AnyEvent, ContentErased, Redaction
 from ledger.types import Subject
+from projections.core.rows import Connection
 from projections.views import audit
 
 T = TypeVar("T")
@@ -82,7 +82,9 @@ def erase(
         kept = exceptions(connection, asker.user, erasure_choices.keep)
     asker = _without_erased_name(asker, request)
     if dry_run:
-        return _dry_run(engine, _plan(engine, request, asker.user, choices, kept), asker)
+        with engine.reading() as connection:
+            plan = _plan(connection, request, asker.user, choices, kept)
+        return _dry_run(engine, plan, asker)
     arguments = (request, choices, sorted(map(str, kept)), reason)
     if asker.key is not None and (earlier_report := _repeated(engine, asker, arguments)) is not None:
         return earlier_report
@@ -133,11 +135,10 @@ def _erase_user(
     for part, events in parts:
         if stopping.why:
             return _stopped(_empty(part, asker), stopping.why, sum(number for _, number in parts))
-        with suppress(NothingLeft):
-            plan = _plan(engine, part, asker.user, choices, kept)
+        with suppress(NothingLeft), engine.reading() as connection:
+            plan = _plan(connection, part, asker.user, choices, kept)
             check_reason_given(plan, reason)
-            with engine.reading() as connection:
-                refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
+            refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
             waiting.append((part, events))
     if not waiting:
         raise NothingLeft
@@ -178,18 +179,29 @@ def _erase(
     exclusive: bool = False,
 ) -> answers.ErasureReport:
 
-    def planned() -> ErasurePlan:
-        plan = _plan(engine, request, asker.user, choices, kept)
+    plans: list[ErasurePlan] = []
+
+    def plan_on(connection: Connection) -> ErasurePlan:
+        plan = _plan(connection, request, asker.user, choices, kept)
         check_decided(plan)
         check_reason_given(plan, reason)
         if stopping.why:
             raise _NotBegun(len(plan.targets))
+        plans.append(plan)
         return plan
 
-    def decide(plan: ErasurePlan) -> tuple[ErasurePlan, Outcome]:
-        return plan, engine.writer.run("erase", asker, partial(_decide, engine, plan, reason, exclusive), arguments)
+    def plan_on_snapshot() -> ErasurePlan:
+        with engine.reading() as connection:
+            return plan_on(connection)
 
-    plan, outcome = optimistic(planned, decide)
+    def decide(plan: ErasurePlan | None) -> Outcome:
+        def body(work: Work) -> str:
+            return _decide(engine, plan or plan_on(work.connection()), reason, exclusive, work)
+
+        return engine.writer.run("erase", asker, body, arguments)
+
+    outcome = optimistic(plan_on_snapshot, decide, at_last=lambda: decide(None))
+    plan = plans[-1]
     act = outcome.events[0].envelope.command_id
     engine.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
     return finish(engine, _report(plan, asker, None), act, plan.names, plan.kept)
@@ -211,10 +223,13 @@ def _dry_run(engine: Engine, plan: ErasurePlan, asker: Who) -> answers.ErasureRe
 
 
 def _plan(
-    engine: Engine, request: ErasureRequest, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
+    connection: Connection,
+    request: ErasureRequest,
+    owner: str,
+    choices: Mapping[str, str | None],
+    kept: frozenset[str | int],
 ) -> ErasurePlan:
-    with engine.reading() as connection:
-        plan = ErasurePlanner(connection, owner, choices, kept).plan(request)
+    plan = ErasurePlanner(connection, owner, choices, kept).plan(request)
     check_kept(plan, kept)
     return plan
 

@@ -22,7 +22,11 @@ from leftovers import RARE, remains, states
 from soundness import agrees
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger.core.optimistic import ATTEMPTS
 from ledger.erasure import erasing, purging
+from ledger.erasure.asked import ErasureRequest
+from ledger.erasure.plan import ErasurePlan
+from ledger.erasure.planning import ErasurePlanner
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName, Subject
 
@@ -46,6 +50,25 @@ def test_an_erased_memory_says_nothing_any_more(ledger: Ledger) -> None:
     assert [each.id for each in ledger.memories.list(statuses=())] == [fact.id]
     assert not any("Harbour" in state for state in states(ledger))
     assert [entry.type for entry in ledger.history.audit(limit=2)] == ["ErasureCompleted", "ContentErased"]
+    agrees(ledger)
+
+
+def test_a_user_who_goes_on_writing_is_erased(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.remember(RARE)
+    plan = ErasurePlanner.plan
+
+    def plan_while_others_write(planner: ErasurePlanner, request: ErasureRequest) -> ErasurePlan:
+        made = plan(planner, request)
+        if len(plans) < ATTEMPTS:
+            ledger.remember(f"The jar {len(plans)} stands beside the tin.")
+        plans.append(made)
+        return made
+
+    plans: list[ErasurePlan] = []
+    monkeypatch.setattr(ErasurePlanner, "plan", plan_while_others_write)
+    report = ledger.erase(EVERYTHING, reason="he left")
+    assert (report.state, len(report.erased), len(plans)) == ("completed", 1 + ATTEMPTS, ATTEMPTS + 1)
+    assert ledger.memories.list() == []
     agrees(ledger)
 
 

@@ -85,15 +85,7 @@ class ErasurePlanner:
         material = [row for row in own if request.kind != "project" or row.type not in _NAMING]
         needles = Needles(self._significant(material, targets, named=bool(request.fields)))
         if request.kind != "user":
-            # A single message that repeats a captured turn is erased with the text of the turn.
-            turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if request.kind == "event" else streams
-            related = self.related
-            derived = related.by_stream(related.derived(turns), besides=turns) | related.written(own, streams)
-            derived |= related.called({row.position for row in own}, streams)
-            derived |= related.by_stream(related.found_in(own), besides=streams)
-            sources = related.by_stream(related.cited(streams), besides=streams | derived.keys())
-            seen_rows = (own, *derived.values(), *sources.values())
-            sources |= related.messages(streams, {row.position for rows in seen_rows for row in rows})
+            derived, sources = self._relatives(request, own, streams)
             source_keys = set(sources)
             # The words of derived events and sources may be repeated too, as far as they are erased.
             if self.choices["derived"] in (None, "erase"):
@@ -137,6 +129,21 @@ class ErasurePlanner:
             frozenset(sessions),
             tuple(names),
         )
+
+    def _relatives(
+        self, request: ErasureRequest, own: Sequence[ErasureRow], streams: AbstractSet[str]
+    ) -> tuple[dict[str, list[ErasureRow]], dict[str, list[ErasureRow]]]:
+        """Return the events made from a subject and those of the subject's sources, both by stream."""
+        related = self.related
+        # A single message that repeats a captured turn is erased with the text of the turn.
+        turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if request.kind == "event" else streams
+        derived = related.by_stream(related.derived(turns), besides=turns) | related.written(own, streams)
+        derived |= related.called({row.position for row in own}, streams)
+        derived |= related.by_stream(related.found_in(own), besides=streams)
+        sources = related.by_stream(related.cited(streams), besides=streams | derived.keys())
+        seen_rows = (own, *derived.values(), *sources.values())
+        sources |= related.messages(streams, {row.position for rows in seen_rows for row in rows})
+        return derived, sources
 
     # --- the subject itself --------------------------------------------------------------------------------------
 

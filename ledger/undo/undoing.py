@@ -6,7 +6,7 @@ writer carries out the plan if nobody wrote since; otherwise the act is planned 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
 from typing import Any, TypeVar
 
@@ -131,25 +131,8 @@ def undo(
         if acts := sorted({entry.command_id for entry in entries if entry.type in VOIDING_TYPES}):
             plan_of_redo = restoring_plan(connection, head, acts, cascade or dry_run)
             return _with_beliefs(connection, plan_of_redo) if dry_run else plan_of_redo
-        plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
-        if (dependents := plan.dependents()) and not (cascade or dry_run):
-            raise dependents_error(dependents, "this one")
-        if plan.projects_in_use and not plan.fallen:
-            raise project_in_use_error(*plan.projects_in_use[0])
-        positions, streams = tuple(sorted(plan.fallen)), tuple(sorted(plan.streams))
-        check_values(plan.reader, streams, plan.fallen)
-        beliefs = _beliefs(plan.reader, streams, plan.fallen) if dry_run else ()
-        return ActPlan(
-            head,
-            positions,
-            tuple(plan.commands),
-            streams,
-            dependents=dependents,
-            turned_down=plan.turned_down,
-            beliefs=beliefs,
-            actors=tuple(sorted({plan.reader.event(position).envelope.actor or "" for position in positions})),
-            verbs=_verbs(map(plan.reader.event, positions)),
-        )
+        positions = [entry.position for entry in entries]
+        return _plan_of_undo(connection, head, positions, cascade=cascade, dry_run=dry_run)
 
     def emit(work: Work, plan: ActPlan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -173,6 +156,34 @@ def undo(
     else:
         verb, arguments = "undo", (target, reason, cascade, None, None)
     return _report(run_act(engine, verb, asker, make_plan, emit, arguments, dry_run))
+
+
+def _plan_of_undo(connection: Connection, head: int, undone: Sequence[int], *, cascade: bool, dry_run: bool) -> ActPlan:
+    """Return the plan that makes events void, with the commands that were built on them; a dry run lists beliefs too.
+
+    Raises:
+        DependentsError: Later commands were built on the events, and neither ``cascade`` nor ``dry_run`` is True.
+        ConflictError: Nothing but the registration of a project would become void, and others use the project.
+    """
+    plan = UndoPlan(Reader(connection), undone)
+    if (dependents := plan.dependents()) and not (cascade or dry_run):
+        raise dependents_error(dependents, "this one")
+    if plan.projects_in_use and not plan.fallen:
+        raise project_in_use_error(*plan.projects_in_use[0])
+    positions, streams = tuple(sorted(plan.fallen)), tuple(sorted(plan.streams))
+    check_values(plan.reader, streams, plan.fallen)
+    beliefs = _beliefs(plan.reader, streams, plan.fallen) if dry_run else ()
+    return ActPlan(
+        head,
+        positions,
+        tuple(plan.commands),
+        streams,
+        dependents=dependents,
+        turned_down=plan.turned_down,
+        beliefs=beliefs,
+        actors=tuple(sorted({plan.reader.event(position).envelope.actor or "" for position in positions})),
+        verbs=_verbs(map(plan.reader.event, positions)),
+    )
 
 
 def redo(

@@ -5,7 +5,7 @@ Needs the extra ``anthropic``. A path is taken apart into the labels of a namesp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ROOT = "/memories"
 MAX_LINES = 999_999  # of a file that view shows
 NUMBER_WIDTH = len(str(MAX_LINES))
+NAMED_LINES = 100  # in the error about a text that occurs often
 DEPTH = 2  # levels of a directory that view shows
 PAGE = 1_000
 
@@ -167,9 +168,9 @@ class MemoryFiles:
             if not count:
                 raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
             if count > 1:
-                numbers = ", ".join(str(content.count("\n", 0, start) + 1) for start in _starts(content, old))
                 raise ToolError(
-                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {numbers}."
+                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines:"
+                    f" {_line_numbers(content, old)}."
                     " Please ensure it is unique"
                 )
             changed = content[:at] + command.new_str + content[at + len(old) :]
@@ -365,11 +366,17 @@ def _content(path: str, file: Value) -> str:
     return file.value
 
 
-def _starts(content: str, part: str) -> Iterator[int]:
+def _line_numbers(content: str, part: str) -> str:
+    """Return the number of the line of each occurrence of a part, of at most ``NAMED_LINES`` of them."""
+    numbers, line, counted = list[str](), 1, 0
     start = content.find(part)
     while start >= 0:
-        yield start
+        if len(numbers) == NAMED_LINES:
+            return ", ".join([*numbers, "…"])
+        line, counted = line + content.count("\n", counted, start), start
+        numbers.append(str(line))
         start = content.find(part, start + 1)
+    return ", ".join(numbers)
 
 
 def _numbered(lines: list[str], first: int, last: int) -> str:

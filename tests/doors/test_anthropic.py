@@ -77,6 +77,17 @@ def test_another_user_sees_and_changes_nothing(ledger: Ledger) -> None:
     assert call(ada, "view", NOTES).endswith("\ttea")
 
 
+def test_an_ambiguous_edit_names_the_lines_of_at_most_a_hundred_occurrences(tool: LedgerMemoryTool) -> None:
+    call(tool, "create", NOTES, file_text="tea or tea\n\nrum\ntea")
+    with pytest.raises(ToolError, match=r"old_str `tea` in lines: 1, 1, 4\. "):
+        call(tool, "str_replace", NOTES, old_str="tea", new_str="x")
+    call(tool, "create", "/memories/long.md", file_text="tea\n" * 2_000)
+    for part in ("tea", ""):
+        with pytest.raises(ToolError, match=r"in lines: 1, .*, …\. Please ensure it is unique$") as refused:
+            call(tool, "str_replace", "/memories/long.md", old_str=part, new_str="x")
+        assert str(refused.value).count(",") == 100
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -153,7 +153,7 @@ class MemoryFiles:
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         parts = _parts(command.path)
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             if not parts or self._exists(parts):
                 raise ToolError(f"File {command.path} already exists")
             self._check_above(parts)
@@ -162,7 +162,7 @@ class MemoryFiles:
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         path, old = command.path, command.old_str
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             parts, content = self._to_edit(path)
             count, at = content.count(old), content.find(old)
             if not count:
@@ -182,7 +182,7 @@ class MemoryFiles:
         )
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             parts, content = self._to_edit(command.path)
             lines = content.removesuffix("\n").split("\n") if content else []
             if not 0 <= command.insert_line <= len(lines):
@@ -198,7 +198,7 @@ class MemoryFiles:
         parts = _parts(command.path)
         if not parts:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             files = self._files_at(parts)
             if not files:
                 raise ToolError(f"The path {command.path} does not exist")
@@ -209,7 +209,7 @@ class MemoryFiles:
         old, new = _parts(command.old_path), _parts(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             if not new or self._exists(new):
                 raise ToolError(f"The destination {command.new_path} already exists")
             files = self._files_at(old)
@@ -223,7 +223,7 @@ class MemoryFiles:
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear(self) -> str:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             self._remove(self._below(()))
         return "All memory cleared"
 

@@ -104,7 +104,7 @@ class LedgerSessionStore:
         where = _checked(key)
 
         def delete() -> None:
-            with self._ledger.batch():
+            with self._ledger.batch(whole=True):
                 names = [_name(where)] if "subpath" in where else [_name(where), *self._below(where).values()]
                 for name in names:
                     self._ledger.session(name).clear()
@@ -122,7 +122,7 @@ class LedgerSessionStore:
         return self._ledger.session(_name(key), project=self._project)
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             session, known = self._session(key), set[str]()
             begins = session.id is None
             new: list[Entry] = []

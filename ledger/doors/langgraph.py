@@ -87,7 +87,7 @@ class LedgerStore(BaseStore):
         results = [self._answer(op) for op in operations]
         puts = {(tuple(op.namespace), op.key): op for op in operations if isinstance(op, PutOp)}
         if puts:
-            with self._ledger.batch():
+            with self._ledger.batch(whole=True):
                 for (namespace, key), op in puts.items():
                     self._put(namespace, key, op)
         return results
@@ -143,7 +143,7 @@ class LedgerStore(BaseStore):
         if not due:
             return
         refused = suppress(ConflictError, RejectedError)
-        with refused, self._ledger.batch():
+        with refused, self._ledger.batch(whole=True):
             for value in due:
                 with refused:
                     self._ledger.values.put(

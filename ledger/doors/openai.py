@@ -105,11 +105,11 @@ class LedgerSession:
         return [_item(message) for message in newest]
 
     def _add(self, items: Sequence[Item]) -> None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             extend(self._session, items, worded=_message, bare=_bare)
 
     def _pop(self) -> TResponseInputItem | None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             newest = self._session.messages(limit=1)
             if not newest:
                 return None

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
 from ledger.doors.given import bound
-from ledger.values.answers import Value
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -30,7 +29,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger, Value
 
 ROOT = "/memories"
 MAX_LINES = 999_999  # of a file that view shows

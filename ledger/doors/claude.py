@@ -14,7 +14,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 from ledger.doors.agent_transcripts import said
 from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
@@ -22,9 +22,8 @@ from ledger.doors.transcribing import check_objects, extend
 from ledger.types import Json
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
-    from ledger.sessions.answers import SessionInfo
-    from ledger.sessions.api import Session
+    from ledger import Ledger, Session
+    from ledger.answers import SessionInfo
 
 PAGE = 1_000
 UUID_CHARS = 200  # a longer uuid is no uuid

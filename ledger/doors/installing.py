@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 from ledger.doors.hooks import DEFAULT_LEDGER
 from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
 from ledger.types import CodingAgent

@@ -13,11 +13,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
 from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
 from ledger.types import Json
-from ledger.values.answers import Value
 
 try:
     from langgraph.store.base import (
@@ -40,7 +39,7 @@ except ImportError as error:
     raise ImportError('ledger.doors.langgraph needs LangGraph: pip install "belief-ledger[langgraph]"') from error
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger, Value
 
 PAGE = 1_000
 REFRESHED = 10  # times within a time to live at most: a refresh is a version of the value

@@ -5,10 +5,12 @@ Needs the extra ``anthropic``. A path is taken apart into the labels of a namesp
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from ledger import ConflictError, NotFoundError, RejectedError
+from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
 
 try:
@@ -90,6 +92,8 @@ class LedgerMemoryTool(BetaAbstractMemoryTool):
 class AsyncLedgerMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same tool for the awaited client; each command runs on a thread of its own.
 
+    A task that is cancelled ends when its command has ended.
+
     The arguments are those of ``LedgerMemoryTool``.
     """
 
@@ -104,26 +108,26 @@ class AsyncLedgerMemoryTool(BetaAsyncAbstractMemoryTool):
         self._files = MemoryFiles(bound(ledger, self, client="anthropic", channel="agent"), namespace)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return await run_sync(_for_the_model, self._files.view, command)
+        return await _on_a_thread(_for_the_model, self._files.view, command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return await run_sync(_for_the_model, self._files.create, command)
+        return await _on_a_thread(_for_the_model, self._files.create, command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return await run_sync(_for_the_model, self._files.str_replace, command)
+        return await _on_a_thread(_for_the_model, self._files.str_replace, command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return await run_sync(_for_the_model, self._files.insert, command)
+        return await _on_a_thread(_for_the_model, self._files.insert, command)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return await run_sync(_for_the_model, self._files.delete, command)
+        return await _on_a_thread(_for_the_model, self._files.delete, command)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return await run_sync(_for_the_model, self._files.rename, command)
+        return await _on_a_thread(_for_the_model, self._files.rename, command)
 
     async def clear_all_memory(self) -> str:
         """Delete all files in one commit, which an undo brings back."""
-        return await run_sync(self._files.clear)
+        return await _on_a_thread(self._files.clear)
 
 
 class MemoryFiles:
@@ -303,6 +307,14 @@ class MemoryFiles:
         ]
         header = f"Here're the files and directories up to {DEPTH} levels deep in {path}, excluding hidden items:"
         return "\n".join([header, *lines])
+
+
+async def _on_a_thread(act: Callable[..., str], *arguments: object) -> str:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # the loop of trio, in which a cancelled task waits for the thread by itself
+        return await run_sync(act, *arguments)
+    return await to_the_end(lambda: act(*arguments))
 
 
 def _for_the_model(act: Callable[[C], str], command: C) -> str:

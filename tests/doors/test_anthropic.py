@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,32 @@ def test_a_directory_beyond_every_bound_moves_whole_or_not_at_all(
     assert keys(ledger) == before
     call(tool, "rename", old_path="/memories/old", new_path="/memories/new")
     assert len(keys(ledger)) == 9 and not call(tool, "view", "/memories").count("/old")
+
+
+def test_a_task_that_is_cancelled_twice_ends_when_its_command_has_ended(ledger: Ledger) -> None:
+    tool = AsyncLedgerMemoryTool(ledger)
+    begun, may_end, create = threading.Event(), threading.Event(), tool._files.create
+
+    def slow(command: Any) -> str:
+        begun.set()
+        may_end.wait(10)
+        return create(command)
+
+    async def cancelled() -> list[bool]:
+        tool._files.create = slow  # type: ignore[method-assign]
+        task = asyncio.ensure_future(tool.call({"command": "create", "path": NOTES, "file_text": "tea"}))
+        await asyncio.to_thread(begun.wait, 10)
+        ended = []
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+            ended.append(task.done())
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [*ended, bool(keys(ledger))]
+
+    assert asyncio.run(cancelled()) == [False, False, True]
 
 
 KILLED = """

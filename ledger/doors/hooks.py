@@ -26,7 +26,7 @@ QUESTION_CHARS = 2_000
 
 EVENT_BYTES = 16 * 1024 * 1024
 LOG_BYTES = 64 * 1024
-JOBS_SECONDS = 40.0  # the client ends a hook of SessionEnd after 60
+JOBS_SECONDS = 40.0  # the client ends a hook of SessionEnd after 80
 
 
 class HookOptions(NamedTuple):
@@ -127,7 +127,7 @@ def record(event: Mapping[str, object], options: HookOptions) -> None:
 
 def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], options: HookOptions, waiting: str) -> None:
     """Capture a turn, or add the response to the interaction ``waiting``; a refusal is logged, and the next turn follows."""
-    from ledger import KeyReusedError, LedgerError
+    from ledger import BusyError, KeyReusedError, LedgerError
     from ledger.english.foreign import LONG_CHARS, LONG_LINES
 
     # Of a longer message nobody can tell which part was typed (foreign/1).
@@ -150,6 +150,8 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], option
         )
     except KeyReusedError:
         pass  # a resumed session repeats the turns of another
+    except BusyError:
+        raise  # every further turn would wait as long again
     except LedgerError as error:
         log(options.path, str(event.get("hook_event_name", "")), error)
 

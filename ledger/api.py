@@ -729,7 +729,7 @@ class Ledger(LedgerRead):
         self._engine.close()
 
     @contextmanager
-    def batch(self) -> Iterator[Self]:
+    def batch(self, *, whole: bool = False) -> Iterator[Self]:
         """Group many commands into one commit, or one each 5 seconds or 10,000 events.
 
         An exception that leaves the block takes back everything that was not committed; of a batch inside a batch, only the inner
@@ -738,11 +738,14 @@ class Ledger(LedgerRead):
         A batch belongs to the thread and the asyncio task that open it, with all bound ledgers. Other threads wait with their
         writes; another task of the same thread must not write.
 
+        Args:
+            whole: True for one commit however long the block takes, so that all of it is written or nothing.
+
         Raises:
             BusyError: Another thread or process kept the ledger locked for longer than the timeout.
             ConflictError: Another task of this thread is inside a batch.
         """
-        with self._engine.writer.batch():
+        with self._engine.writer.batch(whole=whole):
             yield self
 
     def __enter__(self) -> Self:

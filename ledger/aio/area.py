@@ -137,7 +137,7 @@ class OpenedLedger(AsyncArea):
 
         return await asyncio.to_thread(run)
 
-    async def in_batch(self, function: Callable[[Ledger], T]) -> T:
+    async def in_batch(self, function: Callable[[Ledger], T], *, whole: bool = False) -> T:
         """Call a function with the plain ledger, whole on the writer thread, and return its answer after the one commit.
 
         Inside, the rules of ``Ledger.batch`` hold: an exception takes back everything, nothing asks a model, and the commit is
@@ -155,8 +155,8 @@ class OpenedLedger(AsyncArea):
         if not callable(function) or any(is_lazy(function) for is_lazy in LAZY):
             raise RejectedError(f"in_batch takes a plain function of the ledger, and {shown} is none", rule="batch")
 
-        def whole() -> T:
-            with self._sync.batch() as ledger:
+        def in_commit() -> T:
+            with self._sync.batch(whole=whole) as ledger:
                 answer = function(ledger)
                 if isinstance(answer, Awaitable | Iterator | AsyncIterator):
                     if inspect.iscoroutine(answer):
@@ -168,7 +168,7 @@ class OpenedLedger(AsyncArea):
                     )
                 return answer
 
-        return await self._threads.batch(whole)
+        return await self._threads.batch(in_commit)
 
     def batch(self) -> Never:
         """Refuse a batch around awaits, because it would hold the lock over the work of other tasks; ``in_batch`` is allowed."""

@@ -15,13 +15,19 @@ SHARED_BATCH_SECONDS = 1.0  # other machines wait for the lock of the shared log
 
 
 class CommandBatch:
-    """An open batch. A command inside ``with`` runs in the batch's transaction."""
+    """An open batch. A command inside ``with`` runs in the batch's transaction. A whole batch is never split."""
 
     def __init__(
-        self, transaction: Transaction, write_out: Callable[[Transaction], None], *, is_shared: bool = False
+        self,
+        transaction: Transaction,
+        write_out: Callable[[Transaction], None],
+        *,
+        is_shared: bool = False,
+        whole: bool = False,
     ) -> None:
         self.transaction, self._write_out = transaction, write_out
         self._seconds = SHARED_BATCH_SECONDS if is_shared else BATCH_SECONDS
+        self._is_whole = whole
         self._token = transaction.token = Token()
         transaction.deferred = True
         self.began, self._after, self.committed = 0.0, 0, 0
@@ -38,7 +44,7 @@ class CommandBatch:
 
     def __enter__(self) -> Transaction:
         grown = self.transaction.position - self._after >= BATCH_EVENTS
-        if grown or time.monotonic() - self.began >= self._seconds:
+        if not self._is_whole and (grown or time.monotonic() - self.began >= self._seconds):
             self._write_out(self.transaction)
             self.transaction.renew()
             self._start()
@@ -48,15 +54,17 @@ class CommandBatch:
         """Leave the batch open."""
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
+    def inside(self, *, whole: bool) -> Iterator[None]:
         """Run a part that can be undone alone. The bounds start anew in here, so a short part is committed whole."""
         self._write_out(self.transaction)
         bounds, committed = (self.began, self._after), self.committed
         self.began, self._after = time.monotonic(), self.transaction.position
+        around, self._is_whole = self._is_whole, self._is_whole or whole
         try:
             with self.transaction.savepoint():
                 yield
         finally:
+            self._is_whole = around
             if self.committed == committed:
                 self.began, self._after = bounds
 

@@ -284,8 +284,10 @@ class Writer(Means):
         return self._batch is not None and self._batch.is_here
 
     @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self, *, whole: bool = False) -> Iterator[None]:
         """Run many commands in one commit, which is split every 5 seconds or 10,000 events; every second if the log is shared.
+
+        A ``whole`` batch is not split.
 
         The batch belongs to the thread, task and context that open it. A batch inside a batch of the same owner is a part of
         the outer batch, and an exception undoes this part alone.
@@ -293,7 +295,7 @@ class Writer(Means):
         batch = self._batch
         if batch is not None and batch.is_here:
             try:
-                with batch.inside():
+                with batch.inside(whole=whole):
                     yield
             except BaseException:
                 self._roll_back()
@@ -302,7 +304,7 @@ class Writer(Means):
         with self.store.command() as transaction:
             self.tables.begin(transaction)
             is_shared = self.store.shared is not None
-            batch = self._batch = CommandBatch(transaction, self._write_out, is_shared=is_shared)
+            batch = self._batch = CommandBatch(transaction, self._write_out, is_shared=is_shared, whole=whole)
             try:
                 yield
                 self._write_out(transaction)

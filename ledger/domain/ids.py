@@ -62,6 +62,10 @@ def absent(what: str, subject: object) -> str:
         return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(subject).__name__}"
     short = isinstance(subject, str) and len(subject.strip()) < LEAST
     hint = f"; it is too short: the beginning of an id has at least {LEAST} characters, such as 'm_4'" if short else ""
+    if what != "subject" and isinstance(subject, str) and is_id(subject) and KINDS[subject[0]] not in what.split():
+        kind = KINDS[subject[0]]
+        hint = f"; it has the form of the id of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+        hint += ", whose changes history.events lists" if what == "memory or observation" and kind != "chunk" else ""
     return f"no {what} of this user has the id {subject!r:.40}{hint}"
 
 

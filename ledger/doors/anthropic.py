@@ -5,12 +5,13 @@ Needs the extra ``anthropic``. A path is taken apart into the labels of a namesp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
+from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
-from ledger.values.answers import Value
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -30,11 +31,12 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger, Value
 
 ROOT = "/memories"
 MAX_LINES = 999_999  # of a file that view shows
 NUMBER_WIDTH = len(str(MAX_LINES))
+NAMED_LINES = 100  # in the error about a text that occurs often
 DEPTH = 2  # levels of a directory that view shows
 PAGE = 1_000
 
@@ -90,6 +92,8 @@ class LedgerMemoryTool(BetaAbstractMemoryTool):
 class AsyncLedgerMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same tool for the awaited client; each command runs on a thread of its own.
 
+    A task that is cancelled ends when its command has ended.
+
     The arguments are those of ``LedgerMemoryTool``.
     """
 
@@ -104,26 +108,26 @@ class AsyncLedgerMemoryTool(BetaAsyncAbstractMemoryTool):
         self._files = MemoryFiles(bound(ledger, self, client="anthropic", channel="agent"), namespace)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return await run_sync(_for_the_model, self._files.view, command)
+        return await _on_a_thread(_for_the_model, self._files.view, command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return await run_sync(_for_the_model, self._files.create, command)
+        return await _on_a_thread(_for_the_model, self._files.create, command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return await run_sync(_for_the_model, self._files.str_replace, command)
+        return await _on_a_thread(_for_the_model, self._files.str_replace, command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return await run_sync(_for_the_model, self._files.insert, command)
+        return await _on_a_thread(_for_the_model, self._files.insert, command)
 
     async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return await run_sync(_for_the_model, self._files.delete, command)
+        return await _on_a_thread(_for_the_model, self._files.delete, command)
 
     async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return await run_sync(_for_the_model, self._files.rename, command)
+        return await _on_a_thread(_for_the_model, self._files.rename, command)
 
     async def clear_all_memory(self) -> str:
         """Delete all files in one commit, which an undo brings back."""
-        return await run_sync(self._files.clear)
+        return await _on_a_thread(self._files.clear)
 
 
 class MemoryFiles:
@@ -152,7 +156,7 @@ class MemoryFiles:
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         parts = _parts(command.path)
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             if not parts or self._exists(parts):
                 raise ToolError(f"File {command.path} already exists")
             self._check_above(parts)
@@ -161,15 +165,15 @@ class MemoryFiles:
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         path, old = command.path, command.old_str
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             parts, content = self._to_edit(path)
             count, at = content.count(old), content.find(old)
             if not count:
                 raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
             if count > 1:
-                numbers = ", ".join(str(content.count("\n", 0, start) + 1) for start in _starts(content, old))
                 raise ToolError(
-                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {numbers}."
+                    f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines:"
+                    f" {_line_numbers(content, old)}."
                     " Please ensure it is unique"
                 )
             changed = content[:at] + command.new_str + content[at + len(old) :]
@@ -181,7 +185,7 @@ class MemoryFiles:
         )
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             parts, content = self._to_edit(command.path)
             lines = content.removesuffix("\n").split("\n") if content else []
             if not 0 <= command.insert_line <= len(lines):
@@ -197,7 +201,7 @@ class MemoryFiles:
         parts = _parts(command.path)
         if not parts:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             files = self._files_at(parts)
             if not files:
                 raise ToolError(f"The path {command.path} does not exist")
@@ -208,7 +212,7 @@ class MemoryFiles:
         old, new = _parts(command.old_path), _parts(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             if not new or self._exists(new):
                 raise ToolError(f"The destination {command.new_path} already exists")
             files = self._files_at(old)
@@ -222,7 +226,7 @@ class MemoryFiles:
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear(self) -> str:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             self._remove(self._below(()))
         return "All memory cleared"
 
@@ -305,6 +309,14 @@ class MemoryFiles:
         return "\n".join([header, *lines])
 
 
+async def _on_a_thread(act: Callable[..., str], *arguments: object) -> str:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # the loop of trio, in which a cancelled task waits for the thread by itself
+        return await run_sync(act, *arguments)
+    return await to_the_end(lambda: act(*arguments))
+
+
 def _for_the_model(act: Callable[[C], str], command: C) -> str:
     """Carry out a command; what the ledger refuses is an error that the model reads."""
     _check_arguments(command)
@@ -365,11 +377,17 @@ def _content(path: str, file: Value) -> str:
     return file.value
 
 
-def _starts(content: str, part: str) -> Iterator[int]:
+def _line_numbers(content: str, part: str) -> str:
+    """Return the number of the line of each occurrence of a part, of at most ``NAMED_LINES`` of them."""
+    numbers, line, counted = list[str](), 1, 0
     start = content.find(part)
     while start >= 0:
-        yield start
+        if len(numbers) == NAMED_LINES:
+            return ", ".join([*numbers, "…"])
+        line, counted = line + content.count("\n", counted, start), start
+        numbers.append(str(line))
         start = content.find(part, start + 1)
+    return ", ".join(numbers)
 
 
 def _numbered(lines: list[str], first: int, last: int) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 from ledger.doors.agent_transcripts import said
 from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
@@ -22,9 +22,8 @@ from ledger.doors.transcribing import check_objects, extend
 from ledger.types import Json
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
-    from ledger.sessions.answers import SessionInfo
-    from ledger.sessions.api import Session
+    from ledger import Ledger, Session
+    from ledger.answers import SessionInfo
 
 PAGE = 1_000
 UUID_CHARS = 200  # a longer uuid is no uuid
@@ -104,7 +103,7 @@ class LedgerSessionStore:
         where = _checked(key)
 
         def delete() -> None:
-            with self._ledger.batch():
+            with self._ledger.batch(whole=True):
                 names = [_name(where)] if "subpath" in where else [_name(where), *self._below(where).values()]
                 for name in names:
                     self._ledger.session(name).clear()
@@ -122,7 +121,7 @@ class LedgerSessionStore:
         return self._ledger.session(_name(key), project=self._project)
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             session, known = self._session(key), set[str]()
             begins = session.id is None
             new: list[Entry] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger
     from ledger.types import Channel
 
 
@@ -21,7 +21,7 @@ def bound(ledger: Ledger, door: object, *, client: str, channel: Channel | None 
     Raises:
         TypeError: What the door was given is not a ``Ledger``, but a path, an ``AsyncLedger`` or a past moment.
     """
-    from ledger.api import Ledger
+    from ledger import Ledger
 
     if not isinstance(ledger, Ledger):
         raise TypeError(

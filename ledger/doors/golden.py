@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from msgspec import DecodeError, Struct, json
 
-from ledger.answers import Memory
+from ledger.answers import Memory, Observation
 from ledger.api import Ledger, LedgerRead, PastLedger
-from ledger.observations.answers import Observation
 from ledger.types import Page
 
 Paint = Callable[[str, str], str]  # (text, color) -> the text in that color

@@ -26,7 +26,7 @@ QUESTION_CHARS = 2_000
 
 EVENT_BYTES = 16 * 1024 * 1024
 LOG_BYTES = 64 * 1024
-JOBS_SECONDS = 40.0  # the client ends a hook of SessionEnd after 60
+JOBS_SECONDS = 40.0  # the client ends a hook of SessionEnd after 80
 
 
 class HookOptions(NamedTuple):
@@ -57,8 +57,7 @@ def options_of(words: Sequence[str]) -> HookOptions:
     Raises:
         RejectedError: A word is no such option, or a setting is wrong.
     """
-    from ledger.core.settings import Settings
-    from ledger.domain.errors import RejectedError
+    from ledger import RejectedError, Settings
 
     given = dict(zip(words[::2], words[1::2], strict=False))
     if len(words) % 2 or not given.keys() <= {"--db", "--user", "--client"}:
@@ -108,7 +107,7 @@ def record(event: Mapping[str, object], options: HookOptions) -> None:
     os.makedirs(os.path.dirname(os.path.abspath(options.path)), mode=0o700, exist_ok=True)
     settings = None
     if ends:
-        from ledger.core.settings import Settings
+        from ledger import Settings
 
         settings = Settings.load(options.path)  # the model and the embedder serve the jobs
     with Ledger.open(options.path, user=options.user, client=options.client, settings=settings) as ledger:
@@ -128,7 +127,7 @@ def record(event: Mapping[str, object], options: HookOptions) -> None:
 
 def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], options: HookOptions, waiting: str) -> None:
     """Capture a turn, or add the response to the interaction ``waiting``; a refusal is logged, and the next turn follows."""
-    from ledger.domain.errors import KeyReusedError, LedgerError
+    from ledger import BusyError, KeyReusedError, LedgerError
     from ledger.english.foreign import LONG_CHARS, LONG_LINES
 
     # Of a longer message nobody can tell which part was typed (foreign/1).
@@ -151,6 +150,8 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], option
         )
     except KeyReusedError:
         pass  # a resumed session repeats the turns of another
+    except BusyError:
+        raise  # every further turn would wait as long again
     except LedgerError as error:
         log(options.path, str(event.get("hook_event_name", "")), error)
 
@@ -172,7 +173,7 @@ def log(path: str, event: str, error: BaseException) -> None:
     Of an unexpected error only its type and place are written, because its message may quote a text.
     """
     try:
-        from ledger.domain.errors import LedgerError
+        from ledger import LedgerError
         from ledger.domain.harmless import one_line
         from ledger.log.paths import HOOKS_LOG
 

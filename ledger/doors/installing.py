@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 from ledger.doors.hooks import DEFAULT_LEDGER
 from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
 from ledger.types import CodingAgent
@@ -25,8 +25,11 @@ from ledger.types import CodingAgent
 NAME = "memory-ledger"
 HOOK = "memory-ledger-hook"
 PLUGIN = Path(__file__).resolve().parent / "plugin" / "claude"
-SECONDS = {"SessionStart": 5, "UserPromptSubmit": 5, "Stop": 30, "PreCompact": 30, "SessionEnd": 60}
-"""The events with a hook, and the seconds after which the agent ends it (our choice)."""
+SECONDS = {"SessionStart": 5, "UserPromptSubmit": 5, "Stop": 40, "PreCompact": 40, "SessionEnd": 80}
+"""The events with a hook, and the seconds after which the agent ends it (our choice).
+
+A hook that records waits 30 seconds for the lock of another writer, and then has to log that it recorded nothing.
+"""
 
 HINTS = {
     "claude": "start a new session; /hooks and /mcp show what runs",

@@ -13,11 +13,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError
 from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
 from ledger.types import Json
-from ledger.values.answers import Value
 
 try:
     from langgraph.store.base import (
@@ -40,7 +39,7 @@ except ImportError as error:
     raise ImportError('ledger.doors.langgraph needs LangGraph: pip install "belief-ledger[langgraph]"') from error
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger, Value
 
 PAGE = 1_000
 REFRESHED = 10  # times within a time to live at most: a refresh is a version of the value
@@ -87,7 +86,7 @@ class LedgerStore(BaseStore):
         results = [self._answer(op) for op in operations]
         puts = {(tuple(op.namespace), op.key): op for op in operations if isinstance(op, PutOp)}
         if puts:
-            with self._ledger.batch():
+            with self._ledger.batch(whole=True):
                 for (namespace, key), op in puts.items():
                     self._put(namespace, key, op)
         return results
@@ -143,7 +142,7 @@ class LedgerStore(BaseStore):
         if not due:
             return
         refused = suppress(ConflictError, RejectedError)
-        with refused, self._ledger.batch():
+        with refused, self._ledger.batch(whole=True):
             for value in due:
                 with refused:
                     self._ledger.values.put(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast, get_args
 from ledger.doors.awaited import to_the_end
 from ledger.doors.given import bound
 from ledger.doors.transcribing import Item, check_objects, extend
-from ledger.sessions.answers import Message
 from ledger.types import Role
 
 try:
@@ -23,8 +22,7 @@ except ImportError as error:
     raise ImportError('ledger.doors.openai needs the OpenAI Agents SDK: pip install "belief-ledger[openai]"') from error
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
-    from ledger.sessions.api import Session
+    from ledger import Ledger, Message, Session
 
 PAGE = 1_000
 _ROLES = get_args(Role)
@@ -105,11 +103,11 @@ class LedgerSession:
         return [_item(message) for message in newest]
 
     def _add(self, items: Sequence[Item]) -> None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             extend(self._session, items, worded=_message, bare=_bare)
 
     def _pop(self) -> TResponseInputItem | None:
-        with self._ledger.batch():
+        with self._ledger.batch(whole=True):
             newest = self._session.messages(limit=1)
             if not newest:
                 return None

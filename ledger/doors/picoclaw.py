@@ -11,14 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ledger.domain.errors import LedgerError
-from ledger.sessions.answers import Message
-from ledger.sessions.api import Session
+from ledger import LedgerError, Message, Session
 from ledger.sessions.transcripts import outside
 from ledger.types import Role, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger import Ledger
 
 PAGE = 1_000
 _log = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ledger.domain.errors import RejectedError
+from ledger import RejectedError
 
 if TYPE_CHECKING:
-    from ledger.sessions.api import Session
+    from ledger import Session
 
 TOGETHER = 5_000  # items in one append
 

@@ -377,6 +377,22 @@ async def test_an_exception_takes_back_the_whole_function(path):
 
 
 @running
+async def test_a_function_as_a_whole_batch_is_one_commit_beyond_every_bound(path, monkeypatch):
+    monkeypatch.setattr("ledger.core.batch.BATCH_EVENTS", 3)
+
+    def fail(plain):
+        for number in range(8):
+            plain.remember(f"The memory {number}.")
+        raise ZeroDivisionError
+
+    async with opened(path) as ledger:
+        for whole, left in ((True, 0), (False, 6)):
+            with pytest.raises(ZeroDivisionError):
+                await ledger.in_batch(fail, whole=whole)
+            assert len(await ledger.memories.list()) == left
+
+
+@running
 async def test_a_batch_around_awaits_is_refused_with_the_way_out(path):
     async with opened(path) as ledger:
         with pytest.raises(RejectedError, match="in_batch"):

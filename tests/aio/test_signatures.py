@@ -62,6 +62,6 @@ def test_the_past_offers_reads_alone():
     }
 
 
-def test_the_ledger_has_three_names_more():
+def test_the_ledger_has_two_names_more_and_one_other():
     ours, theirs = ({each for each in dir(kind) if each[0] != "_"} for kind in (AsyncLedger, Ledger))
     assert (ours - theirs, theirs - ours) == ({"aclose", "in_batch"}, {"close"})

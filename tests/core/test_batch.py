@@ -154,6 +154,41 @@ def test_a_batch_commits_at_its_bound_of_time_and_goes_on(ledger, path, monkeypa
     assert_sound(ledger)
 
 
+@pytest.mark.parametrize("bound", [{"BATCH_EVENTS": 3}, {"BATCH_SECONDS": 0.0}], ids=["events", "time"])
+def test_a_whole_batch_is_one_commit_beyond_every_bound(ledger, path, monkeypatch, bound):
+    for name, value in bound.items():
+        monkeypatch.setattr(writing, name, value)
+    with Ledger.open(path) as other:
+        with pytest.raises(ZeroDivisionError), ledger.batch(whole=True):
+            for number in range(8):
+                ledger.remember(f"fact {number}")
+            raise ZeroDivisionError
+        assert contents(ledger) == set()
+        with ledger.batch(whole=True):
+            for number in range(8):
+                ledger.remember(f"fact {number}")
+            assert contents(other) == set()
+        assert len(contents(other)) == 8
+    assert_sound(ledger)
+
+
+def test_a_whole_batch_inside_another_is_written_or_taken_back_whole(ledger, path, monkeypatch):
+    monkeypatch.setattr(writing, "BATCH_EVENTS", 3)
+    with Ledger.open(path) as other, ledger.batch():
+        ledger.remember("before")
+        with pytest.raises(ZeroDivisionError), ledger.batch(whole=True):
+            for number in range(8):
+                ledger.remember(f"lost {number}")
+            raise ZeroDivisionError
+        with ledger.batch(whole=True), ledger.batch():
+            for number in range(4):
+                ledger.remember(f"fact {number}")
+            assert contents(other) == set()
+        ledger.remember("after")
+        assert contents(other) == {"before", *(f"fact {number}" for number in range(4))}
+    assert_sound(ledger)
+
+
 def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(ledger):
     known = ledger.remember("known", confidence=0.5)
     with pytest.raises(ZeroDivisionError), ledger.batch():

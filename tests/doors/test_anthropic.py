@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_another_user_sees_and_changes_nothing(ledger: Ledger) -> None:
             call(ben, command, NOTES, **arguments)
     call(ben, "create", NOTES, file_text="rum")
     assert call(ada, "view", NOTES).endswith("\ttea")
+
+
+def test_an_ambiguous_edit_names_the_lines_of_at_most_a_hundred_occurrences(tool: LedgerMemoryTool) -> None:
+    call(tool, "create", NOTES, file_text="tea or tea\n\nrum\ntea")
+    with pytest.raises(ToolError, match=r"old_str `tea` in lines: 1, 1, 4\. "):
+        call(tool, "str_replace", NOTES, old_str="tea", new_str="x")
+    call(tool, "create", "/memories/long.md", file_text="tea\n" * 2_000)
+    for part in ("tea", ""):
+        with pytest.raises(ToolError, match=r"in lines: 1, .*, …\. Please ensure it is unique$") as refused:
+            call(tool, "str_replace", "/memories/long.md", old_str=part, new_str="x")
+        assert str(refused.value).count(",") == 100
 
 
 @pytest.mark.parametrize(
@@ -262,6 +274,47 @@ def test_of_twenty_that_create_a_file_one_does(ledger: Ledger, tool: LedgerMemor
     assert len(errors) == 19 and all(
         isinstance(error, ToolError) and "already exists" in str(error) for error in errors
     )
+
+
+def test_a_directory_beyond_every_bound_moves_whole_or_not_at_all(
+    ledger: Ledger, tool: LedgerMemoryTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.core.batch.BATCH_EVENTS", 3)
+    for number in range(8):
+        call(tool, "create", f"/memories/old/{number}", file_text="tea")
+    call(tool, "create", "/memories/old/z" + "/deep" * 28 + "/last", file_text="tea")  # as deep as a path can be
+    before = keys(ledger)
+    with pytest.raises(ToolError, match="at most 32 are allowed"):
+        call(tool, "rename", old_path="/memories/old", new_path="/memories/new/far/place")
+    assert keys(ledger) == before
+    call(tool, "rename", old_path="/memories/old", new_path="/memories/new")
+    assert len(keys(ledger)) == 9 and not call(tool, "view", "/memories").count("/old")
+
+
+def test_a_task_that_is_cancelled_twice_ends_when_its_command_has_ended(ledger: Ledger) -> None:
+    tool = AsyncLedgerMemoryTool(ledger)
+    begun, may_end, create = threading.Event(), threading.Event(), tool._files.create
+
+    def slow(command: Any) -> str:
+        begun.set()
+        may_end.wait(10)
+        return create(command)
+
+    async def cancelled() -> list[bool]:
+        tool._files.create = slow  # type: ignore[method-assign]
+        task = asyncio.ensure_future(tool.call({"command": "create", "path": NOTES, "file_text": "tea"}))
+        await asyncio.to_thread(begun.wait, 10)
+        ended = []
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+            ended.append(task.done())
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [*ended, bool(keys(ledger))]
+
+    assert asyncio.run(cancelled()) == [False, False, True]
 
 
 KILLED = """

@@ -215,6 +215,20 @@ def test_what_the_persons_approval_made_is_not_replaced_by_the_tool_of_hermes(pa
             assert person.memories.get(memory.id).status == "active"
 
 
+def test_an_entry_that_hermes_removed_comes_back_with_its_next_add_unless_a_person_took_it(path: Path) -> None:
+    with managed() as manager:
+        manager.on_memory_write("add", "user", "Ada drinks tea.")
+        manager.on_memory_write("remove", "user", "", metadata={"old_text": "tea"})
+        manager.on_memory_write("add", "user", "Ada drinks tea.")
+        with Ledger.open(path) as person:
+            (memory,) = person.memories.list()
+            assert (memory.content, memory.status, memory.confidence) == ("Ada drinks tea.", "active", 0.6)
+            person.retract(memory.id, reason="wrong")
+        manager.on_memory_write("add", "user", "Ada drinks tea.")
+    with Ledger.open(path) as person:
+        assert not person.memories.list()
+
+
 def test_the_story_of_three_days(path: Path, ledger_clock: Clock) -> None:
     def wrote(**change: str) -> None:
         with managed(clock=ledger_clock) as manager:

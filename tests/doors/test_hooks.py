@@ -14,7 +14,7 @@ import pytest
 from command_line import run as run_command
 from places import ROOT
 
-from ledger import Ledger
+from ledger import BusyError, Ledger
 from ledger.doors import hooks
 
 Hook = Callable[..., str]
@@ -287,6 +287,24 @@ def test_a_ledger_that_is_being_written_to_still_answers_before_a_prompt(tmp_pat
             ledger.remember("The user lives in Oslo.")
             done = process(path, event("UserPromptSubmit", prompt="pip or uv?"), "--user", "ada")
     assert done.returncode == 0 and "The user prefers uv." in done.stdout
+
+
+def test_a_hook_waits_once_for_the_lock_of_another_writer_and_not_for_each_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript, waits = tmp_path / "turns.jsonl", []
+    entries = [{"type": "user", "uuid": f"u{n}", "message": {"content": f"The fact {n}."}} for n in range(3)]
+    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    def capture(ledger: Ledger, prompt: str, *arguments: Any, **options: Any) -> None:
+        waits.append(prompt)
+        raise BusyError("another process kept it locked for longer than the timeout")
+
+    monkeypatch.setattr(Ledger, "capture", capture)
+    options = hooks.HookOptions(str(tmp_path / "memory.db"), "ada", "claude-code")
+    with pytest.raises(BusyError):
+        hooks.answer(event("Stop", transcript_path=str(transcript)), options)
+    assert waits == ["The fact 0."]
 
 
 def test_a_hook_before_a_prompt_loads_no_parser_and_writes_nothing(tmp_path: Path) -> None:

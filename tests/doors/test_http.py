@@ -192,6 +192,10 @@ BAD: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "/add", {"json": {"messages": []}}, 422),
     ("POST", "/add", {"json": {"messages": [{"role": "system", "content": "x"}]}}, 422),
     ("POST", "/context", {"json": {"question": "x" * 10_001}}, 422),
+    ("POST", "/context", {"json": {"question": "x", "budget": "9"}}, 422),
+    ("POST", "/recall", {"json": {"query": "x", "budget": True}}, 422),
+    ("POST", "/recall", {"json": {"query": "x", "limit": True}}, 422),
+    ("POST", "/remember", {"json": {"content": "x", "confidence": True}}, 422),
 ]
 
 

@@ -200,6 +200,9 @@ def test_the_folder_in_the_package_has_the_same_events_as_an_installation() -> N
     hooks = json.loads((installing.PLUGIN / "hooks/hooks.json").read_text())["hooks"]
     seconds = {event: group["hooks"][0]["timeout"] for event, (group,) in hooks.items()}
     assert seconds == installing.SECONDS
+    assert (
+        min(seconds[event] for event in ("Stop", "PreCompact", "SessionEnd")) > 30 + 5
+    )  # to log what was locked for 30 s
     commands = {group["hooks"][0]["command"] for (group,) in hooks.values()}
     assert commands == {"memory-ledger-hook --db ~/.memory-ledger/memory.db"}
     server = json.loads((installing.PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory-ledger"]

@@ -54,6 +54,19 @@ def test_the_sdist_has_the_packages_the_tests_and_the_tools(built: Path) -> None
     assert wanted - names == set()
 
 
+def test_the_sdist_is_built_into_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(next(built.glob("belief_ledger-*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.iterdir()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=unpacked, check=True, capture_output=True)
+    contents = [
+        {name: archive.read(name) for name in archive.namelist()}
+        for archive in (zipfile.ZipFile(next(folder.glob("*.whl"))) for folder in (built, tmp_path))
+    ]
+    assert contents[0] == contents[1]
+
+
 def test_an_installed_wheel_is_called_belief_ledger_and_its_commands_run(built: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "environment", with_pip=False)
     python = tmp_path / "environment" / "bin" / "python"

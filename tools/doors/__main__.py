@@ -177,6 +177,15 @@ def claude() -> DoorResult:
         return connected(run(binary, "mcp", "list", cwd=place, home=folder), version, list(ways))
 
 
+def plugin() -> DoorResult:
+    """Let Claude Code validate the plugin, and play two sessions with it against a scripted model."""
+    binary = wheel("claude-agent-sdk", "claude_agent_sdk/_bundled/claude")
+    done = run(sys.executable, "tools/doors/check_plugin.py", "--claude", binary, cwd=ROOT)
+    passed, failed = (re.findall(rf"^{word} +(.+)$", done.stdout, re.M) for word in ("ok", "FAILED"))
+    seen = f"{len(passed)} steps, from `plugin validate` to `uninstall`"
+    return DoorResult(verdict(done), "; ".join(failed[:3]) or (seen if passed else last_line(done)))
+
+
 def opencode() -> DoorResult:
     """Name the server in the settings of opencode, and ask if it is connected."""
     binary = npm("opencode-ai") / "opencode"
@@ -265,6 +274,7 @@ CHECKS: dict[str, Callable[[], DoorResult]] = {
     "soak": soak,
     **{f"conformance-{revision}": partial(conformance, revision) for revision in REVISIONS},
     "claude": claude,
+    "plugin": plugin,
     "opencode": opencode,
     "agmi": agmi,
     **{name: partial(official, name) for name in CONTRACTS},

@@ -24,7 +24,7 @@ LAST_POSITION = 2**53 - 1  # the largest number that every JSON reader keeps
 Name = Annotated[str, Field(max_length=NAME_CHARS)]
 Words = Annotated[list[Name], Field(max_length=WORDS)]
 Question = Annotated[str, Field(max_length=QUESTION_CHARS)]
-Budget = Annotated[int, Field(ge=1, le=1_000_000)]
+Budget = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]  # true is no number
 Values = dict[Name, Annotated[str, Field(strict=True)] | Annotated[int, Field(strict=True)] | float | bool | None]
 Position = Annotated[int, Field(ge=0, le=LAST_POSITION)]
 
@@ -58,7 +58,7 @@ class RecallQuestion(Reading):
     query: Question
     budget: Budget | None = None
     unit: Unit = "tokens"
-    limit: int = Field(20, ge=0, le=1_000)
+    limit: int = Field(20, strict=True, ge=0, le=1_000)
     project: Name | None = None
     kinds: Words = []
     statuses: list[MemoryStatus] = Field(["active"], max_length=WORDS)
@@ -72,7 +72,9 @@ class NewMemory(Body):
     kind: Name = "knowledge"
     project: Name | None = None
     session: Name | None = None
-    confidence: float = Field(1.0, ge=0, le=1, description="At most 0.6 of a token for an agent, whatever is asked.")
+    confidence: float = Field(
+        1.0, strict=True, ge=0, le=1, description="At most 0.6 of a token for an agent, whatever is asked."
+    )
     entities: Words = []
     tags: Words = []
     sources: Words = Field([], description="Ids of the evidence: memories, turns, sessions.")

@@ -201,12 +201,7 @@ class LedgerMemoryProvider(MemoryProvider):
                 reason="replaced by Hermes's memory tool",
             )
         elif old is None:
-            try:
-                ledger.remember(content, confidence=MOST_CONFIDENCE, **words)  # type: ignore[arg-type]
-            except RejectedError as error:
-                if error.rule != "turned_down" or not error.subject or not self._is_own(ledger, error.subject):
-                    raise
-                ledger.restore(error.subject, reason="added again by Hermes's memory tool")
+            ledger.remember(content, confidence=MOST_CONFIDENCE, **words)  # type: ignore[arg-type]
 
     def _mirrored(self, ledger: Ledger, target: str, old_text: object) -> Memory | None:
         """Return the memory of Hermes's memory tool with a text in it, if there is one and nobody else decided about it."""

@@ -21,7 +21,7 @@ from ledger.events import MemoryCaptured, MemoryRejected
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
-from ledger.memories.turned_down import EXTRACTING, NO, is_yes
+from ledger.memories.turned_down import NO, is_by_person, is_yes
 from ledger.policy.rules import REVIEW
 from projections.views import control, duplicates, memories
 
@@ -95,12 +95,12 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, MemoryState] 
 def is_nobodys_no(work: Work, memory: MemoryState) -> bool:
     """Return True if a memory ended without a person's rejection, so that its text may be proposed again.
 
-    Such an end is a rejection by a rule, or an end that a model found in the user's words.
+    Such an end is a rejection by a rule, an end that a model found in the user's words, or one that an agent recorded.
     """
     events = read_stream(work.connection(), memory.id, after=memory.row)
     last = next((event for event in reversed(list(events)) if isinstance(event.data, NO)), None)
     by_rule = last is not None and isinstance(last.data, MemoryRejected) and bool(last.data.rule)
-    return by_rule or (last is not None and last.envelope.command in EXTRACTING)
+    return by_rule or (last is not None and not is_by_person(last))
 
 
 _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}

@@ -155,6 +155,15 @@ def test_an_agent_does_not_remember_what_a_person_turned_down(memory: Ledger) ->
         memory.bind(channel="agent").remember("Tea is in the tin.")
 
 
+def test_an_agent_remembers_again_what_it_took_back_itself(memory: Ledger) -> None:
+    agent = memory.bind(channel="agent")
+    agent.retract(agent.remember("Tea is in the tin.").id, reason="the tin is empty")
+    assert agent.remember("Tea is in the tin.").status == "active"
+    memory.retract(memory.memories.list()[0].id, reason="no")
+    with pytest.raises(RejectedError, match="was retracted as"):
+        agent.remember("Tea is in the tin.")
+
+
 # --- supersede and revise ------------------------------------------------------------------------------------------------
 
 COFFEE, TEA = "Ada drinks coffee.", "Ada drinks tea."

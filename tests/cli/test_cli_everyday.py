@@ -118,6 +118,19 @@ def test_without_a_terminal_an_erasure_needs_to_be_meant(db: str, monkeypatch: p
     assert erase(db, id, "--yes", said=None, monkeypatch=monkeypatch).exit_code == 0
 
 
+@pytest.mark.parametrize("option", ["", "--yes"])
+def test_an_erasure_of_an_unknown_id_says_first_that_it_is_unknown(
+    option: str, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("remember", "x", db=db)
+    for words, advice in (
+        (("m_x",), "no memory of this user has the id 'm_x'"),
+        (("--project", "harbour"), "no project of this user is called 'harbour'"),
+    ):
+        refused = erase(db, *words, *filter(None, [option]), said=None, monkeypatch=monkeypatch)
+        assert refused.exit_code == 3 and advice in refused.stderr and "--yes" not in refused.stderr
+
+
 def test_an_erasure_says_first_what_it_takes_and_last_what_stays(db: str) -> None:
     run("projects", "add", "harbour", db=db)
     run(

@@ -138,7 +138,8 @@ _REASONS = {
     sqlite3.SQLITE_LOCKED: "it is locked",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk failed to read or write",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: proof.verify() says where, and Ledger.recover() copies a log up to there",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: proof.verify() says where, and Ledger.recover() copies a log up to there; a"
+    " machine's copy of a shared log is moved away instead, and the next open copies the log again",
     sqlite3.SQLITE_NOTADB: "the file is not a ledger, or its first page is damaged",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
     sqlite3.SQLITE_READONLY: "the file cannot be written",

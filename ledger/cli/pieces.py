@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
@@ -21,10 +20,10 @@ RIGHT: Literal["right"] = "right"
 
 
 def namespace_path(labels: Sequence[str]) -> str:
-    """Return a namespace as the commands take it: a path such as ``ada/notes``, or a JSON list if a path would be read otherwise."""
-    path = "/".join(labels) or "/"
-    is_read_alike = all(label and "/" not in label for label in labels) and not path.startswith("[")
-    return one_line(path if is_read_alike else json.dumps(labels, ensure_ascii=False))
+    """Return a namespace as the commands take it, as one harmless line."""
+    from ledger.values.rules import path_of
+
+    return one_line(path_of(labels))
 
 
 def moment(time: str | None) -> str:

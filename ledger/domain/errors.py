@@ -124,8 +124,8 @@ class DamagedError(StorageError):
     """A row of a ``table`` is damaged. ``row`` is its key, or None if the key cannot be read.
 
     A damaged row of a projection loses nothing: ``rebuild()`` makes the projection again from the log. In the log, which is the
-    table ``events``, ``row`` is the position: ``verify`` lists the damage, and ``recover`` copies the sound part. A machine's copy
-    of a shared log (``is_copy``) needs no backup, because the shared log has all of it.
+    table ``events``, ``row`` is the position: ``verify`` lists the damage, and ``recover`` copies the sound part. A machine's
+    copy of a shared log (``is_copy``) needs no backup, because the shared log has all of it.
     """
 
     def __init__(

@@ -72,6 +72,8 @@ def _of_another_kind(what: str, subject: object) -> str:
     if (place := message_place(subject)) is not None:
         return f"; this is the id of a message: history.events({place[0]!r}) lists the events of its session"
     noun = KINDS.get(kind_of(subject), "")
+    if not noun and "_" not in subject and "memory" in what:
+        return "; the id of a memory begins with 'm_', and recall(query) finds memories by their words"
     if not noun or noun in what:
         return ""
     events = ": history.events(id) lists its events" if noun != "chunk" else ""

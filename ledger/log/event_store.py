@@ -236,14 +236,14 @@ class EventStore:
     def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
         """Return the error that the caller is to see instead of this error; None if this error is to be raised as it is.
 
-        It is a ``DamagedError`` if a row of the projections or of the log explains the error. In a machine's copy of a shared log,
-        the error says that the log can be copied again.
+        It is a ``DamagedError`` if a row of the projections or of the log explains the error. In a machine's copy of a shared
+        log, the error says that the log can be copied again.
         """
         shown = self._explained(error, connection)
         damaged = error if shown is None else shown
-        is_of_log = isinstance(damaged, DamagedError) and damaged.table == "events"
-        if is_of_log and not damaged.is_copy and (self.is_replica or self.shared is not None):
-            return DamagedError("events", damaged.row, damaged.why, is_copy=True)
+        if isinstance(damaged, DamagedError) and damaged.table == "events" and not damaged.is_copy:
+            is_copy = self.is_replica or self.shared is not None
+            return DamagedError("events", damaged.row, damaged.why, is_copy=True) if is_copy else shown
         return shown
 
     def _explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:

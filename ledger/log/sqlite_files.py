@@ -34,7 +34,6 @@ HELP_SECONDS = 1.0  # the longest of these waits
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # growth after which a -wal that a reader kept is checkpointed again
 LOOK_BYTES = 512 * 1024  # commits of this size together cause a look at the size of the -wal
 COMMIT_BYTES = 48 * 1024  # the pages of one commit besides the states of its events
-
 REPLICA = "replica"  # the table of a file that holds a machine's copy of a shared log
 
 FOREIGN = {  # applications of the eventsourcing library write to this name with any recorder; here they get a clear refusal

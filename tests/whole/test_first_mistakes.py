@@ -48,6 +48,7 @@ def test_a_belief_named_by_the_id_of_another_kind_is_answered_with_the_kind_and_
         (value.id, "'v_' begins the id of a value: history.events(id) lists its events"),
         (message.id, f"this is the id of a message: history.events({session.id!r}) lists the events of its session"),
         ("c_4", "'c_' begins the id of a chunk"),
+        ("tea", "the id of a memory begins with 'm_', and recall(query) finds memories by their words"),
     ):
         for call, kinds in (
             (ledger.why, "memory or observation"),
@@ -60,7 +61,7 @@ def test_a_belief_named_by_the_id_of_another_kind_is_answered_with_the_kind_and_
             assert str(error.value) == f"no {kinds} of this user has the id {id!r}; {advice}"
     for subject in (turn.id, session.id, value.id):
         assert ledger.history.events(subject)
-    with pytest.raises(NotFoundError, match="no memory or observation of this user has the id 'm_0'$"):
+    with pytest.raises(NotFoundError, match=r"no memory or observation of this user has the id 'm_0'$"):
         ledger.why("m_0")
 
 

@@ -139,7 +139,7 @@ class LedgerRead(Area):
             now=self._engine.now(),
             project=project,
             kinds=plural("kinds", kinds),
-            statuses=plural("statuses", statuses, get_args(MemoryStatus)),
+            statuses=plural("statuses", statuses),
             among=plural("among", among, get_args(Corpus)),
             limit=limit,
             budget=budget,

@@ -22,11 +22,11 @@ from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.core.clock import now
 from ledger.core.engine import Engine
 from ledger.core.log_reading import READER, WRITER, last_upgrade, least, read_event
-from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
+from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError
 from ledger.domain.harmless import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
-from ledger.log import making, notes
+from ledger.log import making, notes, replica_file
 from ledger.log.alone import APPLICATION_ID, foreign_wal
 from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
@@ -70,6 +70,7 @@ Progress = Callable[[int, int], None]
 RECOVER = (
     "never write to it again; recover your last backup at a new place (recover BACKUP --db NEW), and keep this file"
 )
+COPY_AGAIN = f"never write to it again: {COPY_REMEDY}"
 REBUILD = "rebuild makes the projections again from the log, which is sound"
 
 
@@ -317,10 +318,11 @@ class _Examination:
         pages = [problem for problem in report.problems if OF_PAGES(problem)]
         tables = [problem for problem in report.problems if OF_PROJECTIONS(problem)]
         log = [problem for problem in report.problems if problem not in pages and problem not in tables]
+        remedy = COPY_AGAIN if self._is_copy_of_shared_log(connection) else RECOVER
         for problem in log:
-            self.report("problem", "log", problem, RECOVER)
+            self.report("problem", "log", problem, remedy)
         for problem in pages:
-            self.report("problem", "pages", problem, RECOVER if log or not writable else REBUILD)
+            self.report("problem", "pages", problem, remedy if log or not writable else REBUILD)
         for problem in tables if writable and not log else ():
             hint = "" if problem.endswith(NOT_OURS) else REBUILD
             self.report("problem", "projections", problem, hint)
@@ -342,6 +344,11 @@ class _Examination:
             what = "projections" if suspended or "projection" in warning else "log"
             level = "note" if "without its class" in warning else "warning"
             self.report(level, what, warning, "rebuild folds them again" if suspended else "")
+
+    def _is_copy_of_shared_log(self, connection: sqlite3.Connection) -> bool:
+        with suppress(sqlite3.Error, TypeError):  # the damage may be in this row
+            return replica_file.read(connection) is not None
+        return False
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
         checks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)

@@ -95,13 +95,13 @@ def erase(
     arguments = {**call.arguments, "subject": target}
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
-            if not asking.is_at_a_terminal():
-                raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             trial: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
             trial["dry_run"] = True
             plan = ledger.erase(**trial)
+            if not asking.is_at_a_terminal():
+                raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             show_once(plan)
             undecided = [
                 name

@@ -31,9 +31,11 @@ from ledger.cli.methods import (
     PANELS,
     SHORT,
     Method,
+    cli_name,
     method_named,
     of_area,
 )
+from ledger.cli.other_words import hint_at_command
 from ledger.cli.output import Usage, say
 from ledger.cli.views import Raw
 from ledger.domain.harmless import one_line
@@ -47,21 +49,6 @@ EPILOGUE = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 PLACE = inspect.Parameter.POSITIONAL_ONLY
 DIGITS = 19  # a number with so many digits is too long for a position
-_CHANGE = "memory-ledger supersede records a new fact, memory-ledger revise another wording"
-_REMOVE = "memory-ledger retract takes a memory out of use, memory-ledger erase removes its text for good"
-MEANT = {  # words that people try, with a hint at the command that they mean
-    "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUERY --as-of 2026-05-03",
-    "search": "memory-ledger recall QUERY searches",
-    "find": "memory-ledger recall QUERY searches",
-    "list": "memory-ledger memories list lists memories, memory-ledger review candidates",
-    "get": "memory-ledger memories get ID shows a memory",
-    "show": "memory-ledger memories get ID shows a memory, memory-ledger why ID why it is believed",
-    "update": _CHANGE,
-    "delete": _REMOVE,
-    "forget": _REMOVE,
-    "remove": _REMOVE,
-    "log": "memory-ledger history audit lists events, newest first, memory-ledger history log reads them in order",
-}
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -325,10 +312,6 @@ def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
     return function
 
 
-def cli_name(name: str) -> str:
-    return name.strip("_").replace("_", "-")
-
-
 @cache
 def root(first: str = "", *, whole: bool = False) -> App:
     """Return the parser for a first word: with the one command or namespace of that name, or with all names for help.
@@ -438,18 +421,9 @@ def _unknown(words: list[str], error: CycloptsError) -> str:
         area = [word for word in before if word in AREAS]
         if area == before:
             return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
-    if (meant := _meant(words[0])) is not None:
-        return f"there is no command {words[0]!r}: {meant}"
+    if (hint := hint_at_command(words, BY_HAND)) is not None:
+        return hint
     return _without_lists(error)
-
-
-def _meant(word: str) -> str | None:
-    """Return a hint at the command that a person may mean by an unknown word, or None."""
-    if word in MEANT:
-        return MEANT[word]
-    areas = [area for area in AREAS if any(cli_name(method.name) == word for method in of_area(area))]
-    commands = [f"memory-ledger {area} {word}" for area in areas if area != "summaries"]
-    return f"the command is {' or '.join(commands)}" if commands else None
 
 
 BY_HAND = OTHERS | {"completion": completion}

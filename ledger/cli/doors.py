@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable
 from typing import Literal
@@ -74,9 +73,15 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
             raise
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
-    listens = f"listening on http://{host}:{port}, with the API at /openapi.json"
-    ready = functools.partial(say, listens, quiet=call.options["quiet"])
-    serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
+    settings, quiet = call.settings, call.options["quiet"]
+    is_new = not os.path.lexists(settings.path)
+
+    def ready() -> None:
+        if is_new:
+            say(f"there was no ledger at {settings.path}: a new one was made", quiet=quiet)
+        say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=quiet)
+
+    serve_http(settings, host=host, port=port, read_only=read_only, ready=ready)
     return None
 
 

@@ -139,6 +139,10 @@ class Method(NamedTuple):
         return "progress" in self.names
 
 
+def cli_name(name: str) -> str:
+    return name.strip("_").replace("_", "-")
+
+
 def of_ledger() -> Iterator[Method]:
     """Yield the methods of ``Ledger`` that are commands."""
     from ledger.api import Ledger

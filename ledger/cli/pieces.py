@@ -19,6 +19,13 @@ LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
 
 
+def namespace_path(labels: Sequence[str]) -> str:
+    """Return a namespace as the commands take it, as one harmless line."""
+    from ledger.values.rules import path_of
+
+    return one_line(path_of(labels))
+
+
 def moment(time: str | None) -> str:
     """Return a stored time in UTC, with minutes and without seconds."""
     return read_time(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""

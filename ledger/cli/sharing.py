@@ -30,10 +30,12 @@ def shared(
         reason: Why the machine is forgotten, for instance that its disk was destroyed; the reason is kept.
     """
     from ledger import shared as administration
+    from ledger.log.shared.opening import check_driver
 
     url = log or call.settings.log_url
     if not url:
         raise Usage("the URL of the database is missing: --log postgresql://… (or LEDGER_LOG_URL)")
+    check_driver(url)
     if action == "prepare":
         return {"version": administration.prepare(url, role=role or "")}
     if action == "rejoin":

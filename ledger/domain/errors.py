@@ -115,23 +115,31 @@ class UnknownOutcomeError(StorageError):
     """
 
 
+COPY_REMEDY = (
+    "the file is a machine's copy of a shared log: move it and its -wal away, and the next open copies the log again"
+)
+
+
 class DamagedError(StorageError):
     """A row of a ``table`` is damaged. ``row`` is its key, or None if the key cannot be read.
 
     A damaged row of a projection loses nothing: ``rebuild()`` makes the projection again from the log. In the log, which is the
-    table ``events``, ``row`` is the position: ``verify`` lists the damage, and ``recover`` copies the sound part.
+    table ``events``, ``row`` is the position: ``verify`` lists the damage, and ``recover`` copies the sound part. A machine's
+    copy of a shared log (``is_copy``) needs no backup, because the shared log has all of it.
     """
 
-    def __init__(self, table: str, row: object = None, why: str = "it cannot be read") -> None:
+    def __init__(
+        self, table: str, row: object = None, why: str = "it cannot be read", *, is_copy: bool = False
+    ) -> None:
         place = f"row {row} of the table {table}" if isinstance(row, int) else f"a row of the table {table}"
         super().__init__(
             f"the log is damaged: position {row} {why}. readonly=True reads what there is, proof.verify() says all that is "
-            "wrong; recover() your last backup at a new place"
+            f"wrong; {COPY_REMEDY if is_copy else 'recover() your last backup at a new place'}"
             if table == "events"
             else f"{place} is damaged ({why}): maintenance.rebuild() makes the projections again from the log, and "
             "nothing in the log is lost"
         )
-        self.table, self.row = table, row
+        self.table, self.row, self.why, self.is_copy = table, row, why, is_copy
 
 
 class ModelError(LedgerError):

@@ -62,11 +62,22 @@ def absent(what: str, subject: object) -> str:
         return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(subject).__name__}"
     short = isinstance(subject, str) and len(subject.strip()) < LEAST
     hint = f"; it is too short: the beginning of an id has at least {LEAST} characters, such as 'm_4'" if short else ""
-    if what != "subject" and isinstance(subject, str) and is_id(subject) and KINDS[subject[0]] not in what.split():
-        kind = KINDS[subject[0]]
-        hint = f"; it has the form of the id of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-        hint += ", whose changes history.events lists" if what == "memory or observation" and kind != "chunk" else ""
-    return f"no {what} of this user has the id {subject!r:.40}{hint}"
+    return f"no {what} of this user has the id {subject!r:.40}{hint or _of_another_kind(what, subject)}"
+
+
+def _of_another_kind(what: str, subject: object) -> str:
+    """Return the hint for an id of another kind than was asked for, or ""."""
+    if not isinstance(subject, str) or what == "subject":
+        return ""
+    if (place := message_place(subject)) is not None:
+        return f"; this is the id of a message: history.events({place[0]!r}) lists the events of its session"
+    noun = KINDS.get(kind_of(subject), "")
+    if not noun and "_" not in subject and "memory" in what:
+        return "; the id of a memory begins with 'm_', and recall(query) finds memories by their words"
+    if not noun or noun in what:
+        return ""
+    events = ": history.events(id) lists its events" if noun != "chunk" else ""
+    return f"; '{subject[:2]}' begins the id of {'an' if noun[0] in 'io' else 'a'} {noun}{events}"
 
 
 def is_id(text: str) -> bool:

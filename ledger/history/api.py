@@ -353,7 +353,7 @@ class History(HistoryRead, Generic[PastLedger]):
         )
         if session is None and command is None and not group.columns:
             raise RejectedError(
-                "undo_all needs at least one filter: session, command, correlation_id, by, since or until"
+                "history.undo_all() needs at least one filter: session=, command=, correlation_id=, by=, since= or until="
             )
         texts(session=session, command=command, correlation_id=correlation_id, by=by)
         return undoing.undo(

@@ -236,8 +236,17 @@ class EventStore:
     def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
         """Return the error that the caller is to see instead of this error; None if this error is to be raised as it is.
 
-        It is a ``DamagedError`` if a row of the projections or of the log explains the error.
+        It is a ``DamagedError`` if a row of the projections or of the log explains the error. In a machine's copy of a shared
+        log, the error says that the log can be copied again.
         """
+        shown = self._explained(error, connection)
+        damaged = error if shown is None else shown
+        if isinstance(damaged, DamagedError) and damaged.table == "events" and not damaged.is_copy:
+            is_copy = self.is_replica or self.shared is not None
+            return DamagedError("events", damaged.row, damaged.why, is_copy=True) if is_copy else shown
+        return shown
+
+    def _explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
         if (displaced := self._not_ours(error)) is not None:
             return displaced
         if not self._pool.foreign and may_be_damage(error):

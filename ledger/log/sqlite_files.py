@@ -34,7 +34,6 @@ HELP_SECONDS = 1.0  # the longest of these waits
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # growth after which a -wal that a reader kept is checkpointed again
 LOOK_BYTES = 512 * 1024  # commits of this size together cause a look at the size of the -wal
 COMMIT_BYTES = 48 * 1024  # the pages of one commit besides the states of its events
-
 REPLICA = "replica"  # the table of a file that holds a machine's copy of a shared log
 
 FOREIGN = {  # applications of the eventsourcing library write to this name with any recorder; here they get a clear refusal
@@ -138,7 +137,8 @@ _REASONS = {
     sqlite3.SQLITE_LOCKED: "it is locked",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk failed to read or write",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: proof.verify() says where, and Ledger.recover() copies a log up to there",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: proof.verify() says where, and Ledger.recover() copies a log up to there; a"
+    " machine's copy of a shared log is moved away instead, and the next open copies the log again",
     sqlite3.SQLITE_NOTADB: "the file is not a ledger, or its first page is damaged",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
     sqlite3.SQLITE_READONLY: "the file cannot be written",

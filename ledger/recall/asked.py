@@ -163,7 +163,7 @@ def _statuses(statuses: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name == NEVER:
             raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
-        one_of("statuses", name, memory_rules.STATUSES)
+        one_of("statuses", name, [status for status in memory_rules.STATUSES if status != NEVER])
     return names or tuple(name for name in memory_rules.STATUSES if name not in (NEVER, memory_rules.ERASED))
 
 

@@ -40,8 +40,11 @@ def connect(url: str, tenant: str | None, machine: str | None, listen_url: str =
     ``listen_url`` is the address for the connection that listens, if ``url`` leads to a pooler.
 
     Raises:
-        RejectedError: The tenant is missing, or a name is blank.
+        RejectedError: The address is not one of PostgreSQL, the tenant is missing, or a name is blank.
     """
+    from ledger.log.shared.opening import check_driver, open_shared
+
+    check_driver(url)
     if tenant is None:
         raise RejectedError(
             "a shared log holds the logs of many tenants: name yours with tenant=… or LEDGER_LOG_TENANT", rule="shared"
@@ -49,8 +52,6 @@ def connect(url: str, tenant: str | None, machine: str | None, listen_url: str =
     machine = socket.gethostname() if machine is None else machine
     for label, name in (("tenant", tenant), ("machine", machine)):
         check_text(label, name, max_bytes=NAME_BYTES)
-    from ledger.log.shared.opening import open_shared
-
     return open_shared(url, tenant, machine, listen_url=listen_url)
 
 

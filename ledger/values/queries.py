@@ -27,7 +27,9 @@ def get(snapshot: Snapshot, user: str, namespace: Namespace, key: str) -> answer
 
 
 def absent(namespace: Namespace, key: str) -> NotFoundError:
-    return NotFoundError(f"no value of this user has the key {key!r:.60} in the namespace {namespace!r:.200}")
+    return NotFoundError(
+        f"no value of this user has the key {key!r:.60} in the namespace {rules.path_of(namespace):.200}"
+    )
 
 
 def shown(connection: Connection, state: ValueState, now: str) -> answers.Value:

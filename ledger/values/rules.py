@@ -12,7 +12,8 @@ hold the content: the content is in the log, in the event at the position ``cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import assert_never
 
 import msgspec
@@ -102,6 +103,13 @@ def checked_namespace(labels: Iterable[str], name: str = "namespace") -> tuple[s
 
 def checked_key(key: str, name: str = "key") -> str:
     return check_text(f"the {name}", key, max_bytes=NAME_BYTES)
+
+
+def path_of(namespace: Sequence[str]) -> str:
+    """Return a namespace as a shell takes it: a path such as ``ada/notes``, or a JSON list if a path would be read otherwise."""
+    path = "/".join(namespace) or "/"
+    is_read_alike = all(label and "/" not in label for label in namespace) and not path.startswith("[")
+    return path if is_read_alike else json.dumps(namespace, ensure_ascii=False)
 
 
 def place_of(namespace: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from command_line import Result, answer, run
 
 from ledger import Ledger
-from ledger.cli import derive, manual, output
+from ledger.cli import derive, manual, other_words, output
 
 
 class Terminal(io.StringIO):
@@ -116,6 +116,19 @@ def test_without_a_terminal_an_erasure_needs_to_be_meant(db: str, monkeypatch: p
     assert erase(db, id, "--dry-run", said=None, monkeypatch=monkeypatch).exit_code == 0
     assert answer("memories", "get", id, db=db)["content"] is not None
     assert erase(db, id, "--yes", said=None, monkeypatch=monkeypatch).exit_code == 0
+
+
+@pytest.mark.parametrize("option", ["", "--yes"])
+def test_an_erasure_of_an_unknown_id_says_first_that_it_is_unknown(
+    option: str, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("remember", "x", db=db)
+    for words, advice in (
+        (("m_x",), "no memory of this user has the id 'm_x'"),
+        (("--project", "harbour"), "no project of this user is called 'harbour'"),
+    ):
+        refused = erase(db, *words, *filter(None, [option]), said=None, monkeypatch=monkeypatch)
+        assert refused.exit_code == 3 and advice in refused.stderr and "--yes" not in refused.stderr
 
 
 def test_an_erasure_says_first_what_it_takes_and_last_what_stays(db: str) -> None:
@@ -390,15 +403,27 @@ def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
         ("update", "memory-ledger supersede"),
         ("delete", "memory-ledger retract takes a memory out of use, memory-ledger erase"),
         ("log", "memory-ledger history audit"),
+        ("serach", "memory-ledger recall QUERY"),
+        ("delet", "memory-ledger retract takes a memory out of use"),
+        ("remembr", 'Did you mean "remember"?'),
+        ("sessoin", 'Did you mean "session"?'),
+        ("summaries", "memory-ledger session summaries list NAME"),
+        ("interactions import", "the command is memory-ledger import"),
+        ("memories add", "memory-ledger remember CONTENT"),
+        ("session search", "memory-ledger session grep NAME PATTERN"),
+        ("sessions search", "memory-ledger sessions grep PATTERN"),
+        ("documents foo", 'Unknown command "foo"'),
     ],
 )
 def test_an_unknown_command_is_answered_with_the_similar_command(db: str, word: str, command: str) -> None:
-    result = run(word, "tea", db=db)
+    result = run(*word.split(), "tea", db=db)
     assert (result.exit_code, result.stdout) == (2, "") and command in result.stderr
 
 
 def test_every_command_that_a_hint_names_is_there() -> None:
-    named = [words.split() for text in derive.MEANT.values() for words in re.findall(r"memory-ledger ([a-z -]+)", text)]
+    named = [
+        words.split() for text in other_words.MEANT.values() for words in re.findall(r"memory-ledger ([a-z -]+)", text)
+    ]
     assert len(named) > 10
     for words in named:
         name = words[:2] if words[0] in derive.AREAS else words[:1]

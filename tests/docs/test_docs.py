@@ -72,6 +72,13 @@ def links(page: Path) -> list[tuple[Path, str]]:
     return [((page.parent / file).resolve() if file else page, anchor) for file, anchor in targets]
 
 
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "ledger" / "doors").rglob("*.md")], ids=lambda page: page.stem)
+def test_a_line_that_installs_the_package_stands_beside_the_one_for_a_checkout(page: Path) -> None:
+    text = read(page)
+    extras = re.findall(r'pip install "belief-ledger\[(\w+)\]"', text)
+    assert [extra for extra in extras if not re.search(rf"""pip install ['"]\.\[{extra}\]""", text)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
     assert [

@@ -61,16 +61,3 @@ def test_a_prefix_finds_one_and_an_ambiguous_one_names_the_candidates(ledger: Le
     with ledger.batch():
         new = ledger.remember("New in this batch.")
         assert ledger.retract(new.id[:12]).id == new.id
-
-
-def test_an_id_of_another_kind_of_subject_is_refused_by_the_name_of_its_kind(ledger: Ledger) -> None:
-    value = ledger.values.put(("home",), "theme", "dark")
-    with pytest.raises(NotFoundError, match=f"'{value.id}'; it has the form of the id of a value$"):
-        ledger.memories.get(value.id)
-    with pytest.raises(NotFoundError, match=r"the id of a value, whose changes history.events lists$"):
-        ledger.why(value.id)
-    assert [step.type for step in ledger.history.events(value.id)] == ["ValuePut"]
-    with pytest.raises(NotFoundError, match="of an interaction"):
-        ledger.memories.get(subject_id("i", bytes(10)))
-    with pytest.raises(NotFoundError, match=r"has the id 'm_0000000000000000'$"):
-        ledger.why(subject_id("m", bytes(10)))

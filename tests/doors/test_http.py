@@ -35,6 +35,7 @@ from ledger import (
     SuspendedError,
 )
 from ledger.doors.http.refusing import BODY_BYTES, of_ledger
+from ledger.doors.http.serving import Server
 from ledger.doors.pytest_plugin import Clock
 from ledger.doors.tokens import TokenFile
 
@@ -291,6 +292,33 @@ def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) ->
         words = [sys.executable, "-m", "ledger", "serve", place, "--db", str(path)]
         done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and "address already in use" in done.stderr and "listening on" not in done.stderr
+
+
+@pytest.fixture
+def ended_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server end as soon as it would listen."""
+
+    async def serve(server: Server) -> None:
+        assert server._ready is not None
+        server._ready()
+
+    monkeypatch.setattr(Server, "serve", serve)
+
+
+@pytest.mark.parametrize("words", [["serve"], ["serve", "--quiet"]], ids=" ".join)
+@pytest.mark.usefixtures("ended_at_once")
+def test_a_server_without_a_ledger_makes_one_and_says_where(words: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    line = f"memory-ledger: there was no ledger at {path}: a new one was made"
+    assert run(*words, db=path).stderr.splitlines()[:1] == ([line] if "--quiet" not in words else [])
+    assert path.exists()
+    assert line not in run(*words, db=path).stderr
+
+
+def test_a_server_that_only_reads_makes_no_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "typo.db"
+    refused = run("serve", "--read-only", db=path)
+    assert refused.exit_code == 3 and f"there is no ledger at {path}" in refused.stderr and not path.exists()
 
 
 def test_a_body_without_its_content_type_is_refused_with_the_header_to_send(shared: httpx2.Client) -> None:

@@ -112,6 +112,12 @@ def test_what_is_missing_is_asked_for(words: tuple[str, ...], why: str) -> None:
     assert why in result.stderr
 
 
+@pytest.mark.parametrize("action", ["prepare", "share", "rejoin", "replicas", "forget"])
+def test_an_address_of_another_database_is_refused_before_what_is_missing(action: str) -> None:
+    refused = run("shared", action, "--log", "mysql://x/y")
+    assert refused.exit_code == 4 and "a shared log is a database of PostgreSQL" in refused.stderr
+
+
 def test_a_log_that_cannot_be_reached_is_named() -> None:
     result = run("shared", "prepare", "--log", "postgresql://x@/y?host=/nowhere")
     assert result.exit_code == 4

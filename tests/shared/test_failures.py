@@ -6,13 +6,22 @@ import os
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import probe
 import pytest
 from soundness import contents
+from tampering import tamper
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.domain.errors import DivergedError, KeyReusedError, UnknownOutcomeError, UnreachableError
+from ledger.domain.errors import (
+    DamagedError,
+    DivergedError,
+    KeyReusedError,
+    StorageError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
 from tools.shared.double import LOST_AFTER, LOST_BEFORE, UNKNOWN, UNKNOWN_BEFORE, Double, Server, assert_equal
 
 TEA, CELLO = "Ada likes green tea", "Ada plays the cello"
@@ -234,6 +243,48 @@ def test_a_damaged_tail_is_not_taken_in(machines):
     machines.news("b")
     assert contents(b) == set()
     assert probe.store(b).head()[0] == 1
+
+
+MOVE = "the file is a machine's copy of a shared log: move it and its -wal away, and the next open copies the log again"
+
+
+@pytest.mark.parametrize(
+    "damage", ["DELETE FROM events WHERE position > 2", "UPDATE events SET state = 'x' WHERE position = 2"]
+)
+def test_the_damaged_copy_of_a_shared_log_is_moved_away_and_the_next_open_copies_the_log(machines, damage):
+    a = machines.open("a")
+    for text in (TEA, CELLO, "Ada owns a boat"):
+        a.remember(text)
+    machines.close()
+    path = Path(machines.path("a"))
+    tamper(path, damage)
+    with pytest.raises(DamagedError) as refused:
+        list(machines.open("a").history.log().all())
+    assert refused.value.table == "events" and str(refused.value).endswith(f"all that is wrong; {MOVE}")
+    machines.close()
+    problems = [finding for finding in Ledger.doctor(path).findings if finding.level == "problem"]
+    assert {finding.hint for finding in problems if finding.what == "log"} == {f"never write to it again: {MOVE}"}
+    for suffix in ("", "-wal"):
+        if os.path.exists(f"{path}{suffix}"):
+            os.rename(f"{path}{suffix}", f"{path}.damaged{suffix}")
+    assert contents(machines.open("a")) == {TEA, CELLO, "Ada owns a boat"}
+
+
+def test_the_damaged_log_of_one_file_is_recovered_from_a_backup(tmp_path):
+    path = tmp_path / "own.db"
+    with Ledger.open(path) as ledger:
+        ledger.remember(TEA)
+    tamper(path, "DELETE FROM events WHERE position > 1")
+    with pytest.raises(DamagedError, match=r"recover\(\) your last backup at a new place$"):
+        Ledger.open(path)
+
+
+def test_a_copy_that_was_cut_off_in_the_middle_is_not_only_sent_to_a_backup(machines):
+    machines.open("a").remember(TEA)
+    machines.close()
+    os.truncate(machines.path("a"), 4096)
+    with pytest.raises(StorageError, match="a machine's copy of a shared log is moved away instead"):
+        machines.open("a")
 
 
 def test_a_process_that_has_the_file_open_without_the_log_is_stopped(machines):

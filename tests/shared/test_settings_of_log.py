@@ -56,9 +56,10 @@ def test_a_log_without_a_tenant_is_refused(tmp_path):
         Ledger.open(tmp_path / "x.db", log="postgresql://db/ledger")
 
 
-def test_a_log_that_is_no_address_of_postgresql_is_refused(tmp_path):
-    with pytest.raises(RejectedError, match="postgresql://"):
-        Ledger.open(tmp_path / "x.db", log="mysql://db/ledger", tenant="acme")
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_a_log_that_is_no_address_of_postgresql_is_refused_before_its_tenant(tmp_path, tenant):
+    with pytest.raises(RejectedError, match="is a database of PostgreSQL: postgresql://"):
+        Ledger.open(tmp_path / "x.db", log="mysql://db/ledger", tenant=tenant)
 
 
 def test_a_temporary_ledger_joins_no_log(path):

@@ -27,6 +27,16 @@ def test_a_shell_puts_reads_lists_moves_removes_and_restores(db: str) -> None:
     assert answer("values", "get", "ada", "theme", db=db)["value"] == {"color": "dark", "n": 3}
     assert answer("values", "get", '["a/b"]', "k", db=db)["value"] == "from a pipe\n"
     assert answer("values", "namespaces", db=db) == [[], ["a/b"], ["ada"], ["ada", "notes"]]
+    for labels in ("ada/notes", '["a/b"]', "/"):
+        assert labels in run("values", "list", labels, db=db).stdout.split()
+        assert labels in run("values", "namespaces", db=db).stdout.split()
+    assert run("values", "get", "ada/notes", "todo", db=db).stdout.splitlines()[1].split() == ["namespace", "ada/notes"]
+    assert '["a/b"]' in run("values", "get", '["a/b"]', "k", db=db).stdout
+    assert run("values", "get", "/", "root", db=db).stdout.splitlines()[1].split() == ["namespace", "/"]
+    for labels in ("ada/notes", '["a/b"]', "/"):
+        for words in (("get",), ("remove",), ("restore",)):
+            absent = run("values", *words, labels, "nothing", db=db)
+            assert absent.exit_code == 3 and absent.stderr.strip().endswith(f"in the namespace {labels}")
     assert [item["key"] for item in answer("values", "list", "ada", db=db)] == ["theme", "todo"]
     assert [item["key"] for item in answer("values", "list", "--where", '{"n": {"$gt": 2}}', db=db)] == ["theme"]
     assert [item["key"] for item in answer("values", "list", "--query", "milk", db=db)] == ["todo"]

@@ -31,6 +31,40 @@ def test_an_error_names_the_argument_and_says_what_is_allowed(
         call(ledger)
 
 
+def test_a_wrong_status_of_a_recall_is_answered_with_the_statuses_that_recall_takes(ledger: Ledger) -> None:
+    with pytest.raises(RejectedError) as error:
+        ledger.recall("tea", statuses=["actve"])
+    assert str(error.value) == "statuses cannot be 'actve'; there are: active, superseded, invalid, retracted, erased"
+
+
+def test_a_belief_named_by_the_id_of_another_kind_is_answered_with_the_kind_and_its_history(ledger: Ledger) -> None:
+    turn = ledger.capture("Hello", "Hi")
+    session = ledger.session("chat")
+    session.append("user", "Hello")
+    message, value = session.messages()[0], ledger.values.put(("notes",), "k", "x")
+    for id, advice in (
+        (turn.id, "'i_' begins the id of an interaction: history.events(id) lists its events"),
+        (session.id, "'s_' begins the id of a session: history.events(id) lists its events"),
+        (value.id, "'v_' begins the id of a value: history.events(id) lists its events"),
+        (message.id, f"this is the id of a message: history.events({session.id!r}) lists the events of its session"),
+        ("c_4", "'c_' begins the id of a chunk"),
+        ("tea", "the id of a memory begins with 'm_', and recall(query) finds memories by their words"),
+    ):
+        for call, kinds in (
+            (ledger.why, "memory or observation"),
+            (ledger.history.blame, "memory or observation"),
+            (ledger.memories.get, "memory"),
+            (ledger.retract, "memory"),
+        ):
+            with pytest.raises(NotFoundError) as error:
+                call(id)
+            assert str(error.value) == f"no {kinds} of this user has the id {id!r}; {advice}"
+    for subject in (turn.id, session.id, value.id):
+        assert ledger.history.events(subject)
+    with pytest.raises(NotFoundError, match=r"no memory or observation of this user has the id 'm_0'$"):
+        ledger.why("m_0")
+
+
 def test_a_date_object_is_taken_where_the_message_says_so(ledger: Ledger) -> None:
     assert ledger.remember("Tea.", occurred_at=date(2024, 1, 1)).valid_from == "2024-01-01T00:00:00.000000Z"
 

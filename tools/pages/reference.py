@@ -22,9 +22,9 @@ from ledger.aio.area import OpenedLedger  # noqa: E402
 from ledger.api import Ledger, PastLedger  # noqa: E402
 from ledger.cli import manual  # noqa: E402
 from ledger.cli.by_hand import HAND  # noqa: E402
-from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, cli_name, command_parameters, method_of, plain  # noqa: E402
+from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, command_parameters, method_of, plain  # noqa: E402
 from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
-from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, of_area  # noqa: E402
+from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, cli_name, of_area  # noqa: E402
 from ledger.cli.methods import Method as CommandMethod  # noqa: E402
 from ledger.types import SHARED  # noqa: E402
 

@@ -82,8 +82,10 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
             return "".join(f"{one_line(text) or repr(text)}\n" for text in answer)
-        if isinstance(answer[0], tuple) and not hasattr(answer[0], "_fields"):  # namespaces of values
-            return "".join(f"{one_line('/'.join(labels)) or '/'}\n" for labels in answer)
+        if isinstance(answer[0], tuple) and not hasattr(answer[0], "_fields"):  # the namespaces of values
+            from ledger.cli.pieces import namespace_path
+
+            return "".join(f"{namespace_path(labels)}\n" for labels in answer)
         if isinstance(answer[0], dict):
             return _view("tables.SqlRows")(answer)
         many = MANY.get(type(answer[0]).__name__)

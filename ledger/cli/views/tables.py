@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, listing, moment, namespace_path, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
 from ledger.sessions.diagram import NO_SUMMARY
@@ -108,6 +108,8 @@ def plain_value(name: str, value: object) -> str:
         return ""
     if name == "value" and isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
+    if name == "namespace" and isinstance(value, tuple):
+        return namespace_path(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -138,7 +140,7 @@ def cell(name: str, value: object) -> Text:
         above = " › ".join(one_line(heading) for heading in value or ()) if isinstance(value, Sequence) else ""
         return Text(above or "(no heading)", style="cyan" if above else "dim")
     if name == "namespace" and isinstance(value, tuple):
-        return Text(one_line("/".join(value)) or "/")
+        return Text(namespace_path(value))
     if name == "delta" and isinstance(value, float):
         return Text(decimal(value, "+") if value else "", style="green" if value > 0 else "red")
     if name == "live":
@@ -325,7 +327,7 @@ def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
         value is None
         or value == ""
         or (value is False and not negative)
-        or (value in ((), []) and not isinstance(value, int))
+        or (value in ((), []) and not isinstance(value, int) and name != "namespace")
     ):
         return None
     text = plain_value(name, value)

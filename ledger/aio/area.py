@@ -137,11 +137,11 @@ class OpenedLedger(AsyncArea):
 
         return await asyncio.to_thread(run)
 
-    async def in_batch(self, function: Callable[[Ledger], T], *, whole: bool = False) -> T:
+    async def in_batch(self, function: Callable[[Ledger], T]) -> T:
         """Call a function with the plain ledger, whole on the writer thread, and return its answer after the one commit.
 
-        Inside, the rules of ``Ledger.batch`` hold: an exception takes back everything, nothing asks a model, and the commit is
-        split every 5 seconds or 10,000 events. All other writes wait meanwhile.
+        Inside, the rules of ``Ledger.batch(whole=True)`` hold: an exception takes back everything, and nothing asks a model. All
+        other writes wait meanwhile.
 
         Args:
             function: A function, not a coroutine function. It receives this ledger as a ``Ledger``, for the same user, and calls
@@ -156,7 +156,7 @@ class OpenedLedger(AsyncArea):
             raise RejectedError(f"in_batch takes a plain function of the ledger, and {shown} is none", rule="batch")
 
         def in_commit() -> T:
-            with self._sync.batch(whole=whole) as ledger:
+            with self._sync.batch(whole=True) as ledger:
                 answer = function(ledger)
                 if isinstance(answer, Awaitable | Iterator | AsyncIterator):
                     if inspect.iscoroutine(answer):

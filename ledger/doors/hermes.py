@@ -161,12 +161,17 @@ class LedgerMemoryProvider(MemoryProvider):
         """Record a turn and learn from it."""
         if not self._writes:
             return
+        session = session_id or self._session
+        if not user_content.strip():  # a picture alone, for example
+            if assistant_content.strip():
+                self._agents().session(session).append("assistant", assistant_content)
+            return
         # Of a longer message nobody can tell which part was typed (foreign/1).
         is_long = len(user_content) > LONG_CHARS or user_content.count("\n") >= LONG_LINES
         self._open().capture(
             user_content,
             assistant_content,
-            session=session_id or self._session,
+            session=session,
             reinforce=False,  # the memory stood in the prompt, so repeating it is no evidence
             append=True,
             channel="file" if is_long and self._spoken == "user" else self._spoken,

@@ -229,6 +229,15 @@ def test_an_entry_that_hermes_removed_comes_back_with_its_next_add_unless_a_pers
         assert not person.memories.list()
 
 
+def test_the_answer_to_a_message_without_words_is_kept(path: Path) -> None:
+    with managed() as manager:
+        said(manager, " ", "The picture shows a red kettle.")  # Hermes itself leaves out an empty message
+        said(manager, " ", "")
+    with Ledger.open(path) as person:
+        (message,) = person.session("s1").messages()
+        assert (message.role, message.content) == ("assistant", "The picture shows a red kettle.")
+
+
 def test_the_story_of_three_days(path: Path, ledger_clock: Clock) -> None:
     def wrote(**change: str) -> None:
         with managed(clock=ledger_clock) as manager:

@@ -244,7 +244,7 @@ def http() -> DoorResult:
             # A rule may refuse what the schema allows, such as a blank memory. A stream of events has no end.
             suite += ["--exclude-checks", "positive_data_acceptance", "--exclude-path", "/history/follow"]
             suite += ["--header", f"Authorization: Bearer {token}", "--phases", "examples,coverage,fuzzing"]
-            suite += ["--seed", "1", "--max-examples", "25", "--max-time", "45", "--no-color"]
+            suite += ["--seed", "1", "--max-examples", "60", "--no-color"]
             done = run(*suite, cwd=Path(folder))
         sound = run(*LEDGER, "verify", "--db", path, cwd=ROOT)
     cases = re.search(r"([\d,]+) generated", done.stdout)

@@ -31,8 +31,7 @@ def mcp(
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
-        from ledger.doors.listening import address
-        from ledger.doors.mcp.serving import PORT, serve
+        from ledger.doors.mcp.serving import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
             raise
@@ -44,9 +43,6 @@ def mcp(
         project = (
             settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
         )
-    if http is not None:
-        host, port = address("".join(http), PORT)
-        say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"])
     serve(
         settings,
         project=project or None,
@@ -54,6 +50,7 @@ def mcp(
         reviewer=reviewer,
         http=None if http is None else "".join(http),
         without_token=without_token,
+        ready=lambda host, port: say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"]),
     )
     return None
 

@@ -48,7 +48,7 @@ def test_the_product_loads_no_door() -> None:
 
 def test_the_doors_use_the_public_api_alone() -> None:
     public = re.compile(
-        r"ledger(\.types|\.answers|\.aio(\.ledger)?|\.doors\.(http|tokens|listening|own_writes)(\.\w+)?)?"
+        r"ledger(\.types|\.answers|\.aio(\.ledger)?|\.doors\.(http|tokens|listening|outages|own_writes|web_server)(\.\w+)?)?"
     )
     files = [*(ROOT / "ledger/doors/http").glob("*.py"), ROOT / "ledger/doors/hermes.py"]
     imports = {

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from ledger import Memory, UndoReport
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
-from ledger.doors.mcp.asking import AskContext, bound, door_of, refusing
+from ledger.doors.mcp.asking import AskContext, bound, door_of
 from ledger.doors.mcp.tools import Budget, MemoryId
 from ledger.types import Choice, OriginKind
 
@@ -57,7 +57,6 @@ def _check_consent(answer: ElicitationResult[Consent]) -> None:
         raise ToolError("the person did not consent; nothing was done, so do not ask again")
 
 
-@refusing
 async def _seen(ctx: AskContext, id: str) -> SeenMemory:
     ledger = bound(ctx)
     position = await ledger.position()
@@ -87,7 +86,6 @@ async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
     return _question(ctx, f"Turn down this {_about(seen)}?")
 
 
-@refusing
 async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoReport:
     return await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
 
@@ -95,7 +93,6 @@ async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoR
 UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
 
 
-@refusing
 async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
     if plan.dependents and not cascade:
         raise ToolError(
@@ -110,7 +107,6 @@ async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Co
     )
 
 
-@refusing
 async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elicit[Consent]:
     plan = await bound(ctx, "user").erase(seen.memory.id, derived=others, sources=others, quotes=others, dry_run=True)
     more = len(plan.derived) + len(plan.sources) + len(plan.quotes)
@@ -123,7 +119,6 @@ async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elic
     return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
 
 
-@refusing
 async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -> Elicit[Consent]:
     plan = await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
     return _question(
@@ -133,7 +128,6 @@ async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -
     )
 
 
-@refusing
 async def review(
     ctx: AskContext, limit: Annotated[int, Field(ge=1, le=50)] = 10, budget: Budget = 800
 ) -> Annotated[CallToolResult, ReviewAnswer]:
@@ -144,7 +138,6 @@ async def review(
     return answered("\n".join(texts) or "nothing waits for a decision", answer)
 
 
-@refusing
 async def promote(
     ctx: AskContext,
     id: MemoryId,
@@ -158,7 +151,6 @@ async def promote(
     return _decided(DecisionAnswer(decision="promoted", id=memory.id, events=1, position=memory.position))
 
 
-@refusing
 async def reject(
     ctx: AskContext,
     id: MemoryId,
@@ -172,7 +164,6 @@ async def reject(
     return _decided(DecisionAnswer(decision="rejected", id=memory.id, events=1, position=memory.position))
 
 
-@refusing
 async def undo(
     ctx: AskContext,
     target: Target,
@@ -187,7 +178,6 @@ async def undo(
     return _decided(DecisionAnswer(decision="undone", id=str(target), events=report.events, position=report.position))
 
 
-@refusing
 async def erase(
     ctx: AskContext,
     id: MemoryId,
@@ -212,7 +202,6 @@ async def erase(
     )
 
 
-@refusing
 async def distrust(
     ctx: AskContext,
     origin: Annotated[str, Field(description="The id of a turn, document or session; or with kind a name.")],

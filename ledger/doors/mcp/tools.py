@@ -36,7 +36,7 @@ from ledger.doors.mcp.answers import (
     stored,
     within,
 )
-from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refusing
+from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 
 Scope = Annotated[
@@ -64,7 +64,6 @@ def _place(context: AskContext, scope: str) -> str | None:
     return door_of(context).project if scope == "project" else None
 
 
-@refusing
 async def context(
     ctx: AskContext,
     question: Annotated[str, Field(description="The person's question or task; empty for the person's profile.")],
@@ -76,7 +75,6 @@ async def context(
     return pack_answer(await bound(ctx).context(question, budget=budget, session=session, project=project))
 
 
-@refusing
 async def recall(
     ctx: AskContext,
     query: Annotated[str, Field(description="Words or a question.")],
@@ -90,7 +88,6 @@ async def recall(
     )
 
 
-@refusing
 async def remember(
     ctx: AskContext,
     content: Annotated[str, Field(description="One fact, understandable without the conversation.")],
@@ -105,7 +102,6 @@ async def remember(
     return _remembered(memory)
 
 
-@refusing
 async def propose(
     ctx: AskContext,
     content: Annotated[str, Field(description="One fact, understandable without the conversation.")],
@@ -123,7 +119,6 @@ def _remembered(memory: Memory) -> CallToolResult:
     return answered("\n".join((memory_line(answer), *answer.warnings)), answer)
 
 
-@refusing
 async def add(
     ctx: AskContext,
     messages: Annotated[
@@ -166,7 +161,6 @@ def _progress(ctx: AskContext) -> Callable[[int, int], None]:
     return report
 
 
-@refusing
 async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[CallToolResult, WhyAnswer]:
     """Explain why a memory is believed: its events, sources and their words. Use it before you rely on a doubtful memory."""
     reasons = await bound(ctx).why(id)
@@ -205,7 +199,6 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
     return answered(_cut(lines, answer.left_out), answer)
 
 
-@refusing
 async def history(
     ctx: AskContext,
     id: Annotated[
@@ -251,7 +244,6 @@ def _cut(lines: list[str], left_out: int) -> str:
     return "\n".join([*lines, *more])
 
 
-@refusing
 async def forget(
     ctx: AskContext,
     id: MemoryId,
@@ -275,7 +267,6 @@ async def forget(
     return _remembered(await ledger.memories.get(memory.id))
 
 
-@refusing
 async def sessions(
     ctx: AskContext,
     name: Annotated[str | None, Field(description="Show the latest messages of this conversation.")] = None,

@@ -64,12 +64,18 @@ def _resolved(schema: Schema, part: Schema) -> Schema:
 
 
 def _allowed(schema: Schema, part: Schema) -> str:
-    """Return the values that a schema allows."""
+    return _listed(_choices(schema, part), "or")
+
+
+def _choices(schema: Schema, part: Schema) -> list[str]:
+    """Return the kinds of values that a schema allows."""
     part = _resolved(schema, part)
     if "anyOf" in part:
-        return _listed((_allowed(schema, member) for member in part["anyOf"]), "or")
-    if "enum" in part:
-        return _listed(map(json.dumps, part["enum"]), "or")
+        return [choice for member in part["anyOf"] for choice in _choices(schema, member)]
+    return [json.dumps(value) for value in part["enum"]] if "enum" in part else [_kind(schema, part)]
+
+
+def _kind(schema: Schema, part: Schema) -> str:
     kind = part.get("type")
     if kind == "array":
         items = _resolved(schema, part["items"])

@@ -15,6 +15,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from ledger import Memory, UndoReport
+from ledger.domain.text import counted
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
 from ledger.doors.mcp.asking import AskContext, bound, door_of
 from ledger.doors.mcp.tools import Budget, MemoryId
@@ -96,26 +97,28 @@ UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
 async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
     if plan.dependents and not cascade:
         raise ToolError(
-            f"{len(plan.dependents)} later commands were built on it; with cascade the person is asked about all of them"
+            f"{counted(len(plan.dependents), 'later command')} built on it; with cascade the person is asked about all of them"
         )
     subjects = [belief.now or belief.would_be for belief in plan.memories[:NAMED]]
     concerned = ", ".join(quoted(memory.content) for memory in subjects if memory is not None)
-    more = f" and {len(plan.memories) - NAMED} more memories" if len(plan.memories) > NAMED else ""
+    more = f" and {counted(len(plan.memories) - NAMED, 'more memory')}" if len(plan.memories) > NAMED else ""
     about = f" It concerns {concerned}{more}." if concerned else ""
     return _question(
-        ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(', '.join(plan.verbs))})?{about}"
+        ctx,
+        f"Undo {counted(len(plan.commands), 'command')} with {counted(plan.events, 'event')} "
+        f"({quoted(', '.join(plan.verbs))})?{about}",
     )
 
 
 async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elicit[Consent]:
     plan = await bound(ctx, "user").erase(seen.memory.id, derived=others, sources=others, quotes=others, dry_run=True)
     more = len(plan.derived) + len(plan.sources) + len(plan.quotes)
+    hold = f"{counted(more, 'other event')} {'holds' if more == 1 else 'hold'} these texts too"
     if more and others is None:
         raise ToolError(
-            f"{more} other events hold these texts too; say with others what becomes of them: "
-            '"erase", "cut" (only the words that repeat it) or "keep"'
+            f'{hold}; say with others what becomes of them: "erase", "cut" (only the words that repeat it) or "keep"'
         )
-    also = f" {more} other events hold these texts too: {others}." if more else ""
+    also = f" {hold}: {others}." if more else ""
     return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
 
 
@@ -123,8 +126,8 @@ async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -
     plan = await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
     return _question(
         ctx,
-        f"Distrust the {plan.kind} {quoted(plan.origin)}? Its {plan.events} events become void, {len(plan.memories)} memories "
-        "change, and its future writes are refused.",
+        f"Distrust the {plan.kind} {quoted(plan.origin)}? That makes {counted(plan.events, 'event')} void, changes "
+        f"{counted(len(plan.memories), 'memory')}, and refuses its future writes.",
     )
 
 
@@ -216,7 +219,9 @@ async def distrust(
 
 
 def _decided(answer: DecisionAnswer) -> CallToolResult:
-    return answered(f"{answer.decision}: {answer.id}, {answer.events} events, position {answer.position}", answer)
+    return answered(
+        f"{answer.decision}: {answer.id}, {counted(answer.events, 'event')}, position {answer.position}", answer
+    )
 
 
 LOOKING = (review,)

@@ -19,7 +19,8 @@ from mcp.server.mcpserver.exceptions import (
     UnexpectedToolError,
 )
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import AnyUrl, ValidationError
 
 from ledger import AsyncLedger, LedgerError, NotFoundError, RejectedError, __version__
@@ -86,6 +87,19 @@ class MemoryServer(MCPServer[Door]):
             refusal = ResourceNotFoundError if isinstance(problem, NotFoundError) else ResourceError
             raise refusal(_text(problem, context, str(uri).rpartition("/")[0])) from problem
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Door, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Get a prompt; an unknown name and a missing argument reach the client with a text."""
+        prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in prompts:
+            text = f"there is no prompt {name!r:.60}: {' and '.join(prompts)} are allowed"
+            raise MCPError(INVALID_PARAMS, str(RejectedError(text)))
+        needed = [argument.name for argument in prompts[name].arguments or () if argument.required]
+        if missing := [argument for argument in needed if argument not in (arguments or {})]:
+            raise MCPError(INVALID_PARAMS, f"the prompt {name} needs {' and '.join(missing)}")
+        return await super().get_prompt(name, arguments, context)
+
 
 def _text(problem: LedgerError, context: Context[Door, Any] | None, request: str) -> str:
     """Return the text of an error; over stdio the person who started the server may see the reason of an outage."""
@@ -125,7 +139,9 @@ def make_server(
         instructions=INSTRUCTIONS + ("" if read_only else RECORDING),
         version=__version__,
         tools=[
-            strict(Tool.from_function(function, annotations=hints)) for functions, hints in offered for function in functions
+            strict(Tool.from_function(function, annotations=hints))
+            for functions, hints in offered
+            for function in functions
         ],
         lifespan=lifespan,
         log_level="WARNING",

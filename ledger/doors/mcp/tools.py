@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ledger import AsyncLedger, Memory, RejectedError
+from ledger.domain.text import counted
 from ledger.doors.mcp.answers import (
     CONTENT_CHARS,
     QUOTED_CHARS,
@@ -55,6 +56,8 @@ Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: mem
 
 class SaidMessage(BaseModel):
     """A message of the person or of the agent; what tools said is left out."""
+
+    model_config = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
     content: str
@@ -144,7 +147,11 @@ async def add(
         stopped=added.stopped,
         warnings=[*added.warnings],
     )
-    lines = [f"session {quoted(added.session)}: {added.messages} messages added, {added.known} known already"]
+    lines = [
+        f"session {quoted(added.session)}: {counted(added.messages, 'message')} added, {added.known} known already"
+    ]
+    if added.left_out:
+        lines[0] += f", {added.left_out} without text left out"
     for verb, notes in (("learned", added.learned), ("waits for review", added.proposed)):
         lines += [f"{verb}: [{noted.id}] {quoted(noted.content)}" for noted in notes]
     return answered("\n".join((*lines, *added.warnings)), answer)
@@ -250,6 +257,8 @@ async def forget(
     reason: Annotated[str, Field(min_length=1, description="Why the memory is wrong or no longer needed.")],
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Take back a memory that this client recorded. A person can restore it. Memories of others need the person."""
+    if not reason.strip():
+        raise RejectedError("forget needs a reason in words, and this one is blank; say why the memory is wrong")
     ledger = bound(ctx)
     seen = await ledger.position()
     memory = await ledger.memories.get(id)
@@ -296,9 +305,12 @@ async def sessions(
         SessionLine(name=info.name or info.id, messages=info.messages, updated_at=info.updated_at, project=info.project)
         for info in listed
     ]
-    texts = within((f"{quoted(line.name)} {line.messages} messages, {line.updated_at[:10]}" for line in lines), budget)
+    texts = within(
+        (f"{quoted(line.name)} {counted(line.messages, 'message')}, {line.updated_at[:10]}" for line in lines), budget
+    )
     answer = SessionsAnswer(sessions=lines[: len(texts)], left_out=len(lines) - len(texts) + (listed.next is not None))
-    return answered(_cut(texts, answer.left_out) or "no conversations yet", answer)
+    more = ["there are more conversations; ask with a larger limit or a search"] if listed.next is not None else []
+    return answered("\n".join([_cut(texts, len(lines) - len(texts)), *more]) or "no conversations yet", answer)
 
 
 def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool) -> CallToolResult:

@@ -31,6 +31,7 @@ def mcp(
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
+        from ledger.doors.listening import url
         from ledger.doors.mcp.serving import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
@@ -50,7 +51,7 @@ def mcp(
         reviewer=reviewer,
         http=None if http is None else "".join(http),
         without_token=without_token,
-        ready=lambda host, port: say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"]),
+        ready=lambda host, port: say(f"listening on {url(host, port)}/mcp", quiet=call.options["quiet"]),
     )
     return None
 
@@ -71,7 +72,7 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
             raise
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
-    listens = f"listening on http://{host}:{port}, with the API at /openapi.json"
+    listens = f"listening on {listening.url(host, port)}, with the API at /openapi.json"
     ready = functools.partial(say, listens, quiet=call.options["quiet"])
     serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
     return None

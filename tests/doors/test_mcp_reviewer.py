@@ -108,6 +108,47 @@ def test_undo_erase_and_distrust_say_what_they_would_do(path: Path, candidate: s
         assert ledger.memories.get(candidate).content is None
 
 
+def test_a_decision_that_cannot_be_taken_is_refused_before_the_person_is_asked(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        old = ledger.remember("The user drinks rum.")
+        new = ledger.supersede(old.id, "The user drinks tea.")
+        undone = ledger.remember("The user drinks cocoa.")
+        ledger.undo(undone.position)
+
+    async def story(agent: McpCaller) -> None:
+        for tool, memory in (("promote", old), ("reject", old), ("reject", new)):
+            error = await agent.error(tool, id=memory.id)
+            status = "superseded" if memory is old else "active"
+            assert f"{memory.id} is {status} and waits for no decision; review lists the memories that do" in error
+        assert "nothing is left to undo" in await agent.error("undo", target=undone.position)
+        assert agent.questions == []
+
+    agents.played(story, path, reviewer=True, answer="yes")
+
+
+def test_a_command_is_undone_by_its_position_as_a_text_too(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        rum = ledger.remember("The user drinks rum.")
+
+    async def story(agent: McpCaller) -> None:
+        assert (await agent.call("undo", target=str(rum.position)))["events"] == 1
+
+    agents.played(story, path, reviewer=True, answer="yes")
+
+
+def test_an_approval_of_an_active_memory_records_no_event(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        tea = ledger.remember("The user drinks tea.")
+        before = ledger.position
+
+    async def story(agent: McpCaller) -> None:
+        assert (await agent.call("promote", id=tea.id))["events"] == 0
+
+    agents.played(story, path, reviewer=True, answer="yes")
+    with agents.opened(path) as ledger:
+        assert ledger.position == before
+
+
 def test_an_undo_that_others_were_built_on_is_refused_before_the_person_is_asked(path: Path) -> None:
     with agents.opened(path) as ledger:
         memory = ledger.remember("The user drinks rum.")

@@ -6,6 +6,7 @@ nothing is decided: not being able to ask is no consent.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,10 +20,11 @@ from ledger.domain.text import counted
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
 from ledger.doors.mcp.asking import AskContext, bound, door_of
 from ledger.doors.mcp.tools import Budget, MemoryId
-from ledger.types import Choice, OriginKind
+from ledger.types import Choice, MemoryStatus, OriginKind
 
 Reason = Annotated[str, Field(description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
+DIGITS = re.compile("[0-9]{1,18}")
 NAMED = 5  # memories that a question about an undo names
 SHOWN_CHARS = 2_000  # of a memory that a question shows
 
@@ -79,22 +81,36 @@ def _about(seen: SeenMemory) -> str:
 Seen = Annotated[SeenMemory, Resolve(_seen)]
 
 
+def _check_waits(memory: Memory, *statuses: MemoryStatus) -> None:
+    if memory.status not in statuses:
+        raise ToolError(f"{memory.id} is {memory.status} and waits for no decision; review lists the memories that do")
+
+
 async def _ask_promote(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    _check_waits(seen.memory, "candidate", "active")  # an active memory that a turn denies is confirmed
     return _question(ctx, f"Approve this {_about(seen)}?")
 
 
 async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    _check_waits(seen.memory, "candidate")
     return _question(ctx, f"Turn down this {_about(seen)}?")
 
 
+def _named(target: str | int) -> str | int:
+    """Return the target; a position that came as a text, as some models write numbers, is a number."""
+    return int(target) if isinstance(target, str) and DIGITS.fullmatch(target) else target
+
+
 async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoReport:
-    return await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
+    return await bound(ctx, "user").undo(_named(target), cascade=cascade, dry_run=True)
 
 
 UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
 
 
 async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
+    if not plan.events:
+        raise ToolError("nothing is left to undo: all that the command wrote is void already")
     if plan.dependents and not cascade:
         raise ToolError(
             f"{counted(len(plan.dependents), 'later command')} built on it; with cascade the person is asked about all of them"
@@ -151,7 +167,7 @@ async def promote(
     """Ask the person to approve a memory that waits. Only on the person's wish."""
     _check_consent(answer)
     memory = await bound(ctx, "user").promote(seen.memory.id, reason=reason, expected=seen.position)
-    return _decided(DecisionAnswer(decision="promoted", id=memory.id, events=1, position=memory.position))
+    return _decided(_of_memory("promoted", memory, seen))
 
 
 async def reject(
@@ -164,7 +180,7 @@ async def reject(
     """Ask the person to turn down a memory that waits. Only on the person's wish."""
     _check_consent(answer)
     memory = await bound(ctx, "user").reject(seen.memory.id, reason=reason, expected=seen.position)
-    return _decided(DecisionAnswer(decision="rejected", id=memory.id, events=1, position=memory.position))
+    return _decided(_of_memory("rejected", memory, seen))
 
 
 async def undo(
@@ -177,7 +193,7 @@ async def undo(
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to void a whole command, such as a wrong import. Only on the person's wish."""
     _check_consent(answer)
-    report = await bound(ctx, "user").undo(target, cascade=cascade, reason=reason, expected=plan.position)
+    report = await bound(ctx, "user").undo(_named(target), cascade=cascade, reason=reason, expected=plan.position)
     return _decided(DecisionAnswer(decision="undone", id=str(target), events=report.events, position=report.position))
 
 
@@ -216,6 +232,11 @@ async def distrust(
     _check_consent(answer)
     report = await bound(ctx, "user").history.distrust(origin, kind=kind, reason=reason)
     return _decided(DecisionAnswer(decision="distrusted", id=origin, events=report.events, position=report.position))
+
+
+def _of_memory(decision: str, memory: Memory, seen: SeenMemory) -> DecisionAnswer:
+    events = int(memory.position > seen.position)
+    return DecisionAnswer(decision=decision, id=memory.id, events=events, position=memory.position)
 
 
 def _decided(answer: DecisionAnswer) -> CallToolResult:

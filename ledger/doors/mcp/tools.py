@@ -246,9 +246,11 @@ async def _events(ledger: AsyncLedger, id: str, budget: int) -> CallToolResult:
     return answered(_cut([memory_line(of_memory(memory)), *lines], answer.left_out), answer)
 
 
-def _cut(lines: list[str], left_out: int) -> str:
-    more = [f"{left_out} more did not fit; ask with a larger budget"] if left_out else []
-    return "\n".join([*lines, *more])
+def _cut(lines: list[str], left_out: int, *, more: bool = False) -> str:
+    """Return the lines, and below them how to get the lines that did not fit the budget, and those beyond the limit."""
+    beyond = [f"{left_out} more did not fit; ask with a larger budget"] if left_out else []
+    beyond += ["there are more; ask with a larger limit"] if more else []
+    return "\n".join([*lines, *beyond])
 
 
 async def forget(
@@ -292,14 +294,15 @@ async def sessions(
         spoken = [
             SpokenLine(session=hit.session, at=hit.occurred_at, role=hit.role, text=cut(hit.snippet)) for hit in hits
         ]
-        return _spoken(spoken, budget, newest_last=False)
+        return _spoken(spoken, budget, newest_last=False, more=hits.next is not None)
     if name is not None:
         info = await ledger.sessions.get(name)
         page = await ledger.session(info.id).messages(limit=limit)
         spoken = [
-            SpokenLine(session=info.name, at=m.occurred_at, role=m.role, text=content_of(m.content)) for m in page
+            SpokenLine(session=info.name or info.id, at=m.occurred_at, role=m.role, text=content_of(m.content))
+            for m in page
         ]
-        return _spoken(spoken, budget, newest_last=True)
+        return _spoken(spoken, budget, newest_last=True, more=page.next is not None)
     listed = await ledger.sessions.list(limit=limit)
     lines = [
         SessionLine(name=info.name or info.id, messages=info.messages, updated_at=info.updated_at, project=info.project)
@@ -309,20 +312,21 @@ async def sessions(
         (f"{quoted(line.name)} {counted(line.messages, 'message')}, {line.updated_at[:10]}" for line in lines), budget
     )
     answer = SessionsAnswer(sessions=lines[: len(texts)], left_out=len(lines) - len(texts) + (listed.next is not None))
-    more = ["there are more conversations; ask with a larger limit or a search"] if listed.next is not None else []
-    return answered("\n".join([_cut(texts, len(lines) - len(texts)), *more]) or "no conversations yet", answer)
+    text = _cut(texts, len(lines) - len(texts), more=listed.next is not None)
+    return answered(text or "no conversations yet", answer)
 
 
-def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool) -> CallToolResult:
+def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool, more: bool) -> CallToolResult:
     """Return the messages that fit the budget, of a conversation the newest."""
     texts = [
-        f"{line.session} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, CONTENT_CHARS)}" for line in spoken
+        f"{quoted(line.session)} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, CONTENT_CHARS)}"
+        for line in spoken
     ]
     fitting = within(reversed(texts) if newest_last else texts, budget)
     fitting = fitting[::-1] if newest_last else fitting
     kept = spoken[len(spoken) - len(fitting) :] if newest_last else spoken[: len(fitting)]
     answer = SessionsAnswer(messages=kept, left_out=len(spoken) - len(kept))
-    return answered(_cut(fitting, answer.left_out) or "no messages", answer)
+    return answered(_cut(fitting, answer.left_out, more=more) or "no messages", answer)
 
 
 READING = (context, recall, why, history, sessions)

@@ -60,5 +60,7 @@ def _projects(ledger: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _sessions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    from ledger.domain.text import counted  # not with the module, which is loaded whenever a command is
+
     for session in ledger.sessions.list(limit=OFFERED):
-        yield session.name or session.id, f"{session.messages:,} messages"
+        yield session.name or session.id, counted(session.messages, "message")

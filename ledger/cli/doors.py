@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Literal
@@ -30,8 +31,7 @@ def mcp(
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
-        from ledger.doors.listening import address
-        from ledger.doors.mcp.serving import PORT, serve
+        from ledger.doors.mcp.serving import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "uvicorn", "starlette"):
             raise
@@ -43,9 +43,6 @@ def mcp(
         project = (
             settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
         )
-    if http is not None:
-        host, port = address("".join(http), PORT)
-        say(f"listening on http://{host}:{port}/mcp", quiet=call.options["quiet"])
     serve(
         settings,
         project=project or None,
@@ -53,6 +50,7 @@ def mcp(
         reviewer=reviewer,
         http=None if http is None else "".join(http),
         without_token=without_token,
+        ready=_listening(call, "/mcp"),
     )
     return None
 
@@ -73,16 +71,24 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
             raise
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
-    settings, quiet = call.settings, call.options["quiet"]
-    is_new = not os.path.lexists(settings.path)
-
-    def ready() -> None:
-        if is_new:
-            say(f"there was no ledger at {settings.path}: a new one was made", quiet=quiet)
-        say(f"listening on http://{host}:{port}, with the API at /openapi.json", quiet=quiet)
-
-    serve_http(settings, host=host, port=port, read_only=read_only, ready=ready)
+    ready = functools.partial(_listening(call, ", with the API at /openapi.json"), host, port)
+    serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
     return None
+
+
+def _listening(call: ShellCall, more: str) -> Callable[[str, int], None]:
+    """Return the function that says where a server listens, and first that it made a ledger."""
+    path, quiet = call.settings.path, call.options["quiet"]
+    is_new = not os.path.lexists(path)
+
+    def say_so(host: str, port: int) -> None:
+        from ledger.doors.listening import url
+
+        if is_new:
+            say(f"there was no ledger at {path}: a new one was made", quiet=quiet)
+        say(f"listening on {url(host, port)}{more}", quiet=quiet)
+
+    return say_so
 
 
 def token(

@@ -56,10 +56,6 @@ def detailed(main: Text, *details: object) -> Text:
     return Text.assemble(main, ("\n" + text, "dim")) if text else main
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
     """Return a table; the last column takes the remaining width, and the other columns are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)

@@ -83,6 +83,17 @@ def keyed_digest(secret: bytes, data: bytes) -> bytes:
     return _hmac(secret, data)[:16]
 
 
+# --- words of messages ---
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which is the plural unless the number is 1, as "1 memory" and "1,200 memories"."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
 # --- checks of arguments ---
 
 

@@ -46,6 +46,15 @@ def address(text: str, port: int) -> tuple[str, int]:
     return host, int(number or port)
 
 
+def url(host: str, port: int) -> str:
+    """Return the beginning of the address of a door."""
+    return f"http://{_bracketed(host)}:{port}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback(host: str) -> bool:
     """Return True if only programs on this machine can reach the host."""
     try:
@@ -56,7 +65,7 @@ def is_loopback(host: str) -> bool:
 
 def own_names(host: str, port: int) -> OwnNames:
     """Return the names of a door: of a loopback address all loopback names, else the name that was given."""
-    name = f"[{host}]" if ":" in host else host
+    name = _bracketed(host)
     names = {*LOOPBACK, name} if is_loopback(host) else {name}
     hosts = sorted(f"{name}:{port}" for name in names) + sorted(names if port in (80, 443) else ())
     return OwnNames(tuple(hosts), tuple(f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts))

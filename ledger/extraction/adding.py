@@ -21,7 +21,7 @@ from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
-from ledger.domain.text import one_of
+from ledger.domain.text import counted, one_of
 from ledger.events import (
     AnyEvent,
     InteractionCaptured,
@@ -40,7 +40,7 @@ from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
-from ledger.extraction.noting import Notes, counted, noted, of_admission, of_extraction, of_messages
+from ledger.extraction.noting import Notes, noted, of_admission, of_extraction, of_messages
 from ledger.guards.guarding import as_warnings
 from ledger.interactions import policy as reinforcement
 from ledger.interactions.commands import Progress, try_reinforcement
@@ -118,7 +118,11 @@ def add(engine: Engine, asker: Who, request: AddRequest, stopping: Stopping, pro
     lines, left_out = going_on.messages_of(messages)
     name = session_name(session) if session is not None else asker.key or ("" if dry_run else _new_name(engine))
     if not lines:
-        why = "there are no messages" if not left_out else f"none of the {left_out} messages says anything to remember"
+        why = (
+            "there are no messages"
+            if not left_out
+            else f"nothing in {counted(left_out, 'message')} says anything to remember"
+        )
         return Added(session=session or asker.key or "", left_out=left_out, reasons=(why,), dry_run=dry_run)
     conversation = Conversation(engine, asker, name or "a new session", request.project)
     if why := conversation.kept_out:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ledger.core.snapshot import load
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.text import counted
 from ledger.events import (
     AnyEvent,
     ConflictFound,
@@ -153,8 +154,8 @@ def of_messages(done: Continued, messages: int) -> Iterator[str]:
         yield f"the session has {counted(messages, 'message')} already: nothing is new"
     if done.known.by_text:
         yield (
-            f"{done.known.count:,} messages of the list are known by their texts, though their ids differ: give"
-            " created_at where somebody says the same again"
+            f"{counted(done.known.count, 'message')} of the list {'is' if done.known.count == 1 else 'are'} known by text,"
+            " though the ids differ: give created_at where somebody says the same again"
         )
     if (unseen := done.known.unseen) == 1:
         yield "the first message of the list stands for older ones, as a summary does: it was not appended"
@@ -162,7 +163,7 @@ def of_messages(done: Continued, messages: int) -> Iterator[str]:
         yield f"the first {unseen} messages of the list stand for older ones, as a summary does: they were not appended"
     if again := done.known.again:
         yield (
-            f"the last {again} messages of the session came again behind others, and all of the list was appended;"
+            f"the last {counted(again, 'message')} of the session came again behind others, and all of the list was appended;"
             " session.reconcile() makes the session the same as a transcript"
         )
     if done.known.differs:
@@ -209,7 +210,3 @@ def _why_dropped(entry: Mapping[str, object], notes: Notes) -> str:
     finding = _quoted(text) if text else f"what {entry.get('rule') or 'the model'} found"
     why = _DROPPED.get(reason, f"was dropped: {reason}")
     return f"{finding} {why} ({memory})" if memory else f"{finding} {why}"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import ConflictError, DependentsError
+from ledger.domain.text import counted
 from ledger.events import (
     AnyEvent,
     DocumentAdded,
@@ -44,10 +45,10 @@ class Cascaded(Struct, frozen=True):
 
 def dependents_error(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
     """Return the error of an act without cascade, which names the later commands built on the events made void."""
-    first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
+    first = "; ".join(map(str, dependents[:5]))
     more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
     return DependentsError(
-        f"{len(dependents)} later command{many} built on {on}: {first}{more} (undo them first, or use cascade to undo them"
+        f"{counted(len(dependents), 'later command')} built on {on}: {first}{more} (undo them first, or use cascade to undo them"
         " together)",
         dependents=tuple(dependents),
     )

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import MAX_JSON_VALUES, check_json, check_text, fingerprint, keyed_digest, normalise
+from ledger.domain.text import MAX_JSON_VALUES, check_json, check_text, counted, fingerprint, keyed_digest, normalise
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))
 SECRET = b"s" * 32
@@ -210,3 +210,9 @@ def test_lists_that_share_members_cannot_stand_for_endless_values() -> None:
     with pytest.raises(RejectedError, match="too many values") as refused:
         check_json("metadata", value)
     assert (refused.value.rule, refused.value.limit) == ("size", MAX_JSON_VALUES)
+
+
+def test_a_noun_is_in_the_plural_unless_the_number_is_one() -> None:
+    nouns = {"message": "messages", "memory": "memories", "day": "days", "later command": "later commands"}
+    for one, many in nouns.items():
+        assert [counted(number, one) for number in (0, 1, 1_200)] == [f"0 {many}", f"1 {one}", f"1,200 {many}"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ledger import RejectedError
-from ledger.doors.listening import address, is_loopback, own_names
+from ledger.doors.listening import address, is_loopback, own_names, url
 
 
 def test_an_address_is_loopback_unless_it_was_named() -> None:
@@ -25,6 +25,10 @@ def test_an_address_is_loopback_unless_it_was_named() -> None:
     for text in ("0.0.0.0:80", "[::]:80", "host:port", ":0", "host:70000"):
         with pytest.raises(RejectedError):
             address(text, 8765)
+
+
+def test_an_ipv6_address_stands_in_brackets_in_a_url() -> None:
+    assert (url("::1", 8765), url("127.0.0.1", 8765)) == ("http://[::1]:8765", "http://127.0.0.1:8765")
 
 
 def test_the_own_names_of_a_loopback_address_are_all_loopback_names_with_the_port() -> None:

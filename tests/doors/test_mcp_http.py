@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,9 +23,12 @@ import uvicorn
 from command_line import run
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp_client import McpCaller
+from places import ROOT
 
-from ledger import AsyncLedger
+from ledger import AsyncLedger, BusyError, LedgerError, NewerFormatError, StorageError, SuspendedError
+from ledger.aio.sessions import AsyncSessions
 from ledger.doors.mcp.server import make_server
 from ledger.doors.mcp.serving import security
 from ledger.doors.tokens import TokenFile
@@ -151,6 +158,91 @@ def test_a_request_that_means_another_host_or_comes_from_a_page_is_refused(path:
             assert own.status_code not in (403, 421)
 
     played(story, path, with_tokens=False)
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        BusyError("another process kept /srv/ada/memory.db.lock locked for longer than 5 seconds"),
+        StorageError("/srv/ada/memory.db cannot be written: disk full"),
+        NewerFormatError("/srv/ada/memory.db has format 9 of a newer version"),
+        SuspendedError("the projection 'memories' is suspended: its fold raised in /srv/ada", projection="memories"),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_no_answer_over_http_names_a_file_of_the_server_and_its_log_does(
+    path: Path,
+    protocol: str,
+    problem: LedgerError,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    token = TokenFile(path).make("laptop", "ada").token
+
+    async def broken(*_: object, **__: object) -> None:
+        raise problem
+
+    async def story(url: str) -> None:
+        async with with_token(url, token, protocol) as agent:
+            monkeypatch.setattr(AsyncLedger, "why", broken)
+            monkeypatch.setattr(AsyncSessions, "get", broken)
+            error = await agent.error("why", id="m_nope")
+            fixed = "send the request again" if isinstance(problem, BusyError) else "its log says why to its operator"
+            assert "/srv" not in error and fixed in error
+            with pytest.raises(MCPError) as refused:
+                await agent.client.read_resource("ledger://session/monday")
+            assert "/srv" not in str(refused.value) and fixed in str(refused.value)
+
+    with caplog.at_level(logging.ERROR, "ledger"):
+        played(story, path)
+    logged = [record.getMessage() for record in caplog.records if record.name == "ledger"]
+    assert logged == [f"{what}: {type(problem).__name__}: {problem}" for what in ("why", "ledger://session")]
+
+
+def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = [sys.executable, "-m", "ledger", "mcp", "--http", place, "--db", str(path)]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "address already in use" in done.stderr
+    assert "listening on" not in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_says_once_it_listens_names_a_lost_file_in_its_log_alone_and_ends_on_a_signal(
+    path: Path, number: signal.Signals
+) -> None:
+    token = TokenFile(path).make("laptop", "ada").token
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "ledger", "mcp", "--http", str(port), "--db", str(path)]
+
+    async def story(url: str) -> str:
+        async with with_token(url, token, agents.STATELESS) as agent:
+            await agent.call("remember", content="The user drinks green tea.")
+            path.rename(path.with_name("moved.db"))
+            error = await agent.error("remember", content="The user drinks coffee.")
+            path.with_name("moved.db").rename(path)
+            return error
+
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            said = server.stderr.readline()
+            assert said == f"memory-ledger: listening on http://127.0.0.1:{port}/mcp\n"
+            error = asyncio.run(story(said.split()[-1]))
+            server.send_signal(number)
+            log = server.stderr.read()
+            assert server.wait(timeout=60) == 0
+        finally:
+            server.kill()
+    assert str(path.parent) not in error and "its log says why" in error
+    assert f"remember: StorageError: {path} was renamed" in log and "Traceback" not in log and "coffee" not in log
+    assert not path.with_name("memory.db-wal").exists()
 
 
 @pytest.mark.parametrize(

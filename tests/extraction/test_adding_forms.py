@@ -104,7 +104,7 @@ def test_ids_and_timestamps_that_are_new_with_each_call_make_no_other_conversati
     again = memory.add(chat(2, "Hi", "Hello"), session="x")
     assert (again.messages, again.known) == (0, 2)
     assert again.reasons[1] == (
-        "2 messages of the list are known by their texts, though their ids differ: give created_at where somebody says"
+        "2 messages of the list are known by text, though the ids differ: give created_at where somebody says"
         " the same again"
     )
     assert memory.add(chat(3, "Hi", "Hello", "I prefer tea.", "Noted."), session="x").messages == 2

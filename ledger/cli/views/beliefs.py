@@ -9,11 +9,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled, whole
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
 from ledger.domain.harmless import one_line
+from ledger.domain.text import counted
 from ledger.english.words import stems
 from ledger.recall.packs import Item, Pack, dated
 

@@ -9,12 +9,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled
+from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, decimal, plain_value
 from ledger.domain.harmless import one_line
 from ledger.domain.ids import KINDS, kind_of
+from ledger.domain.text import counted
 from ledger.observations.answers import Observation
 
 Belief = answers.Memory | Observation
@@ -230,12 +231,8 @@ def _kinds(listed: Sequence[answers.Erased]) -> str:
     """Return the number of events, and the number of subjects of each kind."""
     subjects = dict.fromkeys(event.subject for event in listed)
     counts = Counter(KINDS.get(kind_of(subject), subject) for subject in subjects)
-    kinds = ", ".join(_plural(number, kind) for kind, number in counts.items())
+    kinds = ", ".join(counted(number, kind) for kind, number in counts.items())
     return f"{counted(len(listed), 'event')} of {kinds}"
-
-
-def _plural(number: int, kind: str) -> str:
-    return f"{number:,} memories" if kind == "memory" and number > 1 else counted(number, kind)
 
 
 def _choices(listed: Sequence[answers.Erased]) -> str:

@@ -11,6 +11,7 @@ from rich.tree import Tree
 from ledger import answers
 from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import mermaid_label
+from ledger.domain.text import counted
 from ledger.memories.rules import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
@@ -32,7 +33,9 @@ def tree(graph: answers.Graph) -> RenderableType:
 
 
 def _branches(graph: answers.Graph, seed: answers.Seed) -> Tree:
-    root = Tree(Text.assemble((shortened(seed.name, LABEL_CHARS), "bold"), (f"  {_memories(seed.memories)}", "dim")))
+    root = Tree(
+        Text.assemble((shortened(seed.name, LABEL_CHARS), "bold"), (f"  {counted(seed.memories, 'memory')}", "dim"))
+    )
     for neighbor in graph.neighbors:
         if neighbor.seed == seed.name:
             root.add(_branch(neighbor))
@@ -46,12 +49,8 @@ def _branch(neighbor: answers.Neighbor) -> Text:
     more = f" +{neighbor.weight - IDS}" if neighbor.weight > IDS else ""
     style = "" if neighbor.relation == CO_OCCURS else "cyan"
     until = f"  until {neighbor.valid_to[:10]}" if neighbor.valid_to is not None else ""
-    text = f"  {_memories(neighbor.weight)}: {ids}{more}{until}"
+    text = f"  {counted(neighbor.weight, 'memory')}: {ids}{more}{until}"
     return Text.assemble((arrow, style), shortened(neighbor.name, LABEL_CHARS), (text, "dim"))
-
-
-def _memories(count: int) -> str:
-    return f"{count:,} memory" if count == 1 else f"{count:,} memories"
 
 
 # --- for other programs ----------------------------------------------------------------------------------------------

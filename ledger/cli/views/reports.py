@@ -10,11 +10,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, counted, detailed, heading, listing, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, heading, listing, short, titled, whole
 from ledger.cli.shell_words import in_shell
 from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
+from ledger.domain.text import counted
 from ledger.extraction.answers import Added
 from ledger.observations.answers import WithdrawalReport
 from ledger.review.answers import ConflictReport, MergeReport
@@ -27,7 +28,7 @@ def stats(answer: answers.Stats) -> RenderableType:
     behind = [
         view.name for view in answer.projections if view.position != answer.position and view.suspended_at is None
     ]
-    shown_projections = f"{len(answer.projections)} projections" + (
+    shown_projections = counted(len(answer.projections), "projection") + (
         f", suspended: {', '.join(suspended)}" if suspended else ""
     )
     shown_projections += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
@@ -38,8 +39,8 @@ def stats(answer: answers.Stats) -> RenderableType:
 
 def reinforcement(report: answers.Reinforcement) -> RenderableType:
     rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in report.reinforced]
-    text = f"{len(rows)} of {report.pool_size} memories reinforced by {report.matcher}"
-    text += f", {report.echoes} echoes, {report.left_over} left over"
+    text = f"{len(rows)} of {counted(report.pool_size, 'memory')} reinforced by {report.matcher}"
+    text += f", {report.echoes} {'echo' if report.echoes == 1 else 'echoes'}, {report.left_over} left over"
     return Group(*([listing("id", "confidence", rows=rows)] if rows else []), Text(text, style="dim"))
 
 
@@ -117,7 +118,7 @@ def verified(report: answers.VerifyReport) -> RenderableType:
         head.append(f", first at position {report.first_wrong:,}")
     walked = f"{report.since + 1:,} to {report.events:,}" if report.events > report.since else "none"
     signed = {None: "", True: ", signed by that key", False: ", NOT signed by that key"}[report.signed]
-    against = f"the checkpoint of {report.against:,} events{signed}" if report.against is not None else ""
+    against = f"the checkpoint of {counted(report.against, 'event')}{signed}" if report.against is not None else ""
     fields = {
         "ledger": head,
         "events": f"{report.events:,}",
@@ -163,7 +164,7 @@ def added(report: IngestReport) -> RenderableType:
 
 
 def merges_proposed(report: MergeReport) -> RenderableType:
-    text = f"{counted(len(report.proposed), 'merge')} proposed, {report.looked_at:,} memories looked at"
+    text = f"{counted(len(report.proposed), 'merge')} proposed, {counted(report.looked_at, 'memory')} looked at"
     short_of = f"of {report.cut_short:,} not all neighbors, there were too many" if report.cut_short else ""
     notes = [Text(note, style="dim") for note in (text, short_of) if note]
     return Group(*([table(report.proposed)] if report.proposed else []), *notes)

@@ -8,11 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from ledger.cli.pieces import card_of, counted, detailed, heading, listing, moment, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, heading, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.cli.views.beliefs import pack
 from ledger.cli.views.tables import table
 from ledger.domain.harmless import one_line
+from ledger.domain.text import counted
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.diagram import NO_SUMMARY, Node, SummaryGraph, span
@@ -154,15 +155,11 @@ def _totals(window: Window) -> list[str]:
         f"{counted(evicted.tokens, 'token')}"
     )
     return [
-        f"{_entries(len(window.entries))}, {window.used:,} of {counted(window.budget, 'token')}{frame}{over}",
+        f"{counted(len(window.entries), 'entry')}, {window.used:,} of {counted(window.budget, 'token')}{frame}{over}",
         *([left_out] if evicted.items else []),
         *(f"{reason}: {REASONS.get(reason, '')}" for reason in window.reasons),
         *([f"receipt {window.receipt}"] if window.receipt else []),
     ]
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 # --- search ----------------------------------------------------------------------------------------------------------

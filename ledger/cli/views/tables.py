@@ -22,6 +22,7 @@ from ledger import answers
 from ledger.cli.pieces import card_of, detailed, listing, moment, namespace_path, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
+from ledger.domain.text import counted
 from ledger.sessions.diagram import NO_SUMMARY
 from ledger.sessions.rules.window import FALLBACK
 
@@ -174,7 +175,9 @@ def small(name: str, value: object, *, shown: str) -> str:
         return shortened(str(value), QUOTED_CHARS)
     if isinstance(value, str) and name in ("reason", "because", "content", "reasoning", "prompt", "description"):
         return (
-            f"“{shortened(value, QUOTED_CHARS)}”" if name != "reasoning" else f"{len(value):,} characters of reasoning"
+            f"“{shortened(value, QUOTED_CHARS)}”"
+            if name != "reasoning"
+            else f"{counted(len(value), 'character')} of reasoning"
         )
     if name == "level" and value == FALLBACK:
         return NO_SUMMARY

@@ -6,7 +6,6 @@ or a time, and never a token, the text of a memory, a question or a message, or 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import cast
 
@@ -20,23 +19,19 @@ from ledger import (
     AmbiguousIdError,
     BusyError,
     ConflictError,
-    DivergedError,
     KeyReusedError,
     LedgerError,
     ModelError,
-    NewerFormatError,
     NotFoundError,
     RejectedError,
-    SuspendedError,
 )
 from ledger.doors.listening import OwnNames
+from ledger.doors.outages import is_outage, public_text
 
 BODY_BYTES = 4 * 1024 * 1024
 # The bytes of a refused request that are read, so that the client has sent its body when the answer comes.
 DRAINED_BYTES = 4 * BODY_BYTES
 TOO_LARGE = f"a body has at most {BODY_BYTES:,} bytes"
-LOCKED = "other writers kept the ledger locked, and nothing was recorded: send the request again"
-OUT_OF_ORDER = "the server cannot use its ledger now; its log says why to its operator"
 UNAVAILABLE = 503  # of errors of the file and the disk, which are no fault of the client
 STATUS: Mapping[type[LedgerError], int] = {
     NotFoundError: 404,
@@ -44,10 +39,6 @@ STATUS: Mapping[type[LedgerError], int] = {
     ConflictError: 409,
     KeyReusedError: 422,
     ModelError: 502,
-    BusyError: UNAVAILABLE,
-    SuspendedError: UNAVAILABLE,
-    NewerFormatError: UNAVAILABLE,
-    DivergedError: UNAVAILABLE,
 }
 KINDS = {
     400: "InvalidRequest",
@@ -57,7 +48,6 @@ KINDS = {
     413: "TooLarge",
     503: "Unavailable",
 }
-_logger = logging.getLogger("ledger")
 DETAILS = ("rule", "subject", "limit", "current", "requested", "finding")  # of a ``RejectedError``
 
 
@@ -71,18 +61,17 @@ def refusal(
 
 async def of_ledger(request: Request, error: Exception) -> Response:
     """Return the answer for an error of the ledger: its message says what was asked, what was true, and what is allowed."""
-    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), UNAVAILABLE)
-    more: dict[str, object] = {}
-    if isinstance(error, RejectedError):
-        more = {name: value for name in DETAILS if (value := getattr(error, name)) not in (None, "")}
-        status = UNAVAILABLE if error.rule == "closed" else status
-    elif isinstance(error, AmbiguousIdError):
-        more = {"candidates": error.candidates}
-    message, headers = str(error), {"Retry-After": "1"} if isinstance(error, BusyError) else None
-    if status == UNAVAILABLE:  # the message may name files or hosts of the server
-        _logger.error("%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error)
-        message = LOCKED if isinstance(error, BusyError) else OUT_OF_ORDER
-    return refusal(status, type(error).__name__, message, headers=headers, **more)
+    problem = cast("LedgerError", error)
+    status, more = UNAVAILABLE, dict[str, object]()
+    if not is_outage(problem):
+        status = next(STATUS[kind] for kind in type(problem).__mro__ if kind in STATUS)
+    if isinstance(problem, RejectedError):
+        more = {name: value for name in DETAILS if (value := getattr(problem, name)) not in (None, "")}
+    elif isinstance(problem, AmbiguousIdError):
+        more = {"candidates": problem.candidates}
+    headers = {"Retry-After": "1"} if isinstance(problem, BusyError) else None
+    message = public_text(problem, f"{request.method} {request.url.path}")
+    return refusal(status, type(problem).__name__, message, headers=headers, **more)
 
 
 async def of_request(request: Request, error: Exception) -> Response:

@@ -227,7 +227,8 @@ def of_memory(memory: Memory) -> MemoryAnswer:
 
 
 def memory_line(memory: MemoryAnswer) -> str:
-    return f"[{memory.id}] {memory.status}, confidence {memory.confidence:g}: {quoted(memory.content)}"
+    known = " (known already)" if memory.known_already else ""
+    return f"[{memory.id}] {memory.status}, confidence {memory.confidence:g}{known}: {quoted(memory.content)}"
 
 
 def of_event(entry: AuditEntry) -> HistoryStep:

@@ -1,22 +1,17 @@
-"""The caller of a tool: whose memory is meant, which client asks, and what becomes of an error."""
+"""The caller of a tool: the user whose memory is meant, and the client that asks."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ToolError
 from starlette.requests import Request
 
-from ledger import AsyncLedger, LedgerError, NotFoundError
+from ledger import AsyncLedger
 from ledger.types import Channel
 
-P = ParamSpec("P")
-T = TypeVar("T")
 CLIENT = "mcp"
 NAME_CHARS = 60
 
@@ -74,31 +69,3 @@ def _authenticated(context: AskContext) -> AuthenticatedUser | None:
     request = context.request_context.request  # None over stdio
     user = request.scope.get("user") if request is not None else None
     return user if isinstance(user, AuthenticatedUser) else None
-
-
-def refusing(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Return a tool or resolver whose ``LedgerError`` reaches the model with its text. The SDK hides all other texts."""
-
-    @functools.wraps(function)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await function(*args, **kwargs)
-        except LedgerError as error:
-            raise ToolError(str(error)) from error
-
-    return call
-
-
-def refusing_resource(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """Return a resource whose ``LedgerError`` reaches the client with its text."""
-
-    @functools.wraps(function)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return await function(*args, **kwargs)
-        except NotFoundError as error:
-            raise ResourceNotFoundError(str(error)) from error
-        except LedgerError as error:
-            raise ResourceError(str(error)) from error
-
-    return call

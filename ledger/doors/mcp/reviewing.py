@@ -6,6 +6,7 @@ nothing is decided: not being able to ask is no consent.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,13 +16,15 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from ledger import Memory, UndoReport
+from ledger.domain.text import counted
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
-from ledger.doors.mcp.asking import AskContext, bound, door_of, refusing
+from ledger.doors.mcp.asking import AskContext, bound, door_of
 from ledger.doors.mcp.tools import Budget, MemoryId
-from ledger.types import Choice, OriginKind
+from ledger.types import Choice, MemoryStatus, OriginKind
 
 Reason = Annotated[str, Field(description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
+DIGITS = re.compile("[0-9]{1,18}")
 NAMED = 5  # memories that a question about an undo names
 SHOWN_CHARS = 2_000  # of a memory that a question shows
 
@@ -57,7 +60,6 @@ def _check_consent(answer: ElicitationResult[Consent]) -> None:
         raise ToolError("the person did not consent; nothing was done, so do not ask again")
 
 
-@refusing
 async def _seen(ctx: AskContext, id: str) -> SeenMemory:
     ledger = bound(ctx)
     position = await ledger.position()
@@ -79,61 +81,72 @@ def _about(seen: SeenMemory) -> str:
 Seen = Annotated[SeenMemory, Resolve(_seen)]
 
 
+def _check_waits(memory: Memory, *statuses: MemoryStatus) -> None:
+    if memory.status not in statuses:
+        raise ToolError(f"{memory.id} is {memory.status} and waits for no decision; review lists the memories that do")
+
+
 async def _ask_promote(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    _check_waits(seen.memory, "candidate", "active")  # an active memory that a turn denies is confirmed
     return _question(ctx, f"Approve this {_about(seen)}?")
 
 
 async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
+    _check_waits(seen.memory, "candidate")
     return _question(ctx, f"Turn down this {_about(seen)}?")
 
 
-@refusing
+def _named(target: str | int) -> str | int:
+    """Return the target; a position that came as a text, as some models write numbers, is a number."""
+    return int(target) if isinstance(target, str) and DIGITS.fullmatch(target) else target
+
+
 async def _undo_plan(ctx: AskContext, target: str | int, cascade: bool) -> UndoReport:
-    return await bound(ctx, "user").undo(target, cascade=cascade, dry_run=True)
+    return await bound(ctx, "user").undo(_named(target), cascade=cascade, dry_run=True)
 
 
 UndoPlan = Annotated[UndoReport, Resolve(_undo_plan)]
 
 
-@refusing
 async def _ask_undo(ctx: AskContext, plan: UndoPlan, cascade: bool) -> Elicit[Consent]:
+    if not plan.events:
+        raise ToolError("nothing is left to undo: all that the command wrote is void already")
     if plan.dependents and not cascade:
         raise ToolError(
-            f"{len(plan.dependents)} later commands were built on it; with cascade the person is asked about all of them"
+            f"{counted(len(plan.dependents), 'later command')} built on it; with cascade the person is asked about all of them"
         )
     subjects = [belief.now or belief.would_be for belief in plan.memories[:NAMED]]
     concerned = ", ".join(quoted(memory.content) for memory in subjects if memory is not None)
-    more = f" and {len(plan.memories) - NAMED} more memories" if len(plan.memories) > NAMED else ""
+    more = f" and {counted(len(plan.memories) - NAMED, 'more memory')}" if len(plan.memories) > NAMED else ""
     about = f" It concerns {concerned}{more}." if concerned else ""
     return _question(
-        ctx, f"Undo {len(plan.commands)} commands with {plan.events} events ({quoted(', '.join(plan.verbs))})?{about}"
+        ctx,
+        f"Undo {counted(len(plan.commands), 'command')} with {counted(plan.events, 'event')} "
+        f"({quoted(', '.join(plan.verbs))})?{about}",
     )
 
 
-@refusing
 async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elicit[Consent]:
     plan = await bound(ctx, "user").erase(seen.memory.id, derived=others, sources=others, quotes=others, dry_run=True)
     more = len(plan.derived) + len(plan.sources) + len(plan.quotes)
+    hold = f"{counted(more, 'other event')} {'holds' if more == 1 else 'hold'} these texts too"
     if more and others is None:
         raise ToolError(
-            f"{more} other events hold these texts too; say with others what becomes of them: "
-            '"erase", "cut" (only the words that repeat it) or "keep"'
+            f'{hold}; say with others what becomes of them: "erase", "cut" (only the words that repeat it) or "keep"'
         )
-    also = f" {more} other events hold these texts too: {others}." if more else ""
+    also = f" {hold}: {others}." if more else ""
     return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
 
 
-@refusing
 async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -> Elicit[Consent]:
     plan = await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
     return _question(
         ctx,
-        f"Distrust the {plan.kind} {quoted(plan.origin)}? Its {plan.events} events become void, {len(plan.memories)} memories "
-        "change, and its future writes are refused.",
+        f"Distrust the {plan.kind} {quoted(plan.origin)}? That makes {counted(plan.events, 'event')} void, changes "
+        f"{counted(len(plan.memories), 'memory')}, and refuses its future writes.",
     )
 
 
-@refusing
 async def review(
     ctx: AskContext, limit: Annotated[int, Field(ge=1, le=50)] = 10, budget: Budget = 800
 ) -> Annotated[CallToolResult, ReviewAnswer]:
@@ -144,7 +157,6 @@ async def review(
     return answered("\n".join(texts) or "nothing waits for a decision", answer)
 
 
-@refusing
 async def promote(
     ctx: AskContext,
     id: MemoryId,
@@ -155,10 +167,9 @@ async def promote(
     """Ask the person to approve a memory that waits. Only on the person's wish."""
     _check_consent(answer)
     memory = await bound(ctx, "user").promote(seen.memory.id, reason=reason, expected=seen.position)
-    return _decided(DecisionAnswer(decision="promoted", id=memory.id, events=1, position=memory.position))
+    return _decided(_of_memory("promoted", memory, seen))
 
 
-@refusing
 async def reject(
     ctx: AskContext,
     id: MemoryId,
@@ -169,10 +180,9 @@ async def reject(
     """Ask the person to turn down a memory that waits. Only on the person's wish."""
     _check_consent(answer)
     memory = await bound(ctx, "user").reject(seen.memory.id, reason=reason, expected=seen.position)
-    return _decided(DecisionAnswer(decision="rejected", id=memory.id, events=1, position=memory.position))
+    return _decided(_of_memory("rejected", memory, seen))
 
 
-@refusing
 async def undo(
     ctx: AskContext,
     target: Target,
@@ -183,11 +193,10 @@ async def undo(
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to void a whole command, such as a wrong import. Only on the person's wish."""
     _check_consent(answer)
-    report = await bound(ctx, "user").undo(target, cascade=cascade, reason=reason, expected=plan.position)
+    report = await bound(ctx, "user").undo(_named(target), cascade=cascade, reason=reason, expected=plan.position)
     return _decided(DecisionAnswer(decision="undone", id=str(target), events=report.events, position=report.position))
 
 
-@refusing
 async def erase(
     ctx: AskContext,
     id: MemoryId,
@@ -212,7 +221,6 @@ async def erase(
     )
 
 
-@refusing
 async def distrust(
     ctx: AskContext,
     origin: Annotated[str, Field(description="The id of a turn, document or session; or with kind a name.")],
@@ -226,8 +234,15 @@ async def distrust(
     return _decided(DecisionAnswer(decision="distrusted", id=origin, events=report.events, position=report.position))
 
 
+def _of_memory(decision: str, memory: Memory, seen: SeenMemory) -> DecisionAnswer:
+    events = int(memory.position > seen.position)
+    return DecisionAnswer(decision=decision, id=memory.id, events=events, position=memory.position)
+
+
 def _decided(answer: DecisionAnswer) -> CallToolResult:
-    return answered(f"{answer.decision}: {answer.id}, {answer.events} events, position {answer.position}", answer)
+    return answered(
+        f"{answer.decision}: {answer.id}, {counted(answer.events, 'event')}, position {answer.position}", answer
+    )
 
 
 LOOKING = (review,)

@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import (
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+    UnexpectedResourceError,
+    UnexpectedToolError,
+)
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
+from pydantic import AnyUrl, ValidationError
 
-from ledger import AsyncLedger, __version__
+from ledger import AsyncLedger, LedgerError, NotFoundError, RejectedError, __version__
 from ledger.doors.mcp import reviewing, tools
 from ledger.doors.mcp.answers import content_of
-from ledger.doors.mcp.asking import AskContext, Door, bound, refusing_resource
+from ledger.doors.mcp.arguments import problems, strict
+from ledger.doors.mcp.asking import AskContext, Door, bound
+from ledger.doors.outages import public_text
 from ledger.doors.tokens import TokenFile
 
 SESSION_MESSAGES = 50  # the latest, that the resource of a session shows
@@ -42,6 +56,57 @@ class Tokens:
         return AccessToken(token=token, client_id=info.name, scopes=[], subject=info.user, claims={"iss": info.id})
 
 
+class MemoryServer(MCPServer[Door]):
+    """The SDK's server, which says in the ledger's words why a call is refused. The SDK hides the texts of all other errors."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Door, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; a ``LedgerError`` and wrong arguments reach the model with their texts."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            problem = error.__cause__
+            if isinstance(problem, ValidationError) and not isinstance(error, UnexpectedToolError):
+                schema = next(tool.input_schema for tool in await self.list_tools() if tool.name == name)
+                problem = RejectedError(problems(problem, schema))  # whose message repeats no secret
+            if not isinstance(problem, LedgerError):
+                raise
+            raise ToolError(f"Error executing tool {name}: {_text(problem, context, name)}") from problem
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Door, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource; a ``LedgerError`` reaches the client with its text."""
+        try:
+            return await super().read_resource(uri, context)
+        except UnexpectedResourceError as error:
+            problem = error.__cause__
+            if not isinstance(problem, LedgerError):
+                raise
+            refusal = ResourceNotFoundError if isinstance(problem, NotFoundError) else ResourceError
+            raise refusal(_text(problem, context, str(uri).rpartition("/")[0])) from problem
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Door, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Get a prompt; an unknown name and a missing argument reach the client with a text."""
+        prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in prompts:
+            text = f"there is no prompt {name!r:.60}: {' and '.join(prompts)} are allowed"
+            raise MCPError(INVALID_PARAMS, str(RejectedError(text)))
+        needed = [argument.name for argument in prompts[name].arguments or () if argument.required]
+        if missing := [argument for argument in needed if argument not in (arguments or {})]:
+            raise MCPError(INVALID_PARAMS, f"the prompt {name} needs {' and '.join(missing)}")
+        return await super().get_prompt(name, arguments, context)
+
+
+def _text(problem: LedgerError, context: Context[Door, Any] | None, request: str) -> str:
+    """Return the text of an error; over stdio the person who started the server may see the reason of an outage."""
+    over_http = context is not None and context.request_context.request is not None
+    return public_text(problem, request) if over_http else str(problem)
+
+
 def make_server(
     ledger: AsyncLedger,
     *,
@@ -49,7 +114,7 @@ def make_server(
     read_only: bool = False,
     reviewer: bool = False,
     tokens: TokenFile | None = None,
-) -> MCPServer[Door]:
+) -> MemoryServer:
     """Return the server over an open ledger. Without tokens every client is the ledger's user.
 
     Args:
@@ -65,23 +130,25 @@ def make_server(
     async def lifespan(server: MCPServer[Door]) -> AsyncIterator[Door]:
         yield door
 
-    server = MCPServer(
+    offered: list[tuple[Iterable[Callable[..., object]], ToolAnnotations]] = [(tools.READING, READS)]
+    offered += [(tools.WRITING, WRITES)] if not read_only else []
+    offered += [(reviewing.LOOKING, READS), (reviewing.DECIDING, DECIDES)] if reviewer else []
+    server = MemoryServer(
         "memory-ledger",
         title="memory-ledger",
         instructions=INSTRUCTIONS + ("" if read_only else RECORDING),
         version=__version__,
+        tools=[
+            strict(Tool.from_function(function, annotations=hints))
+            for functions, hints in offered
+            for function in functions
+        ],
         lifespan=lifespan,
         log_level="WARNING",
         token_verifier=Tokens(tokens) if tokens is not None else None,
         # the SDK asks for an issuer of tokens; without a resource it publishes none
         auth=AuthSettings(issuer_url="http://localhost", resource_server_url=None) if tokens is not None else None,  # type: ignore[arg-type]
     )
-    offered: list[tuple[Iterable[Callable[..., object]], ToolAnnotations]] = [(tools.READING, READS)]
-    offered += [(tools.WRITING, WRITES)] if not read_only else []
-    offered += [(reviewing.LOOKING, READS), (reviewing.DECIDING, DECIDES)] if reviewer else []
-    for functions, hints in offered:
-        for function in functions:
-            server.add_tool(function, annotations=hints)
     _add_resources(server)
     _add_prompts(server, read_only=read_only)
     return server
@@ -89,13 +156,11 @@ def make_server(
 
 def _add_resources(server: MCPServer[Door]) -> None:
     @server.resource("ledger://memory/{id}", name="memory", mime_type="application/json")
-    @refusing_resource
     async def memory(id: str, ctx: AskContext) -> str:
         """Show a memory as it stands, by its id."""
         return _json((await bound(ctx).memories.get(id)).to_dict())
 
     @server.resource("ledger://session/{name}", name="session", mime_type="application/json")
-    @refusing_resource
     async def session(name: str, ctx: AskContext) -> str:
         """Show a conversation by its name: its state and its latest messages."""
         ledger = bound(ctx)

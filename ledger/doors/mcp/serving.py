@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
+from collections.abc import Callable
 
 from mcp.server.transport_security import TransportSecuritySettings
 
 from ledger import AsyncLedger, RejectedError, Settings
 from ledger.doors.listening import address, is_loopback, own_names
 from ledger.doors.mcp.server import make_server
+from ledger.doors.outages import log_to_stderr
 from ledger.doors.tokens import TokenFile
+from ledger.doors.web_server import WebServer
 
 PORT = 8765
 
@@ -23,6 +27,7 @@ def serve(
     reviewer: bool = False,
     http: str | None = None,
     without_token: bool = False,
+    ready: Callable[[str, int], None] | None = None,
 ) -> None:
     """Open the ledger and serve MCP until the client leaves or the process is stopped.
 
@@ -33,6 +38,7 @@ def serve(
         reviewer: Offer the decisions that a person has to consent to.
         http: The address to listen on, as "HOST:PORT", "HOST" or "PORT"; "" for 127.0.0.1:8765; None for stdio.
         without_token: Serve everybody who reaches the loopback address as the user of the settings.
+        ready: Called with the host and the port when the server listens over HTTP.
     """
     if read_only and reviewer:
         raise RejectedError("a reviewer decides, which writes: give --read-only or --reviewer")
@@ -55,13 +61,16 @@ def serve(
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
         async with opening as ledger:
-            _close_on_signals(ledger)
             tokens = TokenFile(ledger.path) if http is not None and not without_token else None
             server = make_server(ledger, project=project, read_only=read_only, reviewer=reviewer, tokens=tokens)
             if http is None:
+                _close_on_signals(ledger)
                 await server.run_stdio_async()
-            else:
-                await server.run_streamable_http_async(host=host, port=port, transport_security=security(host, port))
+                return
+            log_to_stderr()
+            app = server.streamable_http_app(host=host, transport_security=security(host, port))
+            listens = functools.partial(ready, host, port) if ready is not None else None
+            await WebServer(app, host=host, port=port, lifespan="on", ready=listens).serve()
 
     asyncio.run(run())
 

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ledger import AsyncLedger, Memory, RejectedError
+from ledger.domain.text import counted
 from ledger.doors.mcp.answers import (
     CONTENT_CHARS,
     QUOTED_CHARS,
@@ -36,7 +37,7 @@ from ledger.doors.mcp.answers import (
     stored,
     within,
 )
-from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of, refusing
+from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 
 Scope = Annotated[
@@ -56,6 +57,8 @@ Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: mem
 class SaidMessage(BaseModel):
     """A message of the person or of the agent; what tools said is left out."""
 
+    model_config = ConfigDict(extra="forbid")
+
     role: Literal["user", "assistant"]
     content: str
 
@@ -64,7 +67,6 @@ def _place(context: AskContext, scope: str) -> str | None:
     return door_of(context).project if scope == "project" else None
 
 
-@refusing
 async def context(
     ctx: AskContext,
     question: Annotated[str, Field(description="The person's question or task; empty for the person's profile.")],
@@ -76,7 +78,6 @@ async def context(
     return pack_answer(await bound(ctx).context(question, budget=budget, session=session, project=project))
 
 
-@refusing
 async def recall(
     ctx: AskContext,
     query: Annotated[str, Field(description="Words or a question.")],
@@ -90,7 +91,6 @@ async def recall(
     )
 
 
-@refusing
 async def remember(
     ctx: AskContext,
     content: Annotated[str, Field(description="One fact, understandable without the conversation.")],
@@ -105,7 +105,6 @@ async def remember(
     return _remembered(memory)
 
 
-@refusing
 async def propose(
     ctx: AskContext,
     content: Annotated[str, Field(description="One fact, understandable without the conversation.")],
@@ -123,7 +122,6 @@ def _remembered(memory: Memory) -> CallToolResult:
     return answered("\n".join((memory_line(answer), *answer.warnings)), answer)
 
 
-@refusing
 async def add(
     ctx: AskContext,
     messages: Annotated[
@@ -149,7 +147,11 @@ async def add(
         stopped=added.stopped,
         warnings=[*added.warnings],
     )
-    lines = [f"session {quoted(added.session)}: {added.messages} messages added, {added.known} known already"]
+    lines = [
+        f"session {quoted(added.session)}: {counted(added.messages, 'message')} added, {added.known} known already"
+    ]
+    if added.left_out:
+        lines[0] += f", {added.left_out} without text left out"
     for verb, notes in (("learned", added.learned), ("waits for review", added.proposed)):
         lines += [f"{verb}: [{noted.id}] {quoted(noted.content)}" for noted in notes]
     return answered("\n".join((*lines, *added.warnings)), answer)
@@ -166,7 +168,6 @@ def _progress(ctx: AskContext) -> Callable[[int, int], None]:
     return report
 
 
-@refusing
 async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[CallToolResult, WhyAnswer]:
     """Explain why a memory is believed: its events, sources and their words. Use it before you rely on a doubtful memory."""
     reasons = await bound(ctx).why(id)
@@ -205,7 +206,6 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
     return answered(_cut(lines, answer.left_out), answer)
 
 
-@refusing
 async def history(
     ctx: AskContext,
     id: Annotated[
@@ -246,18 +246,21 @@ async def _events(ledger: AsyncLedger, id: str, budget: int) -> CallToolResult:
     return answered(_cut([memory_line(of_memory(memory)), *lines], answer.left_out), answer)
 
 
-def _cut(lines: list[str], left_out: int) -> str:
-    more = [f"{left_out} more did not fit; ask with a larger budget"] if left_out else []
-    return "\n".join([*lines, *more])
+def _cut(lines: list[str], left_out: int, *, more: bool = False) -> str:
+    """Return the lines, and below them how to get the lines that did not fit the budget, and those beyond the limit."""
+    beyond = [f"{left_out} more did not fit; ask with a larger budget"] if left_out else []
+    beyond += ["there are more; ask with a larger limit"] if more else []
+    return "\n".join([*lines, *beyond])
 
 
-@refusing
 async def forget(
     ctx: AskContext,
     id: MemoryId,
     reason: Annotated[str, Field(min_length=1, description="Why the memory is wrong or no longer needed.")],
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Take back a memory that this client recorded. A person can restore it. Memories of others need the person."""
+    if not reason.strip():
+        raise RejectedError("forget needs a reason in words, and this one is blank; say why the memory is wrong")
     ledger = bound(ctx)
     seen = await ledger.position()
     memory = await ledger.memories.get(id)
@@ -275,7 +278,6 @@ async def forget(
     return _remembered(await ledger.memories.get(memory.id))
 
 
-@refusing
 async def sessions(
     ctx: AskContext,
     name: Annotated[str | None, Field(description="Show the latest messages of this conversation.")] = None,
@@ -292,34 +294,39 @@ async def sessions(
         spoken = [
             SpokenLine(session=hit.session, at=hit.occurred_at, role=hit.role, text=cut(hit.snippet)) for hit in hits
         ]
-        return _spoken(spoken, budget, newest_last=False)
+        return _spoken(spoken, budget, newest_last=False, more=hits.next is not None)
     if name is not None:
         info = await ledger.sessions.get(name)
         page = await ledger.session(info.id).messages(limit=limit)
         spoken = [
-            SpokenLine(session=info.name, at=m.occurred_at, role=m.role, text=content_of(m.content)) for m in page
+            SpokenLine(session=info.name or info.id, at=m.occurred_at, role=m.role, text=content_of(m.content))
+            for m in page
         ]
-        return _spoken(spoken, budget, newest_last=True)
+        return _spoken(spoken, budget, newest_last=True, more=page.next is not None)
     listed = await ledger.sessions.list(limit=limit)
     lines = [
         SessionLine(name=info.name or info.id, messages=info.messages, updated_at=info.updated_at, project=info.project)
         for info in listed
     ]
-    texts = within((f"{quoted(line.name)} {line.messages} messages, {line.updated_at[:10]}" for line in lines), budget)
+    texts = within(
+        (f"{quoted(line.name)} {counted(line.messages, 'message')}, {line.updated_at[:10]}" for line in lines), budget
+    )
     answer = SessionsAnswer(sessions=lines[: len(texts)], left_out=len(lines) - len(texts) + (listed.next is not None))
-    return answered(_cut(texts, answer.left_out) or "no conversations yet", answer)
+    text = _cut(texts, len(lines) - len(texts), more=listed.next is not None)
+    return answered(text or "no conversations yet", answer)
 
 
-def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool) -> CallToolResult:
+def _spoken(spoken: list[SpokenLine], budget: int, *, newest_last: bool, more: bool) -> CallToolResult:
     """Return the messages that fit the budget, of a conversation the newest."""
     texts = [
-        f"{line.session} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, CONTENT_CHARS)}" for line in spoken
+        f"{quoted(line.session)} {line.at[:16]} {line.role or 'summary'}: {quoted(line.text, CONTENT_CHARS)}"
+        for line in spoken
     ]
     fitting = within(reversed(texts) if newest_last else texts, budget)
     fitting = fitting[::-1] if newest_last else fitting
     kept = spoken[len(spoken) - len(fitting) :] if newest_last else spoken[: len(fitting)]
     answer = SessionsAnswer(messages=kept, left_out=len(spoken) - len(kept))
-    return answered(_cut(fitting, answer.left_out) or "no messages", answer)
+    return answered(_cut(fitting, answer.left_out, more=more) or "no messages", answer)
 
 
 READING = (context, recall, why, history, sessions)

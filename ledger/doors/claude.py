@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ledger.answers import SessionInfo
 
 PAGE = 1_000
+MANY = 30  # entries; to look for each of more takes longer than to read every message
 UUID_CHARS = 200  # a longer uuid is no uuid
 PROJECT, SESSION, SUBPATH = "claude_project", "claude_session", "claude_subpath"  # metadata of a session
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)")
@@ -122,12 +123,12 @@ class LedgerSessionStore:
 
     def _append(self, key: Key, entries: Sequence[Entry]) -> None:
         with self._ledger.batch(whole=True):
-            session, known = self._session(key), set[str]()
-            begins = session.id is None
+            session = self._session(key)
+            begins, known = session.id is None, self._known(session, entries)
             new: list[Entry] = []
             for entry in entries:
                 uuid = _uuid(entry)
-                if uuid and (uuid in known or session.messages(metadata={"uuid": uuid}, limit=1)):
+                if uuid and uuid in known:
                     continue
                 known.add(uuid)
                 new.append(entry)
@@ -136,6 +137,15 @@ class LedgerSessionStore:
             if begins and session.id is not None:  # no pattern keeps the session out
                 names = {"project_key": PROJECT, "session_id": SESSION, "subpath": SUBPATH}
                 session.set_metadata({names[name]: str(value) for name, value in key.items()})
+
+    @staticmethod
+    def _known(session: Session, entries: Sequence[Entry]) -> set[str]:
+        """Return the uuids of entries that a session has, by a look at every message for many entries."""
+        uuids = set(filter(None, map(_uuid, entries)))
+        if len(uuids) > MANY:
+            messages = session.messages(limit=PAGE).all()
+            return uuids.intersection(str(message.metadata.get("uuid")) for message in messages)
+        return {uuid for uuid in uuids if session.messages(metadata={"uuid": uuid}, limit=1)}
 
     def _entries(self, key: Key) -> Iterator[Json]:
         messages = self._session(key).messages(limit=PAGE, oldest_first=True).all()

@@ -19,7 +19,7 @@ from soundness import assert_sound
 from threads import together
 
 from ledger import Ledger, RejectedError
-from ledger.doors.claude import LedgerSessionStore
+from ledger.doors.claude import MANY, LedgerSessionStore
 from ledger.doors.pytest_plugin import Clock
 from ledger.types import SessionPatterns
 
@@ -250,6 +250,13 @@ def test_the_story_of_three_days(ledger: Ledger, ledger_clock: Clock, store: Led
     )
 
 
+def test_a_long_transcript_that_is_sent_again_adds_only_its_new_entries(store: LedgerSessionStore) -> None:
+    entries = [{"type": "x", "uuid": f"u-{number}"} for number in range(MANY + 20)]
+    run(store.append(KEY, entries[:-10]))
+    run(store.append(KEY, [entries[-1], *entries]))
+    assert run(store.load(KEY)) == [*entries[:-10], entries[-1], *entries[-10:-1]]
+
+
 def test_twenty_writers_of_the_same_uuids_store_each_once(ledger: Ledger, store: LedgerSessionStore) -> None:
     def write(number: int) -> None:
         run(store.append(KEY, [user(f"own {number}", f"own-{number}"), *(user(f"{n}", f"u-{n}") for n in range(5))]))
@@ -263,7 +270,7 @@ def test_twenty_writers_of_the_same_uuids_store_each_once(ledger: Ledger, store:
 KILLED = """
 import asyncio, sys
 from ledger import Ledger
-from ledger.doors.claude import LedgerSessionStore
+from ledger.doors.claude import MANY, LedgerSessionStore
 with Ledger.open(sys.argv[1]) as ledger:
     store = LedgerSessionStore(ledger)
     for number in range(100_000):
@@ -290,7 +297,7 @@ def test_the_door_loads_no_library_and_a_summary_says_what_to_install() -> None:
         "import asyncio, sys\n"
         "sys.modules['claude_agent_sdk'] = None\n"
         "from ledger import Ledger\n"
-        "from ledger.doors.claude import LedgerSessionStore\n"
+        "from ledger.doors.claude import MANY, LedgerSessionStore\n"
         f"print(*sorted(sys.modules.keys() & {set(LIBRARIES.values()) - {'eventsourcing', 'claude_agent_sdk'}!r}))\n"
         "with Ledger.temporary() as ledger:\n"
         "    try:\n        asyncio.run(LedgerSessionStore(ledger).list_session_summaries('p'))\n"

@@ -28,7 +28,6 @@ from mcp_client import McpCaller
 from places import ROOT
 
 from ledger import AsyncLedger, BusyError, LedgerError, NewerFormatError, StorageError, SuspendedError
-from ledger.aio.sessions import AsyncSessions
 from ledger.doors.mcp.server import make_server
 from ledger.doors.mcp.serving import security
 from ledger.doors.tokens import TokenFile
@@ -186,7 +185,7 @@ def test_no_answer_over_http_names_a_file_of_the_server_and_its_log_does(
     async def story(url: str) -> None:
         async with with_token(url, token, protocol) as agent:
             monkeypatch.setattr(AsyncLedger, "why", broken)
-            monkeypatch.setattr(AsyncSessions, "get", broken)
+            monkeypatch.setattr("ledger.aio.sessions.AsyncSessions.get", broken)
             error = await agent.error("why", id="m_nope")
             fixed = "send the request again" if isinstance(problem, BusyError) else "its log says why to its operator"
             assert "/srv" not in error and fixed in error
@@ -232,6 +231,7 @@ def test_the_command_says_once_it_listens_names_a_lost_file_in_its_log_alone_and
     with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
+            assert server.stderr.readline().endswith("memory.db: a new one was made\n")
             said = server.stderr.readline()
             assert said == f"memory-ledger: listening on http://127.0.0.1:{port}/mcp\n"
             error = asyncio.run(story(said.split()[-1]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -457,19 +456,3 @@ def test_a_signal_closes_the_ledger_although_the_client_holds_the_line(path: Pat
         server.send_signal(number)
         assert server.wait(timeout=60) == -number
     assert not path.with_name("memory.db-wal").exists()
-
-
-def test_the_door_uses_the_public_api_alone() -> None:
-    public = re.compile(
-        r"ledger(\.types|\.aio|\.answers|\.doors\.(mcp|tokens|listening|outages|own_writes|web_server)(\.\w+)?)?"
-    )
-    doors = agents.ROOT / "ledger" / "doors"
-    files = [*(doors / "mcp").glob("*.py"), *(doors / f"{name}.py" for name in SHARED)]
-    imports = {
-        module
-        for file in files
-        for module in re.findall(r"^\s*(?:from|import) (ledger[\w.]*|projections[\w.]*)", file.read_text(), re.M)
-    }
-    assert len(files) > 5 and [module for module in imports if not public.fullmatch(module)] == [
-        "ledger.domain.text"  # the plural of a counted noun
-    ]

@@ -176,6 +176,12 @@ def content_of(text: str | None) -> str | None:
     return None if text is None else cut(text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def within(lines: Iterable[str], budget: int) -> list[str]:
     """Return the first lines that fit a budget of tokens, at least one."""
     left, fitting = budget * CHARS_A_TOKEN, list[str]()

@@ -16,8 +16,7 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from ledger import Memory, UndoReport
-from ledger.domain.text import counted
-from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, of_candidates, quoted, within
+from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, counted, of_candidates, quoted, within
 from ledger.doors.mcp.asking import AskContext, bound, door_of
 from ledger.doors.mcp.tools import Budget, MemoryId
 from ledger.types import Choice, MemoryStatus, OriginKind

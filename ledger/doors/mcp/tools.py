@@ -12,7 +12,6 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict, Field
 
 from ledger import AsyncLedger, Memory, RejectedError
-from ledger.domain.text import counted
 from ledger.doors.mcp.answers import (
     CONTENT_CHARS,
     QUOTED_CHARS,
@@ -27,6 +26,7 @@ from ledger.doors.mcp.answers import (
     WhyAnswer,
     answered,
     content_of,
+    counted,
     cut,
     memory_line,
     of_event,

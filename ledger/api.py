@@ -208,14 +208,15 @@ class LedgerRead(Area):
         return recalling.user_profile(self._engine, self._scope.user, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
-        """Return why a memory or an observation is believed: every event behind it, with sources and their words.
+        """Return why a memory or an observation is believed, or why a value is as it is: every event behind it, with sources.
 
         Args:
-            id: A memory's or an observation's id.
+            id: The id of a memory, an observation or a value.
         """
         from ledger.history import audit
 
-        return found("memory or observation", id, audit.why(self._engine, self._scope.user, id))
+        kinds = "value" if isinstance(id, str) and id.startswith("v_") else "memory or observation"
+        return found(kinds, id, audit.why(self._engine, self._scope.user, id))
 
     def review(
         self,

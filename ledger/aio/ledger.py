@@ -99,7 +99,7 @@ class AsyncLedgerRead(AsyncArea):
         return await self._read(lambda: self._sync.profile(budget=budget, unit=unit))
 
     async def why(self, id: str) -> Why:
-        """Return why a memory or an observation is believed: every event behind it, with sources and their words."""
+        """Return why a memory or an observation is believed, or why a value is as it is: every event behind it, with sources."""
         return await self._read(lambda: self._sync.why(id))
 
     async def review(

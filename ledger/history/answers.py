@@ -10,6 +10,7 @@ from ledger.interactions.answers import Interaction
 from ledger.memories.answers import Belief, Memory, Provenance
 from ledger.observations.answers import Evidence, Observation, Wording
 from ledger.undo.answers import DECISIONS_STAND
+from ledger.values.answers import Value
 
 if TYPE_CHECKING:
     from ledger.events import EventData, Unknown
@@ -40,12 +41,12 @@ class Step(Answer, frozen=True, kw_only=True):
 
 
 class Why(Answer, frozen=True, kw_only=True):
-    """The reasons why the ledger believes a memory or an observation, or no longer believes it.
+    """The reasons why the ledger believes a memory or an observation, or no longer believes it, or has a value.
 
     Of a memory, ``sources``, ``chunks`` and ``documents`` are its cited sources. ``provenance`` holds the words from which it was
     extracted, and ``conflicts`` the ids of its open conflicts. ``admission`` is the line of the table of admission that decided
     the status, or "" if a person did. Of an observation, ``evidence`` are the sources, and ``wordings`` all wordings, oldest
-    first.
+    first. Of a value, ``steps`` are its versions, and ``confidence`` is 1.0, because a value is what somebody put.
     """
 
     memory: Memory | None
@@ -63,6 +64,7 @@ class Why(Answer, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     wordings: tuple[Wording, ...] = ()
     admission: str = ""
+    value: Value | None = None
 
     def __repr__(self) -> str:
         return f"<Why of {self.id}: {len(self.steps)} steps, confidence {self.confidence:g}>"

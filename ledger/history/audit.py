@@ -43,6 +43,7 @@ from ledger.memories.queries import memories_shown, memory_shown, provenance
 from ledger.memories.rules import MemoryState
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
+from ledger.values import queries as value_queries
 from projections.core.conditions import NEWEST, Start
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
@@ -51,13 +52,16 @@ from projections.views.audit import AuditRow
 
 
 def why(engine: ReadingEngine, user: str, id: str) -> answers.Why | None:
-    """Return the reasons for a memory or an observation, or None if the user has no such memory or observation.
+    """Return the reasons for a memory, an observation or a value, or None if the user has no such subject.
 
     Of a memory these are its events in order, with steps that add up to the confidence exactly, and its sources. Of an
-    observation these are its events, its evidence with times, contents and states, and every wording that it has had.
+    observation these are its events, its evidence with times, contents and states, and every wording that it has had. Of a
+    value these are its events.
     """
     if isinstance(id, str) and id.startswith("o_"):
         return _why_observation(engine, id, user)
+    if isinstance(id, str) and id.startswith("v_"):
+        return _why_value(engine, id, user)
     with engine.reading() as connection:
         stream = owned_stream(connection, id, "m", user)
         if stream is None:
@@ -107,11 +111,29 @@ def _why_observation(engine: ReadingEngine, id: str, owner: str) -> answers.Why 
         )
 
 
+def _why_value(engine: ReadingEngine, id: str, owner: str) -> answers.Why | None:
+    with engine.reading() as connection:
+        stream = owned_stream(connection, id, "v", owner)
+        if stream is None:
+            return None
+        state = load(connection, stream, "v", owner)
+        return answers.Why(
+            memory=None,
+            id=stream,
+            confidence=1.0 if state is not None else 0.0,
+            steps=tuple(_steps(connection, stream)),
+            sources=(),
+            supersedes=(),
+            superseded_by=(),
+            value=value_queries.shown(connection, state, engine.now()) if state is not None else None,
+        )
+
+
 def history(engine: ReadingEngine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
     """Return at most ``limit`` events of a subject after a position, in order, undone events included.
 
-    A subject is a memory, an observation, an interaction, a document, a project, a session or a summary. The events of a summary
-    (``y_…``) are the events of its session that made it, took it out of use, or restored it.
+    A subject is a memory, an observation, a value, an interaction, a document, a project, a session or a summary. The events
+    of a summary (``y_…``) are the events of its session that made it, took it out of use, or restored it.
     """
     kind = ids.kind_of(id) if isinstance(id, str) else ""
     if kind == "y":

@@ -223,6 +223,22 @@ def test_why_and_history_name_the_events_and_the_client(path: Path) -> None:
     agents.played(story, path)
 
 
+def test_why_explains_a_value_and_a_memory_that_was_undone(path: Path) -> None:
+    with agents.opened(path) as ledger:
+        value = ledger.values.put(("notes",), "theme", {"mode": "dark"})
+        memory = ledger.remember("The user drinks rum.")
+        ledger.undo(memory.position)
+
+    async def story(agent: McpCaller) -> None:
+        why = await agent.call("why", id=value.id)
+        assert (why["content"], why["status"], len(why["steps"])) == ('{"mode": "dark"}', "active", 1)
+        why = await agent.call("why", id=memory.id)
+        assert (why["content"], why["status"]) == (None, "undone")
+        assert why["steps"][0]["type"] == "MemoryCaptured" and not why["steps"][0]["in_effect"]
+
+    agents.played(story, path)
+
+
 def test_history_shows_what_was_believed_at_a_moment(path: Path) -> None:
     with agents.opened(path) as ledger:
         tea = ledger.remember("The user drinks green tea.")

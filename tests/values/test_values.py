@@ -672,3 +672,25 @@ def test_a_question_in_sql_reads_values_too(ledger: Ledger) -> None:
     ledger.values.put(("a,", 'b"'), "k", {"n": 7})
     (row,) = ledger.query("SELECT namespace, name, json_extract(content, '$.n') AS n, status FROM values_now")
     assert row == {"namespace": '["a,","b\\""]', "name": "k", "n": 7, "status": "active"}
+
+
+# --- why -------------------------------------------------------------------------------------------------------------
+
+
+def test_why_a_value_is_as_it_is_are_its_versions_with_who_and_what_is_undone(ledger: Ledger) -> None:
+    value = ledger.bind(actor="ada").values.put(NOTES, "theme", "dark")
+    changed = ledger.bind(actor="ben").values.put(NOTES, "theme", "light")
+    ledger.undo(changed.position, reason="Ada likes it dark")
+    why = ledger.why(value.id)
+    assert why.value is not None and (why.id, why.value.value, why.confidence) == (value.id, "dark", 1.0)
+    assert [(step.actor, step.data["content"], step.in_effect) for step in why.steps] == [
+        ("ada", "dark", True),
+        ("ben", "light", False),
+    ]
+    ledger.undo(value.position)
+    assert (ledger.why(value.id).value, ledger.why(value.id).confidence) == (None, 0.0)
+    assert ledger.at(changed.position).why(value.id).value.value == "light"  # type: ignore[union-attr]
+    with pytest.raises(NotFoundError, match="no value of this user has the id 'v_zzzz'"):
+        ledger.why("v_zzzz")
+    with pytest.raises(NotFoundError, match="no value of this user"):
+        ledger.bind(user="ben").why(value.id)

@@ -56,6 +56,8 @@ def test_a_belief_named_by_the_id_of_another_kind_is_answered_with_the_kind_and_
             (ledger.memories.get, "memory"),
             (ledger.retract, "memory"),
         ):
+            if (call, id) == (ledger.why, value.id):
+                continue  # it explains values too
             with pytest.raises(NotFoundError) as error:
                 call(id)
             assert str(error.value) == f"no {kinds} of this user has the id {id!r}; {advice}"

@@ -100,6 +100,8 @@ def _item_row(item: Item) -> list[RenderableType]:
 
 def why(answer: answers.Why) -> RenderableType:
     """Return the steps of the confidence with their reasons; for an observation its evidence and wordings."""
+    if answer.value is not None:
+        return Group(card(answer.value), *titled("Events", history(answer.steps)))
     if answer.wordings:
         parts: list[RenderableType] = [_head(answer, answer.observation)]
         parts += under((("Evidence", answer.evidence), ("Wordings", answer.wordings)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -11,7 +12,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict, Field
 
-from ledger import AsyncLedger, Memory, RejectedError
+from ledger import AsyncLedger, Memory, RejectedError, Value
 from ledger.doors.mcp.answers import (
     CONTENT_CHARS,
     QUOTED_CHARS,
@@ -183,19 +184,23 @@ async def why(ctx: AskContext, id: MemoryId, budget: Budget = 800) -> Annotated[
         )
         for step in reasons.steps
     ]
-    subject = reasons.memory or reasons.observation
-    assert subject is not None
+    subject, content = reasons.memory or reasons.observation or reasons.value, None
+    if isinstance(subject, Value):
+        content = subject.value if isinstance(subject.value, str) else json.dumps(subject.value, ensure_ascii=False)
+    elif subject is not None:
+        content = subject.content
+    status = subject.status if subject is not None else "undone"
     quotes = [cut(source.prompt, QUOTED_CHARS) for source in reasons.sources if source.prompt]
     if reasons.provenance is not None and reasons.provenance.quote:
         quotes.insert(0, cut(reasons.provenance.quote, QUOTED_CHARS))
-    head = f"[{reasons.id}] {subject.status}, confidence {reasons.confidence:g}: {quoted(subject.content)}"
+    head = f"[{reasons.id}] {status}, confidence {reasons.confidence:g}: {quoted(content)}"
     before = [head, *filter(None, [reasons.admission])]
     lines = within([*before, *map(step_line, steps), *(f"said: {quoted(quote)}" for quote in quotes)], budget)
     shown = max(0, min(len(steps), len(lines) - len(before)))
     answer = WhyAnswer(
         id=reasons.id,
-        content=content_of(subject.content),
-        status=subject.status,
+        content=content_of(content),
+        status=status,
         confidence=reasons.confidence,
         steps=steps[:shown],
         left_out=len(steps) - shown,

@@ -124,7 +124,7 @@ def test_an_erasure_of_an_unknown_id_says_first_that_it_is_unknown(
 ) -> None:
     run("remember", "x", db=db)
     for words, advice in (
-        (("m_x",), "no memory of this user has the id 'm_x'"),
+        (("m_0000000000000000",), "no memory of this user has the id 'm_0000000000000000'"),
         (("--project", "harbour"), "no project of this user is called 'harbour'"),
     ):
         refused = erase(db, *words, *filter(None, [option]), said=None, monkeypatch=monkeypatch)

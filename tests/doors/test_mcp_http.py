@@ -211,7 +211,7 @@ def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_says_once_it_listens_names_a_lost_file_in_its_log_alone_and_ends_on_a_signal(
+def test_the_command_says_that_it_listens_and_names_a_lost_file_in_its_log_alone(
     path: Path, number: signal.Signals
 ) -> None:
     token = TokenFile(path).make("laptop", "ada").token

@@ -1,12 +1,14 @@
-"""The comparison of a memory's clause with a response's clause for stems/5: whether they say the same of the same subject."""
+"""The comparison of a memory's clause with a response's clause for stems/6: whether they say the same of the same subject."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ledger.english.clauses import (
     DENYING,
+    FACTIVE,
     ME,
     NONE,
     SOMEBODY,
@@ -133,6 +135,11 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
         len(shared) >= max(PLAIN_STEMS, _at_least(PLAIN_PERCENT, len(part.stems)))
         and _is_plain(part, clause)
         and not clause.past
+        and "who" not in clause.all - part.all
+        and not any(
+            before in ("than", "that") and word in YOU and earlier not in FACTIVE and not _is_in(earlier, part)
+            for earlier, before, word in zip(("", *clause.words), clause.words, clause.words[1:], strict=False)
+        )
     ):
         return shared
     return run if possessed and not clause.past else NONE
@@ -154,7 +161,7 @@ def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bo
         or _is_in(spoken[following], part)
         or _is_before(spoken, following, part)
         or (
-            start > 0 and _is_in(spoken[start - 1], part)  # "the milk you drink"
+            start > 0 and _is_in(spoken[start - 1 - (spoken[start - 1] == "that")], part)  # "the milk (that) you drink"
         )
     )
 
@@ -212,6 +219,9 @@ def _runs(part: Clause, clause: Clause, verb: str, thing: str) -> Iterator[froze
         ):
             run |= (clause.stems - set(map(stem, spoken))) & part.stems  # "Ana is your sister", "Ana, your sister"
             run |= part.figures.union(*part.names).intersection(map(stem, before))
+        if before and before[-1] in ("is", "are"):  # "main is your branch"
+            run.update(map(stem, takewhile(lambda word_before: _is_in(word_before, part), before[-2::-1])))
+            run &= part.stems
         if verb and before and significant(before[-1]) == significant(verb):  # "Take your pills"
             run.add(stem(verb))
         skipped = False

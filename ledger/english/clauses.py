@@ -1,10 +1,10 @@
-"""The clauses of a text for stems/5: the words of each, its subject and time, and whether it states or only supposes."""
+"""The clauses of a text for stems/6: the words of each, its subject and time, and whether it states or only supposes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
@@ -20,6 +20,7 @@ _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 _ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
 _QUOTED = late(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’|`[^`\n]*`|(?m:^[ \t]*+>[^\n]*$)')
 _TITLE = late(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
+_TITLES = frozenset(map(stem, ("dr", "mr", "mrs", "ms", "prof", "st")))
 _FENCE = "```"
 _POSSESSIVE = late(r"[^\W_]+['’]s")
 
@@ -82,7 +83,13 @@ _BREAKING = """
 _BREAKS = frozenset(_BREAKING.split())
 _LEADING = frozenset(["as", "because", "since", "so", "who", "which", "where"])
 _NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
-_RELATIVE = frozenset(["as", "which", "where", "whom"])  # "metformin, which you take" speaks of the clause before it
+_RELATIVE = frozenset(["which", "who", "who's", "who’s", "where", "whom"])
+_PERSONS = frozenset(("someone", "somebody", "anyone", "person", "people", "those", "folks"))
+_WITH = frozenset(("with", "on"))  # "people with asthma", "people on night shifts"
+_LEAST_MAIN = 4  # words after "living in Rome,": fewer are a remark such as "you know that"
+_CONDITIONAL = frozenset(("would", "could", "might", "may", "can", "cannot", "youd", "wouldnt", "couldnt", "cant"))
+"""Words that make a condition of what was said of "you" before: "living in Rome, you would"."""
+
 _STARTING = frozenset(("he", "she", "it", "they", "we", "i", "hes", "shes", "theyre", "theyve", "weve", *ME, *USER)) - {
     "me",
     "users",
@@ -91,10 +98,10 @@ _REPORTING = frozenset(["that", "when", "whenever", "once", "until", "till", "be
 """Words before a subject after which nothing is stated: a report or a condition follows."""
 
 _FACTIVES = """
-    know knowing remember see seeing note given considering now said mentioned told since because
+    know knowing remember see seeing hear note given considering now said mentioned told since because
     good great glad nice lovely helps fact
 """
-_FACTIVE = frozenset(_FACTIVES.split())
+FACTIVE = frozenset(_FACTIVES.split())
 """Words after which "(that) you" is stated all the same."""
 
 _FRONTING = frozenset(["in", "at", "on", "with", "for", "by", "during", "since", "from", "this", "as"])
@@ -248,10 +255,14 @@ def tells(word: str) -> bool:
 
 def is_stated(own: Sequence[str], at: int) -> bool:
     """Return False if a subject's clause, by the subject's place, is a report or a condition: "that you", "as long as you"."""
-    before, earlier = (own[at - 1] if at > 0 else ""), (own[at - 2] if at > 1 else "")
+    before, earlier = _two_before(own, at)
     if before in ("that", "me"):
-        return earlier in _FACTIVE
+        return earlier in FACTIVE
     return before not in _REPORTING and not is_verbal(before) and not (before == "as" and earlier in _AS_LONG)
+
+
+def _two_before(own: Sequence[str], at: int) -> tuple[str, str]:
+    return own[at - 1] if at > 0 else "", own[at - 2] if at > 1 else ""
 
 
 def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
@@ -261,11 +272,13 @@ def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
     """
     if own[at] == SOMEBODY and at > 0 and own[at - 1] == "the":
         at -= 1
-    before = own[at - 1] if at > 0 else ""
+    before, earlier = _two_before(own, at)
+    if before == "that" and stem(earlier) in known:  # "the car that you drive"
+        return True
     if not is_stated(own, at) or before in _BEFORE_OBJECTS:
         return False
     fronted = own[0] in _FRONTING or before in _DAYS or stem(before) in _DATED  # "For the commute you use"
-    return not before or not tells(before) or fronted or before in _FACTIVE or before == "way" or stem(before) in known
+    return not before or not tells(before) or fronted or before in FACTIVE or before == "way" or stem(before) in known
 
 
 def supposes(spoken: Sequence[str]) -> bool:
@@ -316,32 +329,114 @@ def _cut_sentences(text: str) -> tuple[tuple[str, list[str], list[list[str]]], .
 
 
 def _of_sentence(sentence: str, tokens: Sequence[str], parts: Sequence[Sequence[str]]) -> Iterator[Clause]:
-    of_sentence = _first(words(" ".join(tokens)), _names(tokens))
-    before: Clause | None = None
+    spoken, named_in = words(" ".join(tokens)), _names(tokens)
+    of_sentence = _first(spoken, named_in)
     named, notes, supposed, open_still, first = NONE, NONE, False, False, True
-    for part in parts:
-        own, names = words(" ".join(part)), _names(part)
-        names |= named if names <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+    is_of_you, is_plain = "you" in sentence, "\\" not in sentence
+    for at, written in enumerate(parts):
+        part, related = _with_subject(parts, at) if is_of_you else (written, False)
+        whole = len(parts) == 1 and part is written
+        own, names = (spoken, named_in) if whole else (words(" ".join(part)), _names(part))
+        if not related:
+            names |= named if names <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
         notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
         carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
         supposed = carried or supposes(own)
         open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
         clause = _clause(
-            part, own, names, _first(own, names) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
+            part, own, names, _first(own, names) or of_sentence, notes, (supposed, carried), first, is_plain
         )
-        if (
-            before is not None
-            and own[:1]
-            and own[0] in _RELATIVE
-            and len([word for word in own if tells(word) and word not in USER]) == 1
-        ):
-            clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
         named = names - clause.denied if names else NONE  # "Do Not Disturb" is not a person's name
-        first, before = False, clause
+        first = False
         yield clause
 
 
-_CUTTING = _BREAKS | _JOINS | _NOMINATIVES | _SUPPOSING | _LEADING | {","}
+_EARLIER = 20  # the most clauses before one that are asked if they only suppose it
+
+
+def _with_subject(parts: Sequence[Sequence[str]], at: int) -> tuple[Sequence[str], bool]:
+    """Return the tokens of a clause with its subject, and True if "which" or "who" stood for the subject.
+
+    "Atlas, which is your server" is read as "Atlas is your server". "Living in Rome, you", "as someone who lives in Rome, you"
+    and "for people who live in Rome like you" are read as "you live in Rome".
+    """
+    part, after = parts[at], parts[at + 1] if at + 1 < len(parts) else ()
+    first = part[0].lower()
+    if first in _RELATIVE:
+        antecedent = _antecedent(parts[at - 1]) if at and _is_of_yours(part) else []
+        return ([*antecedent, *(["is"] if "s" in first else []), *part[1:]], True) if antecedent else (part, False)
+    described: Sequence[str] = ()
+    if (first == "as" or (first.endswith("ing") and stem(first) != first)) and after:
+        described = _of_you(part, words(" ".join(after)))
+    elif "like" in part or after[:1] == ["like"]:
+        described = _like_you(part, after)
+    if described and not any(supposes(words(" ".join(earlier))) for earlier in parts[max(0, at - _EARLIER) : at + 1]):
+        return described, False
+    return part, False
+
+
+def _antecedent(before: Sequence[str]) -> list[str]:
+    """Return the tokens at the end of a clause that "which" stands for: a name, or else its last words that tell."""
+    last = [*before[:-1]] if before[-1] == "," else [*before]
+    named = "".join(last[-1:])[:1].isupper()
+    kept = takewhile(lambda token: _is_told(token) and token[:1].isupper() >= named, reversed(last))
+    return [*kept][::-1]
+
+
+def _is_told(token: str) -> bool:
+    return token[0].isalnum() and tells(token.lower())
+
+
+def _is_of_yours(part: Sequence[str]) -> bool:
+    """Return True for "which you", "which is your" and "who's your"."""
+    own = [*words(" ".join(part[:3])), "", ""]
+    return own[1] in USER or (own[1] in ("is", "are") and own[2] in YOURS)
+
+
+def _of_you(part: Sequence[str], after: Sequence[str]) -> Sequence[str]:
+    """Return "you" with the words that describe it in the clause before, as in "living in Rome, you", or ()."""
+    own = [token.lower() for token in part]
+    if len(own) < 2 or len(after) < _LEAST_MAIN or after[0] not in YOU or not USER.isdisjoint(own):
+        return ()
+    main = [*takewhile(lambda word: is_between(word) or not tells(word) or is_modal(word), after[1:])]
+    main += after[len(main) + 1 : len(main) + 2]  # the verb
+    if was(main) or any(word in PASTS or _is_past(word) for word in main):
+        return ()
+    open_words = _CONDITIONAL if own[0] == "as" or own[0] in _AUXILIARY else _MODALS  # "moving to Rome, you will need"
+    if not open_words.isdisjoint((after[0], *main)):
+        return ()
+    if own[0] != "as":
+        return () if any(map(is_verbal, own[1:])) else [SOMEBODY, *part]
+    if _is_past(own[-1]) or own[-1] in PASTS:  # "as a nurse told you"
+        return ()
+    if own[1] not in ("a", "an"):
+        return _of_person(part[2:]) if own[1] in _PERSONS else ()
+    tells_you = own[-1].endswith("s") and _BEFORE_OBJECTS.isdisjoint(own)  # "as a nurse tells you"
+    return () if tells_you or any(map(is_verbal, own)) else [SOMEBODY, *part[1:]]
+
+
+def _like_you(part: Sequence[str], after: Sequence[str]) -> Sequence[str]:
+    """Return "you" with the words that describe persons, as in "people who live in Rome like you", or ()."""
+    own = [token.lower() for token in (*part, *after[:2])]
+    at = next((at for at in range(1, len(own) - 1) if own[at : at + 2] == ["like", "you"]), 0)
+    person = next((place for place in range(at - 1, -1, -1) if own[place] in _PERSONS), -1)
+    if person < 0 or not DENYING.isdisjoint(own[:person]):
+        return ()
+    if person == at - 1:  # "someone like you who lives in Rome"
+        return _of_person(part[at + 3 :] if own[at + 2 : at + 3] == [","] else part[at + 2 :])
+    following = part[at + 2 : at + 3]
+    ends = not following or not following[0][0].isalnum() or is_verbal(following[0].lower())
+    return _of_person(part[person + 1 : at]) if ends else ()
+
+
+def _of_person(described: Sequence[str]) -> Sequence[str]:
+    head = described[0].lower() if described else ""
+    return [SOMEBODY if head == "who" else "your", *described[1:]] if head == "who" or head in _WITH else ()
+
+
+_AS = frozenset(("a", "an")) | _PERSONS  # "as a nurse you", "as someone who lives in Rome you"
+_YOU = frozenset(("you", "you'll", "you’ll", "you're", "you’re", "you've", "you’ve"))
+_CUTTING = _BREAKS | _JOINS | _NOMINATIVES | _SUPPOSING | _LEADING | _RELATIVE | _YOU | {","}
 """The words before which a clause can begin."""
 
 
@@ -352,7 +447,7 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
         if word not in _CUTTING:
             parts[-1].append(token)
         elif (word in _BREAKS and before not in DENYING) or (
-            word == "," and parts[-1] and parts[-1][0] in _RELATIVE
+            word == "," and parts[-1] and (parts[-1][0] == "as" or parts[-1][0] in _RELATIVE)
         ):  # in "nothing but" the "but" does not begin a clause
             parts.append([])
         elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
@@ -360,8 +455,11 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
         elif (
             (word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])))
             or word in _SUPPOSING
+            or (word in _RELATIVE and _is_of_yours(tokens[at : at + 3]))
+            or (word in _YOU and parts[-1][:1] in (["as"], ["As"]) and parts[-1][1:2] and parts[-1][1] in _AS)
             or (
                 word in _LEADING
+                and not (word == "who" and before in _PERSONS)
                 and before not in _AS_LONG
                 and _begins(tokens[at + 1 : at + 2])
                 and not (word == "as" and tokens[at + 1].lower() in YOURS)
@@ -460,7 +558,7 @@ def _runs(tokens: Sequence[str]) -> Iterator[frozenset[str]]:
         if capitalised:
             run |= capitalised
         elif run:
-            yield run
+            yield run - _TITLES or run
             run = NONE
 
 

@@ -83,8 +83,9 @@ _REPORTS = late(  # another person's words follow
     r"|\s[-–—]\s",
     re.I,
 )
-_WROTE = late(
-    r"\b(?:writes|wrote|posted|tweeted|commented|replied|quot(?:e|es|ed|ing)|pretend|imagine|exam|exercise)\b", re.I
+_WROTE = late(  # "quoted" is mostly a price, and an exam mostly the user's own
+    r"\b(?:writes|wrote|posted|tweeted|commented|replied|quot(?:e|es|ing)|pretend|imagine|exam (?:case|question)|exercise)\b",
+    re.I,
 )
 _OF_USER = late(r"\bi(?:['’]ve| have)?(?: (?:just|already|also|once|never))? $", re.I)
 
@@ -112,8 +113,9 @@ def marked(text: str) -> tuple[Span, ...]:
     """Return the parts of a user's message that carry a mark of somebody else's words, as spans in order.
 
     This serves the statements that a model reads, because a model recognises a paste in one paragraph by its meaning. In a
-    message of one line only these count: a quote, and the text behind a colon or behind a sentence that asks about a text. A
-    message of several lines is divided as ``foreign`` divides it.
+    message of one line only these count: a quote, the text behind a sentence that asks about a text, and the text behind a colon
+    whose words ask for something, report another's words or name a text. A message of several lines is divided as ``foreign``
+    divides it.
     """
     if len(text) > LONG_CHARS or "\n" in text.strip():
         return foreign(text)
@@ -127,11 +129,12 @@ def marked(text: str) -> tuple[Span, ...]:
 def _text_behind(text: str) -> int | None:
     """Return the start of the text that a sentence of a one-line message asks about or introduces."""
     for sentence in _SENTENCE.finditer(text):
-        about = _TAKES.match(sentence[0]) or (_ASKS.match(sentence[0]) and _THIS.search(sentence[0]))
+        asks = _ASKS.match(sentence[0])
+        about = _TAKES.match(sentence[0]) or (asks and _THIS.search(sentence[0]))
         colon = _COLON.search(text, sentence.start(), sentence.end())
         if colon is not None and text[colon.end() :].strip():
             before = text[sentence.start() : colon.start()]
-            if about or _TEXTS.search(before) or _WROTE.search(before):
+            if about or asks or any(words.search(before) for words in (_TEXTS, _WROTE, _REPORTS)):
                 return colon.end()
         if (about or _WROTE.search(sentence[0])) and text[sentence.end() :].strip():
             return sentence.start() if _WROTE.search(sentence[0]) else sentence.end()

@@ -10,7 +10,6 @@ from itertools import chain, repeat
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
-from ledger.english import substring
 from ledger.english.agreement import (
     ALL_STEMS,
     OTHERS_STEMS,
@@ -26,13 +25,17 @@ from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, signific
 from ledger.english.porter import stem
 from ledger.english.words import NEGATIONS, STOP_WORDS, unspaced, words
 
-# A released version never changes: an event that names "stems/5" must always mean the same, so another rule is another
+# A released version never changes: an event that names "stems/6" must always mean the same, so another rule is another
 # version.
 
-DEFAULT_MATCHER = "stems/5"
+DEFAULT_MATCHER = "stems/6"
 
 LEAST_CHARS = 12
 """A shorter memory never matches, because it would occur by accident (as in ATOCore)."""
+
+SUBSTRING = "substring/1"
+WINDOW_CHARS = 80
+"""The number of characters from the beginning of a memory that must occur for substring/1 (as in ATOCore)."""
 
 UNSPACED_CHARS = 3
 """A character of a script without spaces counts as this many of the least length (our choice)."""
@@ -98,11 +101,11 @@ class Response:
     @cached_property
     def normalised(self) -> str:
         """Return the text that substring/1 searches."""
-        return substring.lowered(self.text)
+        return _lowered(self.text)
 
     @cached_property
     def unquoted_text(self) -> str:
-        """Return the text without quotations, which stems/5 searches."""
+        """Return the text without quotations, which stems/6 searches."""
         return unquoted(self.text)
 
     @cached_property
@@ -121,7 +124,7 @@ class Response:
     def reaching(self) -> frozenset[str]:
         """Return the response's stems, and those of words with the same or the opposite meaning.
 
-        Every memory that stems/5 finds restated or denied has enough of these stems.
+        Every memory that stems/6 finds restated or denied has enough of these stems.
         """
         spoken = words(self.unquoted_text)
         meant = {significant(word) for word in spoken} - {""}
@@ -147,7 +150,7 @@ class _Places(dict[str, Collection[int]]):
 
 
 def judge(version: str, response: Response, content: str) -> Restatement:
-    """Return a response's verdict on a memory's content under a version of the rule. Only stems/5 knows denials.
+    """Return a response's verdict on a memory's content under a version of the rule. Only stems/6 knows denials.
 
     Raises:
         RejectedError: There is no such version.
@@ -163,12 +166,21 @@ def match(version: str, response: Response, content: str) -> Match | None:
 
 
 def _substring_1(response: Response, content: str) -> Restatement:
-    shared = substring.shared_chars(content, response.normalised)
-    return Restatement(Match(shared, shared, 1_000_000)) if shared else NEITHER
+    """Return the verdict of substring/1: the beginning of a memory stands in the response unchanged."""
+    memory_text = _lowered(content)
+    window = memory_text[:WINDOW_CHARS]
+    if len(memory_text) < LEAST_CHARS or window not in response.normalised:
+        return NEITHER
+    return Restatement(Match(len(window), len(window), 1_000_000))
 
 
-def _stems_5(response: Response, content: str) -> Restatement:
-    """Return the verdict of stems/5, which takes each clause of a memory by itself.
+def _lowered(text: str) -> str:
+    """Return a text in lower case with each run of whitespace as one space."""
+    return " ".join(text.lower().split())
+
+
+def _stems_6(response: Response, content: str) -> Restatement:
+    """Return the verdict of stems/6, which takes each clause of a memory by itself.
 
     One clause of the response must say enough of it, of the same subject, time and sense. If a clause is denied, the memory is
     denied. In doubt the verdict is neither.
@@ -210,12 +222,12 @@ def _stems_5(response: Response, content: str) -> Restatement:
 
 
 MATCHERS: Mapping[str, Callable[[Response, str], Restatement]] = MappingProxyType(
-    {substring.NAME: _substring_1, "stems/5": _stems_5}
+    {SUBSTRING: _substring_1, "stems/6": _stems_6}
 )
 
 
 def needed_stems(total: int, *, of_user: bool = True) -> int:
-    """Return the number of a memory's ``total`` stems that a response must hold under stems/5."""
+    """Return the number of a memory's ``total`` stems that a response must hold under stems/6."""
     if total <= SHORT_STEMS:
         return max(min(total, ALL_STEMS if of_user else OTHERS_STEMS), _at_least(SHARE_PERCENT, total))
     return max(LONG_MIN_OVERLAP, _at_least(LONG_SHARE_PERCENT, total))

@@ -1,9 +1,9 @@
 """The slots that a memory fills: places in the world that likely hold one value at a time.
 
 Two rules fill slots. "edges/1" reads the edges whose relation holds one value, as a model or a person gave them: "Ana works_at
-Acme". "place/1" reads short statements: two that are the same but for one or two words in one place fill that place with two
-values, "The gym costs … euros." This rule knows no language and no attribute, so it also proposes values that can both be
-true, such as two allergies. A conflict is a question to a person, and decides nothing.
+Acme". "place/2" reads short statements: two that are the same but for one or two words in one place fill that place with two
+values, "The gym costs … euros." What follows a relation of ``SINGLE`` is one value however long, what follows one of ``MANY`` is
+no value, and a statement and its denial fill one place. A conflict is a question to a person, and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,29 +15,58 @@ from typing import Protocol
 from msgspec import Struct
 
 from ledger.english.alike import ALIKE_CHARS, content_stems
+from ledger.english.porter import stem
 from ledger.english.words import words
 from ledger.memories.rules import Edge
 
-EDGES, PLACE = "edges/1", "place/1"
+EDGES, PLACE = "edges/1", "place/2"
 
 GAP = "…"
 PLACE_WORDS = 2
 """The most words that may differ in a place. With two words the rule finds 24 of the 65 seen updates of
-``tests/corpus/update_pairs.jsonl`` and proposes 5 of 44 pairs that are both true; with four words 25 and 18."""
+``tests/corpus/update_pairs.jsonl`` and proposes 3 of 44 pairs that are both true."""
 
 SINGLE = frozenset(
     (
         *("works_at", "lives_in", "born_on", "born_in", "died_on", "married_to", "native_language"),
-        *("located_in", "headquartered_in", "reports_to", "capital_of", "version_of"),
+        *(
+            "based_in",
+            "is_called",
+            "weighs",
+            "located_in",
+            "headquartered_in",
+            "reports_to",
+            "capital_of",
+            "version_of",
+        ),
     )
 )
 """Relations in which a name has only one other name at a time."""
+
+_MANY = """
+    like love hate enjoy dislike have has own allergic avoid speak eat drink
+    son daughter child kid friend colleague brother sister cousin dog cat pet allergy
+"""
+MANY = frozenset(map(stem, _MANY.split()))
+"""Stems of relations of which a subject has many at a time: two likes, two sons, two languages. A number is one value all the
+same."""
+
+SAME = (("moved", "back", "to"), "lives", "in"), (("moved", "to"), "lives", "in"), (("living", "in"), "lives", "in")
+"""Words that say the same as those of a relation with one value."""
 
 OF_TARGET = frozenset(("capital_of", "version_of"))
 """Relations in which the other name has only one such name: a country one capital, a product one current version."""
 
 BOTH_WAYS = frozenset(("married_to",))
 
+DENIED_STEMS = 4
+"""The most telling stems of a statement that is compared with its denial (our choice)."""
+
+_BREAK = re.compile(r" (?:and|but|now|since|with|because|on|from)\b")
+_PAST = re.compile(r"\b(?:used to|was|were|formerly|originally)\b")
+_DENIES = re.compile(
+    r"\b(?:no longer|(?:does|do) not|(?:does|do)n['’]?t|is not|isn['’]t|never|any ?more|any longer|not)\b"
+)
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*|[%$€£?]")
 
 
@@ -88,19 +117,45 @@ def of_edges(edges: Sequence[Edge]) -> Iterator[Filled]:
 def of_text(content: str) -> Iterator[Filled]:
     """Yield the places of a short statement: one or two words taken out, with half of the telling stems left.
 
-    A place has a telling word before it, because a statement mostly begins with its subject.
+    A place has a telling word before it, because a statement mostly begins with its subject. A statement without what denies it
+    fills a place by its subject, and the denial by a denying word.
     """
     tokens = [token.lower() for token in _TOKEN.findall(content)] if len(content) <= ALIKE_CHARS else []
     if "?" in tokens:
         return
+    yield from _held(tokens)
+    yield from _denied(tokens)
     stems = [content_stems(token) for token in tokens]
+    many = next((at for at, own in enumerate(tokens) if stem(own) in MANY), len(tokens))
     whole = len(frozenset[str]().union(*stems))
     for size in range(1, PLACE_WORDS + 1):
         for start in range(len(tokens) - size + 1):
             end = start + size
             left = len(frozenset[str]().union(*stems[:start], *stems[end:]))
-            if any(stems[:start]) and any(stems[start:end]) and 2 * left >= whole:
+            counted = any(character.isdigit() for token in tokens[start:end] for character in token)
+            if (start <= many or counted) and any(stems[:start]) and any(stems[start:end]) and 2 * left >= whole:
                 yield Filled(" ".join([*tokens[:start], GAP, *tokens[end:]]), " ".join(tokens[start:end]))
+
+
+def _held(tokens: Sequence[str]) -> Iterator[Filled]:
+    """Yield the place behind a relation with one value, filled by all words up to a break of the sentence."""
+    said = " ".join(tokens)
+    for words_of, *same in SAME:
+        said = re.sub(rf"\b{' '.join(words_of)}\b", " ".join(same), said)
+    for relation in sorted(SINGLE):
+        before, found, after = said.partition(f" {relation.replace('_', ' ')} ")
+        value = _BREAK.split(after)[0]
+        if found and value and _PAST.search(before) is None:
+            yield Filled(f"{before}{found}{GAP}", value)
+
+
+def _denied(tokens: Sequence[str]) -> Iterator[Filled]:
+    """Yield the place of a statement about the user that its denial fills with another value."""
+    said = " ".join(tokens).replace("user says i ", "user ")
+    left = _DENIES.sub(" ", said)
+    own = sorted(content_stems(left) - {"user"})
+    if own and "user" in tokens[:3] and len(own) <= DENIED_STEMS and _PAST.search(said) is None:
+        yield Filled(f"{GAP} {' '.join(own)}", "user" if left == said else "no")
 
 
 # --- exclusive values ------------------------------------------------------------------------------------------------
@@ -112,7 +167,7 @@ def exclusive(rule: str, left: str, right: str) -> bool:
     Values of a place that begin or end alike belong to a smaller place. The rule may be of an earlier version.
     """
     left_words, right_words = left.split(), right.split()
-    if rule == PLACE and (left_words[:1] == right_words[:1] or left_words[-1:] == right_words[-1:]):
+    if rule.startswith("place/") and (left_words[:1] == right_words[:1] or left_words[-1:] == right_words[-1:]):
         return False
     return not (_has(words(left), words(right)) or _has(words(right), words(left)))
 

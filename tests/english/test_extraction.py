@@ -93,7 +93,7 @@ def test_a_decision_in_a_sentence_says_that_it_was_decided() -> None:
     assert _kept("Yesterday we decided to keep one file. Good.") == expected
 
 
-def test_a_requirement_in_a_sentence_says_that_it_is_one() -> None:
+def test_a_requirement_sentence_keeps_the_words_that_mark_it() -> None:
     expected = [("project", "The requirement is that nothing leaves the machine", "requirement_sentence")]
     assert _kept("So the requirement is that nothing leaves the machine.") == expected
     assert _kept("The requirement is: that nothing leaves the machine.") == expected

@@ -32,6 +32,14 @@ SAYS = {
     "I drive a Volvo. What does a service cost?": ["The user drives a Volvo"],
     "I prefer to pay by invoice.": ["The user prefers to pay by invoice"],
     "We moved back to Leeds": ["The user moved to Leeds"],
+    "btw im a nurse in Hull": ["The user says: im a nurse in Hull"],
+    "i drive a 2008 skoda, 340k km on it, what oil should i buy": [
+        "The user says: i drive a 2008 skoda, 340k km on it"
+    ],
+    "can u help, i've been a baker since 2016": ["The user says: i've been a baker since 2016"],
+    "we live in Ghent": ["The user lives in Ghent"],
+    "my daughter Ines turns 4 in november": ["The user says: my daughter Ines turns 4 in november"],
+    "i dont eat meat": ["The user says: i dont eat meat"],
 }
 
 
@@ -48,7 +56,10 @@ def test_what_is_stated_is_a_sentence_about_the_user(text: str) -> None:
      "In GTA, I drive a Ferrari", "He said, my rent is 900", "Translate: my rent is 900", "I wonder whether my rent is 900",
      "I used to live in Oslo", "I drive to work.", "I love getting up at five.", "I'm tired", "I'm at the airport",
      "Oh sure, I just LOVE waiting on hold.", "I love hiking in Skyrim but my character freezes", "I wish I lived in Rome.",
-     "My sister left Acme and now works at Shell", "My dentist is great?", "It works, always use it"],
+     "My sister left Acme and now works at Shell", "My dentist is great?", "It works, always use it",
+     "turn this into past tense: I live in Madrid", "> I wear size 47\nis he right", "im a bit tired", "im the queen of denmark",
+     "my brain is soup", "imagine me as a nurse, i live in Rome", "never forget that one", "my cat is driving me mad",
+     "she goes, i never eat meat", "my son says i drive a wreck", "maybe i'll get a dog, i never had one"],
 )  # fmt: skip
 def test_questions_references_and_what_depends_on_something_say_nothing(text: str) -> None:
     assert not [*statements(text)]

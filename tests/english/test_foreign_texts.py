@@ -123,6 +123,8 @@ def test_of_a_long_message_nothing_is_read_and_nothing_is_the_users_own() -> Non
         "My one on one has moved, thursdays at two now. Can you adapt that agenda so it takes 20 minutes?",
         "new school trip form. Allergies box: cashews and pistachios, anaphylaxis. Did I word that right",
         "Imogen babysits for us now, 9.50 an hour. Is that standard",
+        "Colm quoted me 640 for the sign over my shop. Reasonable?",
+        "exam for A1 passed with 8.5. Femke wants me in A2 from 12 January. Is that enough to argue with a landlord?",
     ],
 )
 def test_an_ordinary_line_has_no_mark_of_a_foreign_text(text: str) -> None:
@@ -136,6 +138,9 @@ def test_an_ordinary_line_has_no_mark_of_a_foreign_text(text: str) -> None:
         ("Can you fact check this? I live in Houston and I know it.", "Can you fact check this?"),
         ('My sister says "I live in Rome and I am a nurse" all day.', "My sister says all day."),
         ("summarize:\n\nHi, I'm Bob. I live in Kiruna.", ""),
+        ("Explain the legal situation: I rent a flat in Antwerp.", "Explain the legal situation:"),
+        ("Got this from a recruiter: I'm Kim and I live in Ghent.", "Got this from a recruiter:"),
+        ("My aunt sent me this, any ideas: I don't eat bread.", "My aunt sent me this, any ideas:"),
     ],
 )
 def test_a_marked_text_is_never_taken_for_the_users_own(text: str, mine: str) -> None:

@@ -37,12 +37,12 @@ def _numbered(count: int) -> str:
 
 
 def test_there_are_two_versions_and_the_last_is_the_default() -> None:
-    assert list(MATCHERS) == ["substring/1", "stems/5"]
-    assert DEFAULT_MATCHER == "stems/5"
+    assert list(MATCHERS) == ["substring/1", "stems/6"]
+    assert DEFAULT_MATCHER == "stems/6"
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(RejectedError, match=r"'stems/4'.*substring/1, stems/5"):
+    with pytest.raises(RejectedError, match=r"'stems/4'.*substring/1, stems/6"):
         match("stems/4", Response("text"), "text")
 
 
@@ -81,12 +81,12 @@ def test_a_long_memory_needs_twelve_stems_and_thirty_five_percent() -> None:
 
 @pytest.mark.parametrize("memory", ["", "the of and", "?!", "the of and a was not"])
 def test_a_memory_without_stems_never_matches(memory: str) -> None:
-    assert match("stems/5", Response("the of and ?! anything a was not"), memory) is None
+    assert match("stems/6", Response("the of and ?! anything a was not"), memory) is None
 
 
 def test_the_fraction_is_rounded_half_even() -> None:
     for held, of, fraction in ((47, 64, 734_375), (65, 128, 507_812), (67, 128, 523_438)):
-        assert match("stems/5", Response(_numbered(held)), _numbered(of)) == Match(held, of, fraction)
+        assert match("stems/6", Response(_numbered(held)), _numbered(of)) == Match(held, of, fraction)
 
 
 # --- the filter ---
@@ -111,11 +111,11 @@ def test_every_text_that_matches_has_enough_of_what_a_memory_is_found_by(memory:
     least, found = found_by(content)
     for size in range(len(memory) + 1):
         response = Response(" ".join(["other", *memory[:size]]))
-        if match("stems/5", response, content):
+        if match("stems/6", response, content):
             assert len(found & sought(response)) >= least >= 1
 
 
-# --- stems/5: clause by clause ---
+# --- stems/6: clause by clause ---
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_every_text_that_matches_has_enough_of_what_a_memory_is_found_by(memory:
     ],
 )
 def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str) -> None:
-    found = judge("stems/5", Response(response), memory)
+    found = judge("stems/6", Response(response), memory)
     assert (found.match, found.denial) == (None, how)
 
 
@@ -172,7 +172,7 @@ def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str)
     ],
 )
 def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> None:
-    found = judge("stems/5", Response(response), memory)
+    found = judge("stems/6", Response(response), memory)
     assert found.match is not None and found.denial == ""
 
 
@@ -204,7 +204,7 @@ def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> N
 def test_words_of_other_clauses_questions_suppositions_and_short_memories_are_neither(
     memory: str, response: str
 ) -> None:
-    found = judge("stems/5", Response(response), memory)
+    found = judge("stems/6", Response(response), memory)
     assert (found.match, found.denial) == (None, "")
 
 
@@ -254,7 +254,7 @@ LISTED = {
     ("memory", "response"), [pytest.param(*pair, id=f"{name}: {pair[1]}") for name in LISTED for pair in LISTED[name]]
 )
 def test_what_is_not_said_of_the_same_subject_now_and_as_so_decides_nothing(memory: str, response: str) -> None:
-    assert judge("stems/5", Response(response), memory) == Restatement()
+    assert judge("stems/6", Response(response), memory) == Restatement()
 
 
 @pytest.mark.parametrize(
@@ -275,17 +275,70 @@ def test_what_is_not_said_of_the_same_subject_now_and_as_so_decides_nothing(memo
     ],
 )
 def test_you_and_your_say_what_the_user_is_does_and_has(memory: str, response: str) -> None:
-    assert match("stems/5", Response(response), memory) is not None
+    assert match("stems/6", Response(response), memory) is not None
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("The user works as a nurse.", "Working as a nurse, you know how such nights go."),
+        ("The user has asthma.", "Having asthma, you should keep the inhaler at hand."),
+        ("The user is vegan.", "Being vegan, you'll want the oat version."),
+        ("The user is a teacher.", "As a teacher, you get into the museum free of charge."),
+        ("The user is a vegetarian.", "As a vegetarian you get iron from lentils."),
+        ("The user lives in Bergen.", "As someone who lives in Bergen you'll hardly need to be told."),
+        ("The user works night shifts.", "That's harder for people on night shifts like you, but blinds help."),
+        ("The user can't drive.", "For people who can't drive, like you, there is a bus."),
+        ("The user runs marathons.", "For someone like you, who runs marathons, 10 km is a warm-up."),
+        (
+            "The user's production database is called atlas_main.",
+            "It touches atlas_main, which is your production database.",
+        ),
+        ("The user's dentist is Dr. Lim.", "Dr. Lim, who's your dentist, is on leave this week."),
+        ("The user takes metformin.", "Metformin, which you take every morning, is fine with that."),
+        ("The user drinks oat milk.", "The oat milk that you drink is on offer."),
+    ],
+)
+def test_a_participle_and_a_relative_clause_say_it_of_their_subject(memory: str, response: str) -> None:
+    assert match("stems/6", Response(response), memory) is not None
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("The user works as a nurse.", "Working as a nurse, you would earn about 3,000 a month."),
+        ("The user works as a nurse.", "Working as a nurse, you earned 200 crowns an hour back then."),
+        ("The user works as a nurse.", "Working as a nurse, your sister knows how such nights go."),
+        ("The user works as a nurse.", "Working as a nurse is hard, you know."),
+        ("The user is moving to Canada.", "Moving to Canada, you'll need a permit first."),
+        ("The user is a nurse.", "As a nurse will tell you, washing hands helps."),
+        ("The user is a nurse.", "As a nurse told you yesterday at noon, wash your hands."),
+        ("The user has two children.", "If you move, having two children, you need a car."),
+        ("The user lives in Bergen.", "As someone who lives in Bergen told you, it rains a lot."),
+        ("The user works night shifts.", "People who work night shifts, unlike you, need blackout blinds."),
+        ("The user works night shifts.", "For someone like you it is hard to say who works night shifts."),
+        ("The user has asthma.", "Nobody with asthma like you describe needs that."),
+        ("The user owns a sailing boat.", "Owning a sailing boat costs more than you think."),
+        ("The user drinks oat milk.", "The label on the oat milk says that you drink it cold."),
+        ("The user's branch is main.", "It merges main into dev, which is your branch."),
+        ("The user's branch is main.", "It pushes to main, which may be your branch."),
+        ("The user's sister is Ana.", "Ana knows Eva, who is your sister."),
+        ("The user's dentist is Dr. Lim.", "Dr. Lim recommends Dr. Sato, who is your dentist."),
+        ("The user's dentist is Dr. Lim.", "Your dentist is Dr. Sato."),
+    ],
+)
+def test_but_not_if_that_is_somebody_else_or_only_supposed(memory: str, response: str) -> None:
+    assert match("stems/6", Response(response), memory) is None
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\N{NO-BREAK SPACE}", " \N{LINE SEPARATOR}", '" \r\n', "\v"])
 def test_a_question_is_none_the_less_one_for_the_whitespace_that_follows_it(end: str) -> None:
-    assert judge("stems/5", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None
+    assert judge("stems/6", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None
     assert clauses.clauses(f"Do you like black cats?{end}") == ()
 
 
 def test_a_short_text_in_a_script_without_spaces_is_long_enough() -> None:
-    assert match("stems/5", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
+    assert match("stems/6", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
 
 
 _SPOKEN = st.lists(
@@ -317,11 +370,11 @@ _SPOKEN = st.lists(
 @given(_SPOKEN, _SPOKEN)
 @example("The user likes cats.", "You hate cats.")
 @example("user like cat dog", "You hate cats and dogs.")
-def test_every_text_that_stems_5_finds_something_in_has_enough_of_what_a_memory_is_found_by(
+def test_every_text_that_stems_6_finds_something_in_has_enough_of_what_a_memory_is_found_by(
     content: str, text: str
 ) -> None:
     response = Response(text)
-    judged = judge("stems/5", response, content)
+    judged = judge("stems/6", response, content)
     if judged.match is not None or judged.denial:
         least, found = found_by(content)
         assert len(found & sought(response)) >= least >= 1
@@ -343,9 +396,9 @@ def _memory_and_response(draw: Random, text: list[str]) -> tuple[str, str]:
 
 
 def _assert_as_worded(content: str, text: str) -> Restatement:
-    found = judge("stems/5", Response(text), content)
+    found = judge("stems/6", Response(text), content)
     with plainly():
-        assert judge("stems/5", Response(text), content) == found
+        assert judge("stems/6", Response(text), content) == found
     return found
 
 
@@ -372,8 +425,8 @@ def test_nor_does_it_in_thousands_of_texts_of_few_words() -> None:
 def test_a_memory_whose_words_stand_in_more_clauses_than_it_has_is_not_cut() -> None:
     response = Response("You have a black car. Cats like milk, but dogs do not.")
     with patch.object(matching, "_clauses_of_memory", side_effect=AssertionError):
-        assert judge("stems/5", response, "The user likes black cats.") == Restatement()
-    found = judge("stems/5", response, "The user has a black car.")
+        assert judge("stems/6", response, "The user likes black cats.") == Restatement()
+    found = judge("stems/6", response, "The user has a black car.")
     assert found.match == Match(3, 3, 1_000_000)
 
 
@@ -413,6 +466,6 @@ def test_a_memory_is_compared_only_with_the_clauses_that_can_decide() -> None:
     others = [f"You have a red {thing}" for thing in ("kettle", "bicycle", "sofa", "tent", "lamp", "guitar") * 10]
     response = Response(". ".join([*others, "You have a small red car", *others]))
     with patch.object(matching, "is_statement", wraps=matching.is_statement) as compared:
-        found = judge("stems/5", response, "The user has a small red car.")
+        found = judge("stems/6", response, "The user has a small red car.")
     assert found.match == Match(4, 4, 1_000_000)
     assert compared.call_count == 1

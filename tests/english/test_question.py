@@ -54,6 +54,22 @@ def test_a_question_asks_for_its_telling_words_once_in_order() -> None:
     assert read("What does the user drink?").words == ("what", "does", "the", "user", "drink")
 
 
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("Where does Ana live?", True),
+        ("¿Dónde vive Ana?", True),
+        ("Welke kamer is van Ana?", True),
+        ("locker Gus", True),
+        ("Does Ana live in Rome?", False),
+        ("Ana est à Rome ?", False),
+        ("アナはローマに住んでいますか？", False),
+    ],
+)
+def test_a_question_is_open_that_asks_for_more_than_a_yes(text: str, is_open: bool) -> None:
+    assert read(text).is_open is is_open
+
+
 def test_single_letters_say_little_unless_there_is_nothing_else() -> None:
     assert telling("plan b") == ["plan"]
     assert telling("B") == ["b"]
@@ -103,7 +119,7 @@ def test_and_not_where_nobody_says_it(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["When did it rain?", "how long was it", "What year was it?", "so in which month was it"]
 )
-def test_a_question_for_a_time_is_one(text: str) -> None:
+def test_a_question_for_a_time_is_recognised(text: str) -> None:
     assert read(text).when
 
 
@@ -219,7 +235,7 @@ def test_a_mebibyte_costs_what_is_read_of_it(unit: str) -> None:
         ("8-May-2023", (2023, 5, 8)),
     ],
 )  # fmt: skip
-def test_a_date_in_words_is_one(text: str, expected: object) -> None:
+def test_a_date_in_words_is_read_as_a_date(text: str, expected: object) -> None:
     assert days(f"What was {text}?") == [expected]
 
 

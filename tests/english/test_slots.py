@@ -28,6 +28,11 @@ def clash(one: str, other: str) -> set[str]:
         ("Tengo tres gallinas en el patio.", "Tengo siete gallinas en el patio.", "tengo … gallinas en el patio"),
         ("The user's editor is Sublime Text.", "The user's editor is Zed.", "the user's editor is …"),
         ("The call is on Monday at 9:30.", "The call is on Friday at 9:30.", "the call is on … at 9:30"),
+        ("The user lives in Gent.", "The user moved to Liège.", "the user lives in …"),
+        ("The user works at Acme.", "The user works at Brandt in Bonn.", "the user works at …"),
+        ("The user smokes.", "The user no longer smokes.", "… smoke"),
+        ("The user says: I smoke.", "The user says: I don't smoke any more.", "… smoke"),
+        ("The user has 2 cats.", "The user has 3 cats.", "the user has … cats"),
     ],
 )
 def test_the_same_statement_with_other_words_in_one_place_clashes(one: str, other: str, place: str) -> None:
@@ -38,6 +43,12 @@ def test_the_same_statement_with_other_words_in_one_place_clashes(one: str, othe
     ("one", "other"),
     [
         ("Ana has 2 cats.", "Ben has 2 cats."),  # about somebody else
+        ("The user likes tea.", "The user likes coffee."),
+        ("The user hates olives.", "The user hates anchovies."),
+        ("The user has a cat.", "The user has a dog."),
+        ("The user is allergic to nuts.", "The user is allergic to milk."),
+        ("The user's son is Tom.", "The user's son is Ben."),
+        ("The user used to live in Perth.", "The user lives in Bristol now."),
         ("Ana lives in Rome.", "Ana lives in Rome, Italy."),
         ("The call is on Monday at 9:30.", "The call is on Friday at 10:15."),  # in two places
         ("Does the gym cost 40 euros?", "Does the gym cost 45 euros?"),

@@ -40,7 +40,7 @@ from ledger.extraction import rule_findings as found_in
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
-from ledger.extraction.noting import Notes, noted, of_admission, of_extraction, of_messages
+from ledger.extraction.noting import Notes, noted, of_admission, of_extraction, of_messages, of_wishes
 from ledger.guards.guarding import as_warnings
 from ledger.interactions import policy as reinforcement
 from ledger.interactions.commands import Progress, try_reinforcement
@@ -53,7 +53,8 @@ from ledger.review.commands import CONFLICTS, record
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
-from ledger.sessions.rules import continuing
+from ledger.sessions.rules import turns as turn_rules
+from ledger.sessions.rules.aligning import KnownPrefix
 from ledger.sessions.transcripts import Outside
 from ledger.types import Metadata
 from projections.core.rows import Connection
@@ -272,15 +273,16 @@ class _Call:
             proposed=tuple(notes.proposed),
             reinforced=tuple(notes.reinforced),
             contradicted=tuple(notes.contradicted.values()),
+            changed=tuple(notes.contradicted[id] for id in notes.changed),
             new_session=SessionOpened in kinds,
-            reasons=(*_held(held), *of_admission(notes)),
+            reasons=(*_held(held - len(notes.wishes)), *of_wishes(notes), *of_admission(notes)),
             turns=tuple(
                 dict.fromkeys(e.stream for e in events if isinstance(e.data, InteractionCaptured | ResponseAttached))
             ),
             observations=kinds.count(ObservationFormed) + kinds.count(ObservationRevised),
             calls=kinds.count(ModelCalled) + kinds.count(ModelCallFailed),
             correlation_id=self.asker.correlation_id if events else None,
-            warnings=as_warnings(redaction for event in events for redaction in event.envelope.redactions),
+            warnings=as_warnings((redaction for event in events for redaction in event.envelope.redactions), events),
         )
 
     def _found(self, run: ExtractionRun) -> Iterator[str]:
@@ -307,14 +309,10 @@ class _Call:
     # --- dry run ---------------------------------------------------------------------------------------------
 
     def preview(self, lines: list[Outside], *, new: bool) -> Added:
-        plan = (
-            going_on.look(self.session, lines)
-            if not new
-            else going_on.ContinuationPlan(0, continuing.KnownPrefix(0), None, {})
-        )
+        plan = going_on.look(self.session, lines) if not new else going_on.ContinuationPlan(0, KnownPrefix(0), None, {})
         fresh = lines[plan.known.count :]
         drafts = [line.draft for line in fresh]
-        places = continuing.places(drafts)
+        places = turn_rules.places(drafts)
         answers = [
             draft.content
             for draft, place in zip(drafts, places, strict=True)
@@ -354,7 +352,7 @@ class _Call:
                 channel=self.asker.channel,
             )
             for line in fresh
-            if line.draft.role in ("user", "assistant") and continuing.says(line.draft)
+            if line.draft.role in ("user", "assistant") and turn_rules.says(line.draft)
         ]
         most = self.policy.claim_confidence
         noted_memories: tuple[list[Noted], list[Noted]] = ([], [])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,11 +22,12 @@ from ledger.english import near
 from ledger.english.matching import DEFAULT_MATCHER, Response, match
 from ledger.english.question import quoted
 from ledger.english.words import folded, words
-from ledger.events import MODEL_EXTRACTOR, MemoryCaptured, Origin
+from ledger.events import MODEL_EXTRACTOR, Denied, Envelope, MemoryCaptured, Origin, Recorded, ReinforcementEvaluated
 from ledger.extraction import policy as extraction
 from ledger.extraction.lines import ConversationLine
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
+from ledger.interactions import rules as interaction_rules
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
@@ -36,9 +37,12 @@ from projections.search import memory_hits as search
 from projections.views import projects
 
 KEPT, CONFIRMED = "kept", "confirmed"
+ENDED = "ended"  # the kind of denial by which an agent proposes the end of a memory that a person decided about
 STATED, CLAIMED = "stated", "claimed"  # the rules of a model's findings: stated by the user, or by the assistant alone
 ACTIONS = 50  # the most actions of one call that are applied, as in ATOCore's batch cap; further ones are counted
+LEAST_QUOTED, QUOTE_WORDS = 2, 200  # the fewest words of a quote, and the most that are compared
 FACT_CHARS = 2_000  # a longer text is not a fact (our own choice)
+FACT_SHOWN_CHARS = 400  # the most characters of a fact in a prompt (our own choice)
 SHOWN = 60  # the most facts in a prompt, the newest, as in rubino
 PHRASE_WORDS = 20  # the most words of a text by which a memory with this text is looked up (our own choice)
 LOOKED_AT = 2_000  # the most memories that one search for near duplicates reads, the newest first (our own choice)
@@ -62,8 +66,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
         cited: The lines that state the fact.
         confidence: In millionths; None if the model gave none in [0, 1].
         fact: The number in the prompt of the known fact that is replaced or retracted, or None.
-        old: The text of that known fact, for a model that gave no number.
+        old: The text of that known fact, for a model that gave no number; or of a fact that the same answer states.
         wrong: True if the retracted fact was wrong from the beginning, and not only ended.
+        quote: The words of the user that say so, as the model gives them; "" for none.
     """
 
     what: str
@@ -77,11 +82,27 @@ class Proposal(Struct, frozen=True, kw_only=True):
     old: str = ""
     reason: str = ""
     wrong: bool = False
+    quote: str = ""
 
     @property
     def claimed(self) -> bool:
         """Return True if only the assistant stated the fact: the model says so, or cites no line of the user."""
         return not self.by_user or not any(line.role == "user" for line in self.cited)
+
+    @property
+    def quoted(self) -> tuple[ConversationLine, int, int] | None:
+        """Return the cited line of the user with the quote, and the quote's first and last character there; None without one.
+
+        A quote has at least two words. Letter case and white space may differ.
+        """
+        parts = self.quote.split()[:QUOTE_WORDS]
+        if len(words(self.quote)) < LEAST_QUOTED:
+            return None
+        pattern = re.compile(r"\s+".join(map(re.escape, parts)), re.IGNORECASE)
+        for line in self.cited:
+            if line.role == "user" and (match := pattern.search(line.text)) is not None:
+                return line, match.start(), match.end()
+        return None
 
     @property
     def trusted(self) -> bool:
@@ -120,25 +141,37 @@ class ProposedRelation(Struct, frozen=True):
 class SeenProposal(Struct, frozen=True):
     """A proposal with memories found on a snapshot: the memory to replace or retract, and memories that say nearly the same.
 
-    ``unknown`` is True if the proposal names a fact that the model was not shown.
+    ``unknown`` is True if the proposal names a fact that the model was not shown. ``own`` is True if it changes a fact that the
+    same answer states, which becomes the ``target`` when that fact is applied.
     """
 
     proposal: Proposal
     target: MemoryState | None = None
     like: tuple[MemoryState, ...] = ()
     unknown: bool = False
+    own: bool = False
 
 
 def look(
-    connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[MemoryState], user: str, project: str | None
+    connection: sqlite3.Connection,
+    proposal: Proposal,
+    shown: Sequence[MemoryState],
+    user: str,
+    project: str | None,
+    stated: Collection[str] = (),
 ) -> SeenProposal:
-    """Return the proposal with the memories that it may concern; these are checked again under the lock."""
+    """Return the proposal with the memories that it may concern; these are checked again under the lock.
+
+    ``stated`` holds the normal forms of the facts that the same answer states.
+    """
     like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
     if proposal.what not in (SUPERSEDE, RETRACT):
         return SeenProposal(proposal, None, like)
     if proposal.fact is not None:
         known = 1 <= proposal.fact <= len(shown)
         return SeenProposal(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
+    if normalise(proposal.old) in stated and normalise(proposal.old) != normalise(proposal.content):
+        return SeenProposal(proposal, None, like, own=True)
     return SeenProposal(proposal, _memory_stating(connection, proposal.old, shown, user, project), like)
 
 
@@ -209,19 +242,27 @@ def same_fact(own: near.WordSet, content: str | None) -> int:
 class TurnsBatch:
     """The application of the proposals for one piece of conversation, in one command.
 
-    The batch holds the memories that were made and retracted so far, and counts the characters that they add to the budget.
+    The batch holds the memories that were made and retracted so far, and counts the characters that they add to the budget. With
+    ``handed_in`` an agent hands in the proposals; no configured model made them.
     """
 
     def __init__(
-        self, work: Work, sources: Callable[[ConversationLine], tuple[str, ...]], injected: Iterable[str] = ()
+        self,
+        work: Work,
+        sources: Callable[[ConversationLine], tuple[str, ...]],
+        injected: Iterable[str] = (),
+        *,
+        handed_in: bool = False,
     ) -> None:
+        self.handed_in = handed_in
         self.work, self.sources, self.policy = work, sources, work.policy()
         self.injected = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
         self.results: list[ActionOutcome] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, ConversationLine]] = []  # (memory, the line that it came from)
         self.cited: list[tuple[str, tuple[ConversationLine, ...]]] = []  # (memory, the lines that it cites)
-        self._retired: dict[int, str] = {}
+        self._stated: dict[str, str] = {}  # the normal form of a fact of this answer -> the memory that states it
+        self._retired: set[str] = set()
         self.superseded: list[str] = []
         self.retracted: list[str] = []
         self._lines: Sequence[ConversationLine] = ()
@@ -234,12 +275,20 @@ class TurnsBatch:
     def apply(
         self, seen: Sequence[SeenProposal], relations: Sequence[ProposedRelation], lines: Sequence[ConversationLine]
     ) -> list[ActionOutcome]:
-        """Apply all proposals and return their outcomes: successors first, then retractions, new facts and relations."""
+        """Apply all proposals and return their outcomes: successors first, then retractions, new facts and relations.
+
+        What changes a fact of the same answer comes after the new facts.
+        """
         self._lines = lines
         for action in (SUPERSEDE, RETRACT, ADD):
             for proposal_seen in seen:
-                if proposal_seen.proposal.what == action:
+                if proposal_seen.proposal.what == action and not proposal_seen.own:
                     self.results.append(self._applied(proposal_seen, lines))
+        own = [proposal_seen for proposal_seen in seen if proposal_seen.own]
+        while own:  # the first whose fact is stated by now
+            at = next((at for at, each in enumerate(own) if normalise(each.proposal.old) in self._stated), 0)
+            proposal_seen = own.pop(at)
+            self.results.append(self._applied(replace(proposal_seen, target=self._of_answer(proposal_seen)), lines))
         for relation in relations:
             self.results.append(self._related(relation))
         return self.results
@@ -255,8 +304,37 @@ class TurnsBatch:
             result = ActionOutcome(proposal.what, refusal.rule.split(":")[0], refusal.subject, target)
         finally:
             self.work.project = project
+        if proposal.what != RETRACT and result.subject is not None:
+            self._stated.setdefault(normalise(proposal.content), result.subject)
         text = "" if result.outcome in (KEPT, "threat", "secret") else proposal.content[:FACT_CHARS]
         return replace(result, text=text, target=result.target or target)
+
+    def _of_answer(self, seen: SeenProposal) -> MemoryState | None:
+        """Return the active memory that states the fact of this answer that a proposal changes, or None."""
+        id = self._stated.get(normalise(seen.proposal.old), "")
+        made = dict(self.made).get(id)
+        memory = self._begun(id, made) if made is not None else self.work.find(id, "m")
+        return memory if memory is not None and memory.status == "active" else None
+
+    def _begun(self, id: str, data: MemoryCaptured) -> MemoryState | None:
+        """Return the state of a memory that this append begins; its row is 0, as the log gives it one later."""
+        work = self.work
+        envelope: Envelope[MemoryCaptured] = Envelope(
+            event_id="",
+            recorded_at=work.recorded_at,
+            command=work.command,
+            user=work.who.user,
+            project=next(project for stream, _, _, project, _ in work.emitted if stream == id),
+            data=data,
+        )
+        return memory_rules.evolve(None, Recorded(0, 0, id, 1, type(data).__name__, envelope))
+
+    def _current(self, seen: SeenProposal) -> MemoryState | None:
+        """Return the present state of the memory that a proposal changes; None if there is none."""
+        if seen.target is None or not seen.target.row:
+            return seen.target
+        state: MemoryState | None = self.work.at_row(seen.target.row, "m")
+        return state
 
     def _secret(self, *texts: str | None) -> str:
         """Return "secret" if a text has a secret and the policy refuses secrets instead of redacting them."""
@@ -270,17 +348,19 @@ class TurnsBatch:
         if why := _malformed(proposal):
             return ActionOutcome(proposal.what, why)
         if proposal.what == SUPERSEDE:
-            target = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+            target = self._current(seen)
             if seen.unknown or (seen.target is not None and target is None):
                 return ActionOutcome(proposal.what, "unknown")
             if why := self._why_not_replaceable(target, proposal):
                 return ActionOutcome(proposal.what, why, target.id if target is not None else None)
         elif proposal.claimed and (echoed := self._echoed(proposal.content)) is not None:
             return ActionOutcome(proposal.what, "echo", echoed.id)
+        quoted = proposal.quoted
         line = next(
             (cited_line for cited_line in proposal.cited if cited_line.role == "user" or proposal.claimed),
             _without_source(lines[0]),
         )
+        line = quoted[0] if quoted is not None and not proposal.claimed else line
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
             return ActionOutcome(proposal.what, why)
@@ -295,23 +375,38 @@ class TurnsBatch:
     def _take_back(self, seen: SeenProposal) -> ActionOutcome:
         """Retract the memory that a model names, if the user says in his own words that it is over or was wrong."""
         proposal = seen.proposal
-        target: MemoryState | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+        target = self._current(seen)
         if target is None:
             return ActionOutcome(RETRACT, "unknown")
-        if target.row in self._retired:
+        if target.id in self._retired:
             return ActionOutcome(RETRACT, "repeated", target.id)
         if target.status != "active":
             return ActionOutcome(RETRACT, "not_active", target.id)
         row = self._row(proposal, target)
+        if row in (admitting.DECIDED, admitting.UNQUOTED):
+            return ActionOutcome(RETRACT, self._ask_person(proposal, target), target.id)
         if row is None or row.status != admitting.ACTIVE:
             return ActionOutcome(RETRACT, "not_admitted", target.id)
         if (target.valid_from or "") > max(line.time for line in proposal.cited):
             return ActionOutcome(RETRACT, "newer", target.id)
         reason = "" if self._secret(proposal.reason) else proposal.reason
         self._end(target, memory_rules.Invalidate(reason) if proposal.wrong else memory_rules.Retract(reason))
-        self._retired[target.row] = target.id
+        self._retired.add(target.id)
         self.retracted.append(target.id)
         return ActionOutcome(RETRACT, KEPT, target.id, target.id)
+
+    def _ask_person(self, proposal: Proposal, target: MemoryState) -> str:
+        """Offer the memory for review, because a turn of the user may end it, and return the outcome of the proposal."""
+        ids = (line.interaction for line in proposal.cited if line.role == "user" and line.interaction is not None)
+        turns = (self.work.find(id, "i") for id in ids)
+        turn = next((turn for turn in turns if turn is not None and turn.extraction != interaction_rules.ERASED), None)
+        if turn is None:
+            return "not_admitted"
+        if all(denial.memory != target.id for denial in turn.denials):
+            denied = ReinforcementEvaluated(interaction_rules.HANDED_IN, 0, denied=(Denied(target.id, ENDED),))
+            for event in interaction_rules.decide(interaction_rules.RecordReinforcement(denied), turn):
+                self.work.emit(turn.id, event, first=turn.row)
+        return "waits"
 
     def _end(self, target: MemoryState, command: memory_rules.Command) -> None:
         for event in memory_rules.decide(command, target):
@@ -324,13 +419,24 @@ class TurnsBatch:
             return None
         content = proposal.content or (target.content or "" if target is not None else "")
         corrects = target is not None
+        if self.handed_in and self.work.who.channel not in ("agent", "user"):
+            return admitting.OUTSIDE
+        if self.handed_in:
+            return admitting.of_handed_in(
+                content,
+                proposal.cited,
+                self._lines,
+                quoted=proposal.quoted,
+                claimed=proposal.claimed,
+                changes_decided=target is not None and admission.is_decided(self.work, target),
+            )
         return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
     def _why_not_replaceable(self, target: MemoryState | None, proposal: Proposal) -> str:
         """Return the reason why a memory cannot be replaced; "" if it can, or if there is no memory to replace."""
         if target is None:
             return ""
-        if target.row in self._retired:
+        if target.id in self._retired:
             return "repeated"
         if target.status != "active":
             return "not_active"
@@ -350,6 +456,10 @@ class TurnsBatch:
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
             confidence = min(confidence, confidence_rules.millionths("claim_confidence", self.policy.claim_confidence))
+        if row is not None and row.most is not None:
+            confidence = min(confidence, row.most)
+        quoted = proposal.quoted
+        start, end = (quoted[1], quoted[2]) if quoted is not None and quoted[0] == line else (0, 0)
         rule = CLAIMED if proposal.claimed else STATED
         kind = memory_rules.SYNONYMS.get(proposal.kind or "", proposal.kind)
         return MemoryCaptured(
@@ -361,7 +471,7 @@ class TurnsBatch:
             sources=self.sources(line),
             valid_from=min(line.time, self.work.recorded_at),
             supersedes=target.id if target is not None else None,
-            origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
+            origin=Origin(rule, MODEL_EXTRACTOR, line.field, start, end, line.position),
             admission=row.recorded if row is not None else "",
         )
 
@@ -372,14 +482,14 @@ class TurnsBatch:
 
         The memory to be replaced does not count.
         """
-        besides = target.row if target is not None else 0
-        if (made := self._made_near(attempt)) is not None:
+        besides = target.id if target is not None else ""
+        if (made := self._made_near(attempt, besides)) is not None:
             return "repeated", made
         reason, known = extraction.known(self.work, attempt, ())
         matches = [(reason, known)] if known is not None else []
         matches += [(self._reason(still), still) for seen in like if (still := self._still(seen, attempt)) is not None]
         for why, candidate in matches:
-            if candidate.row == besides or candidate.row in self._retired or why is None:
+            if candidate.id == besides or candidate.id in self._retired or why is None:
                 continue
             if why == "duplicate":
                 if attempt.status == "active" or candidate.supersedes != attempt.supersedes:
@@ -416,11 +526,11 @@ class TurnsBatch:
         says = memory is not None and (memory.content == seen.content or same_fact(own, memory.content) > 0)
         return memory if says else None
 
-    def _made_near(self, attempt: MemoryCaptured) -> str | None:
+    def _made_near(self, attempt: MemoryCaptured, besides: str) -> str | None:
         own = near.word_set(attempt.content or "")
         same = normalise(attempt.content or "")
         for id, data in self.made:
-            if normalise(data.content or "") == same or same_fact(own, data.content):
+            if id != besides and (normalise(data.content or "") == same or same_fact(own, data.content)):
                 return id
         return None
 
@@ -443,19 +553,20 @@ class TurnsBatch:
     def _retire(self, target: MemoryState, by: str, attempt: MemoryCaptured, reason: str) -> None:
         shown_reason = "" if self._secret(reason) else reason
         self._end(target, memory_rules.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
-        self._retired[target.row] = by
+        self._retired.add(target.id)
         self.superseded.append(target.id)
 
     def _related(self, relation: ProposedRelation) -> ActionOutcome:
-        """Add a relation to the first fact that was stored; without a stored fact the relation is dropped."""
-        if not self.made:
+        """Add a relation to the first fact that was stored and stays; without such a fact the relation is dropped."""
+        stored = next(((id, data) for id, data in self.made if id not in self._retired), None)
+        if stored is None:
             return ActionOutcome(RELATIONS, "no_fact", text=relation.content[:FACT_CHARS])
         names = (relation.subject, relation.relation, relation.object)
         if self.work.secret_in(*names):  # a name is looked up by its text, so nothing in it can be redacted
             return ActionOutcome(RELATIONS, "secret")
         if self.policy.threats == "refuse" and self.work.threat(*names) is not None:
             return ActionOutcome(RELATIONS, "threat")
-        anchor, attempt = self.made[0]
+        anchor, attempt = stored
         mark = len(self.work.emitted)
         try:
             command = memory_rules.Relate(*names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from msgspec import Struct
@@ -12,13 +13,16 @@ from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.domain.text import normalise
 from ledger.events import CITES, Acted
 from ledger.extraction import applying as found_in
 from ledger.extraction.applying import ProposedRelation, SeenProposal, TurnsBatch
 from ledger.extraction.lines import ConversationLine
 from ledger.extraction.showing import facts_for
+from ledger.memories.rules import MemoryState
 from ledger.models import calls, models
 from ledger.models.asking import DEADLINE_SECONDS, ModelReply, ask, check_outside
+from ledger.models.day import check_day
 from ledger.models.port import Model, ModelRequest
 from ledger.models.reading import Parsed, answered
 from ledger.types import Cancel
@@ -58,11 +62,13 @@ class Asker(Struct, frozen=True):
 
         Raises:
             Unanswered: The model gave no answer, or none that can be read.
+            ModelError: The model is a command whose calls of today are used up; nothing is to be recorded.
             RejectedError: The call was made under the lock.
         """
         from ledger.models import extracting
 
         check_outside(self.engine.writer)
+        check_day(self.engine, self.model)
         shown = facts_for(self.engine, self.user, self.project, lines)
         asked_for = models.with_settings(self.engine, extracting.request(lines, shown, TIMEOUT_SECONDS))
         if self.timeout is not None:
@@ -72,11 +78,31 @@ class Asker(Struct, frozen=True):
             parsed = answered(completion, extracting.kinds(), limit=extracting.READ)
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
-        facts, relations, left_over = extracting.proposals(parsed, lines)
-        with self.engine.reading() as connection:
-            seen = [found_in.look(connection, fact, shown, self.user, self.project) for fact in facts]
-        known = tuple(memory.id for memory in shown)
-        return ModelProposals(completion, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
+        reading = ModelReading(completion, asked_for, parsed, tuple(shown))
+        return look_up(self.engine, self.user, self.project, reading, lines)
+
+
+class ModelReading(Struct, frozen=True):
+    """A model's answer that was read, the request, and the memories that the request showed, in the order of their numbers."""
+
+    reply: ModelReply
+    request: ModelRequest
+    parsed: Parsed
+    shown: tuple[MemoryState, ...]
+
+
+def look_up(
+    engine: Engine, user: str, project: str | None, answer: ModelReading, lines: Sequence[ConversationLine]
+) -> ModelProposals:
+    """Return the proposals of an answer with the memories that each may concern, looked up on a snapshot."""
+    from ledger.models import extracting
+
+    facts, relations, left_over = extracting.proposals(answer.parsed, lines)
+    with engine.reading() as connection:
+        stated = {normalise(fact.content) for fact in facts if fact.content}
+        seen = [found_in.look(connection, fact, answer.shown, user, project, stated) for fact in facts]
+    known = tuple(memory.id for memory in answer.shown)
+    return ModelProposals(answer.reply, answer.request, answer.parsed, known, tuple(seen), tuple(relations), left_over)
 
 
 class Unanswered(Exception):
@@ -180,6 +206,12 @@ class ExtractionRun(Struct):
     relations: int = 0
     failure: str = ""
     stopped: str = ""
+
+
+def restore(done: ExtractionRun, begun: ExtractionRun) -> None:
+    """Set a report to what it was when a body began, which may run several times."""
+    for name in begun.__struct_fields__:
+        setattr(done, name, copy(getattr(begun, name)))
 
 
 def count(

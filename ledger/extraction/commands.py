@@ -73,7 +73,7 @@ def extract(
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
         lines = all_lines(connection, subject) if dry_run and meant is None else []
-        open_to_model = meant is not None and is_open(connection, subject, gate=gate)
+        open_to_model = meant is not None and is_open(subject, gate=gate)
     if dry_run and meant is not None:
         done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancel), gate=gate)
         return answers.ExtractionReport(

@@ -86,7 +86,7 @@ def piece(
     kept = all_turns if whole or len(all_turns) == 1 or not model else all_turns[:-1]
     why = EXTRACTED
     if model and gate:
-        idle = next((at for at, turn in enumerate(kept) if _is_worth_asking(turn)), len(kept))
+        idle = next((at for at, turn in enumerate(kept) if is_worth_asking(turn)), len(kept))
         kept, why = (kept[:idle], NOT_SALIENT) if idle else (kept, EXTRACTED)
     piece_lines = tuple(line for turn in kept for line in turn)
     everything = len(piece_lines) == len(lines)
@@ -96,7 +96,7 @@ def piece(
     return ConversationPiece(piece_lines, why, upto if everything else piece_lines[-1].position, ended)
 
 
-def _is_worth_asking(turn: Sequence[ConversationLine]) -> bool:
+def is_worth_asking(turn: Sequence[ConversationLine]) -> bool:
     from ledger.english.salience import is_salient  # compiles expressions, and no read needs them
 
     return is_salient(line.text for line in turn if line.role == "user")

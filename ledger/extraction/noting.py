@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ledger.core.snapshot import load
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import counted
+from ledger.english.wishes import WISHES
 from ledger.events import (
     AnyEvent,
     ConflictFound,
@@ -17,13 +18,16 @@ from ledger.events import (
     MemoryRetracted,
     MemorySuperseded,
     ReinforcementEvaluated,
+    TextQuarantined,
 )
 from ledger.extraction.answers import Noted
 from ledger.extraction.asking import ExtractionRun
+from ledger.extraction.wishing import WISH
+from ledger.interactions.rules import HANDED_IN
 from ledger.memories import admission_rules as admitting
 from ledger.memories.queries import provenance
 from ledger.memories.rules import MemoryState
-from ledger.models.asking import HINTS
+from ledger.models.asking import hint_of
 from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection
 from projections.views import confidence
@@ -40,6 +44,7 @@ _DROPPED = {  # the reasons why a finding is not a new memory
     "rejected": "was rejected before",
     "retracted": "was retracted before",
     "expired": "expired before",
+    "ended": "ended in a later message",
     "too_short": "is too short to say something",
     "too_long": "is too long for one memory",
     "speaker": "is the assistant's own 'I'",
@@ -63,6 +68,8 @@ class Notes:
         self.proposed: list[Noted] = []
         self.reinforced: list[Noted] = []
         self.contradicted: dict[str, Noted] = {}
+        self.changed: dict[str, None] = {}
+        self.wishes: list[int] = []
         self.admitted = 0
 
     def take(self, event: AnyEvent) -> None:
@@ -71,13 +78,20 @@ class Notes:
                 self._captured(event.stream, data)
             case MemoryReinforced(interaction=turn, echo=echo):
                 self._reinforced(event, turn or "", echo=echo)
-            case ReinforcementEvaluated(denied=denied):
+            case ReinforcementEvaluated(matcher=matcher, denied=denied):
                 for denial in denied:
-                    self._contradict(denial.memory, f"the answer of {event.stream} denies it ({denial.how})")
+                    how = f"the answer of {event.stream} denies it ({denial.how})"
+                    if denial.how == WISH:
+                        how = f"the user wishes in {event.stream} that it is forgotten; a person decides"
+                    elif matcher == HANDED_IN:
+                        how = f"it ended as {event.stream} is read; a person wrote it, so a person decides"
+                    self._contradict(denial.memory, how)
+            case TextQuarantined(scanner=scanner) if scanner == WISHES:
+                self.wishes.append(event.data.position)
             case MemorySuperseded(by=by) if by is not None:
-                self._contradict(event.stream, f"{by} supersedes it")
+                self._change(event.stream, f"{by} supersedes it")
             case MemoryRetracted() | MemoryInvalidated():
-                self._contradict(event.stream, f"the user takes it back; restore({event.stream!r}) undoes that")
+                self._change(event.stream, f"the user takes it back; restore({event.stream!r}) undoes that")
             case ConflictFound(attribute=attribute, memories=memories):
                 for id in memories:
                     self._contradict(id, f"it stands in the conflict {event.stream} ({attribute})")
@@ -115,6 +129,12 @@ class Notes:
         how = "repeats it, having just been shown it" if echo else "restates it"
         self.reinforced.append(noted(state, f"the answer of {turn} {how}: {before:.2f} to {after:.2f}"))
 
+    def _change(self, id: str, why: str) -> None:
+        self._contradict(id, why)
+        if id in self.contradicted:
+            self.changed[id] = None
+            self.learned = [memory for memory in self.learned if memory.id != id]  # begun and ended by one answer
+
     def _contradict(self, id: str, why: str) -> None:
         if (state := self._state(id)) is not None:
             self.contradicted.setdefault(id, noted(state, why))
@@ -140,6 +160,15 @@ def of_admission(notes: Notes) -> Iterator[str]:
     if notes.admitted:
         yield (
             f"{notes.admitted:,} admitted without review: retract(id) takes one back; review(admitted=True) lists them"
+        )
+
+
+def of_wishes(notes: Notes) -> Iterator[str]:
+    """Yield a line about what the user wishes to be forgotten, which names the calls that do it."""
+    if notes.wishes:
+        yield (
+            "the user wishes that something is forgotten, and no rule can tell what: the turn and the one before are out of use"
+            " until a person decides: retract(id) or erase(id) forgets, and guards.release(id) brings back"
         )
 
 
@@ -179,7 +208,7 @@ def of_extraction(run: ExtractionRun, notes: Notes, *, model: bool) -> Iterator[
     if run.skipped and model:
         yield f"{counted(run.skipped, 'message')} held nothing worth a model's time"
     if run.failure and run.failure != "Cancelled":
-        failed = f"the model failed ({run.failure}){HINTS.get(run.failure, '')}"
+        failed = f"the model failed ({run.failure}){hint_of(run.failure)}"
         yield f"{failed}; the next call, or jobs.run(), extracts from those messages again"
     if run.stopped == "under_way":
         yield "another call extracts from this session just now"

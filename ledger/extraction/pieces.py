@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_messages, read_stream
+from ledger.core.log_reading import read_messages
 from ledger.core.snapshot import answer_texts, load
 from ledger.core.work import Work
 from ledger.english.extractor import EXTRACTOR
 from ledger.english.salience import GATES
-from ledger.events import CandidatesExtracted
 from ledger.extraction import lines as turns
 from ledger.extraction.asking import is_quarantined
 from ledger.extraction.lines import PIECE_LINES, PIECE_TOKENS, SCANNED, ConversationLine, ConversationPiece
@@ -27,7 +26,8 @@ from ledger.sessions.rules.message import whole_parts
 from ledger.sessions.rules.session import EXTRACTED_ROLES
 from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
-from projections.views import control, erasures, sessions
+from projections.views import erasures, sessions
+from projections.views.interactions import BY_RULES
 
 
 class PieceRead(Struct, frozen=True):
@@ -42,9 +42,15 @@ class PieceRead(Struct, frozen=True):
 
 
 def read_piece(
-    conversation: Conversation, *, model: bool, gate: bool, by_itself: bool, start: int | None = None
+    conversation: Conversation,
+    *,
+    model: bool,
+    gate: bool,
+    by_itself: bool,
+    start: int | None = None,
+    until: int = 2**62,
 ) -> PieceRead | None:
-    """Return the next piece after the cursor, or after ``start``; None after the last piece.
+    """Return the next piece after the cursor, or after ``start``; None after the last piece up to ``until``.
 
     Without the ``gate``, a captured turn that the gate closed is searched again. ``by_itself`` is True for a search that no
     person asked for, which does not repeat a search that was undone.
@@ -54,10 +60,11 @@ def read_piece(
         start = state.cursor if start is None else start
         if by_itself:
             start = max(start, sessions.looked_upto(connection, state.row))
-        if state.extractable_at <= start:
+        end = min(state.extractable_at, until)
+        if end <= start:
             return None
         lines, rows, tokens, scanned, upto, whole = list[ConversationLine](), list[int](), 0, 0, start, True
-        for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
+        for row, event in read_messages(connection, state.row, visible(connection, state.row, start, until)):
             if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
                 whole = False
                 break
@@ -66,8 +73,8 @@ def read_piece(
                 rows.append(row.row)
                 tokens += row.tokens
                 texts = reading.texts_of(conversation, connection, row, event)
-                lines += _lines(conversation, connection, row, texts, model=model, gate=gate, by_itself=by_itself)
-        to = max(upto, state.extractable_at) if whole else upto
+                lines += lines_of(conversation, connection, row, texts, model=model, gate=gate, by_itself=by_itself)
+        to = max(upto, end) if whole else upto
         piece = turns.piece(lines, to, whole=whole, model=model, gate=gate)
         covered = tuple(row_read for row_read in rows if row_read <= piece.to)
         return PieceRead(state, start, piece, covered, erasures.last(connection), gate)
@@ -85,7 +92,7 @@ def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
     for line in read.piece.lines:
         turn = work.find(line.interaction, "i") if line.interaction is not None else None
         if line.interaction is not None and (
-            turn is None or not _is_open(connection, turn, line.field, gate=read.gate)
+            turn is None or not _is_open(turn, line.field, gate=read.gate, rules=True)
         ):
             return False
         if is_quarantined(connection, (line.position, line.text_at)):
@@ -93,7 +100,7 @@ def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
     return True
 
 
-def _lines(
+def lines_of(
     conversation: Conversation,
     connection: Connection,
     row: sessions.MessageRow,
@@ -102,22 +109,37 @@ def _lines(
     model: bool,
     gate: bool,
     by_itself: bool,
+    rules: bool = True,
 ) -> Iterator[ConversationLine]:
     """Yield the lines of a message, unless it lies in quarantine or its captured turn was already searched.
 
-    With ``by_itself`` a search of the turn that was undone counts as a search too.
+    With ``by_itself`` a search of the turn that was undone counts as a search too. Without ``rules`` a search by rules does not
+    count.
     """
-    data = texts.event.data
-    text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
     turn: InteractionState | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
-        if turn is None or not _is_open(connection, turn, row.field or "", gate=gate):
+        if turn is None or not _is_open(turn, row.field or "", gate=gate, rules=rules):
             return
         if by_itself and turn.extraction == "undone":
             return
+    line = line_of(row, texts, turn)
+    if is_quarantined(connection, (line.position, line.text_at)):
+        return
+    if line.text.strip():
+        yield line
+    if turn is not None and line.field == "response" and not model:
+        summary = answer_texts(connection, turn)["summary"]
+        if summary and summary.strip():
+            yield replace(line, field="summary", text=summary)
+
+
+def line_of(row: sessions.MessageRow, texts: MessageTexts, turn: InteractionState | None) -> ConversationLine:
+    """Return the line of a message, whose captured turn is ``turn``."""
+    data = texts.event.data
+    text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
     places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
-    line = ConversationLine(
+    return ConversationLine(
         position=row.row,
         text_at=places.get(row.field or "") or row.row,
         role=row.role,
@@ -129,14 +151,6 @@ def _lines(
         speaker=texts.event.data.speaker or "",
         channel=texts.event.envelope.channel,
     )
-    if is_quarantined(connection, (line.position, line.text_at)):
-        return
-    if text.strip():
-        yield line
-    if turn is not None and line.field == "response" and not model:
-        summary = answer_texts(connection, turn)["summary"]
-        if summary and summary.strip():
-            yield replace(line, field="summary", text=summary)
 
 
 def visible(connection: Connection, session: int, after: int, upto: int) -> list[tuple[int, int]]:
@@ -145,25 +159,16 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
     return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
-def _is_open(connection: Connection, turn: InteractionState, field: str, *, gate: bool) -> bool:
-    """Return True if a message of a captured turn is still to be searched; the extractor rules/1 searches answers only."""
+def _is_open(turn: InteractionState, field: str, *, gate: bool, rules: bool) -> bool:
+    """Return True if a message of a captured turn is still to be searched; the extractor rules/1 searches answers only.
+
+    Without ``rules`` a search by rules does not count.
+    """
     if turn.extraction in (ERASED, "off"):
         return False
-    if turn.extraction != "done":
+    if turn.extraction != "done" or (not rules and turn.extractor.startswith(BY_RULES)):
         return True
-    by = looked_at_by(connection, turn)
-    return (field == "prompt" and by == EXTRACTOR) or (not gate and by.startswith(GATES))
-
-
-def looked_at_by(connection: Connection, turn: InteractionState) -> str:
-    """Return the extractor that last searched a captured turn, or the gate that closed it; "" for neither."""
-    events = [
-        event
-        for event in read_stream(connection, turn.id, turn.position)
-        if isinstance(event.data, CandidatesExtracted)
-    ]
-    by = (event.data.extractor for event in reversed(events) if not control.voided_at(connection, event.position))
-    return next(by, "")
+    return (field == "prompt" and turn.extractor == EXTRACTOR) or (not gate and turn.extractor.startswith(GATES))
 
 
 def is_left_to_session(connection: Connection, turn: InteractionState) -> bool:

@@ -5,38 +5,42 @@ The table of admission (``memories/admission_rules.py``) gives each finding its 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
-from ledger.english import first_person
+from ledger.english import endings, first_person
 from ledger.english.extractor import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
 from ledger.english.extractor import DroppedFinding as Passed
+from ledger.english.foreign import foreign
+from ledger.english.question import quoted
 from ledger.events import Dropped, MemoryCaptured, Origin
 from ledger.extraction import policy as extraction
 from ledger.extraction.applying import CONFIRMED, UNTRUSTED, confirm
 from ledger.extraction.lines import ConversationLine
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
+from ledger.memories import rules as memory_rules
+from ledger.memories.rules import MemoryState
 from ledger.policy.rules import REVIEW
+from projections.search import memory_hits
 
-_BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
+ENDED_AMONG = 200  # the most memories, the newest, of which a message may end some (our own choice)
+_HALVES = ("preference_sentence", "decided_sentence")
 
 
 def by_rules(lines: Sequence[ConversationLine]) -> Extraction:
     """Return the findings of the rules in some lines; the ``field`` of a finding is the number of its line.
 
     Two extractors search. rules/1 searches all lines; the rules of the first person search the lines of the user. If the
-    beginning of a finding of the second lies inside a finding of the first, only the first counts. Preferences of the user are
-    taken from the first person alone, because rules/1 takes half a sentence for a whole preference.
+    beginning of a finding of the second lies inside a finding of the first, only the first counts. Preferences and decisions of
+    the user are taken from the first person alone, because rules/1 takes half a sentence for the whole.
     """
     extracted = extract_all({str(number): line.text for number, line in enumerate(lines)})
     of_others = [
-        finding
-        for finding in extracted.kept
-        if finding.rule != "preference_sentence" or lines[int(finding.field)].role != "user"
+        finding for finding in extracted.kept if finding.rule not in _HALVES or lines[int(finding.field)].role != "user"
     ]
     own = [
         statement
@@ -69,8 +73,10 @@ def record_rules(
     policy = work.policy()
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
     kept: list[tuple[str, ConversationLine]] = []
+    captured: list[tuple[str, MemoryCaptured]] = []
     dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in findings.dropped]
     earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
+    said = [_endings(line) for line in lines] if policy.admit != REVIEW and not quarantined else []
     for extracted in findings.kept:
         line = lines[int(extracted.field)]
         claimed = line.role != "user"
@@ -88,19 +94,70 @@ def record_rules(
             and line.text[extracted.start : extracted.start + 1] == "I"
         ):
             reason, known = "speaker", None  # an assistant's "I" states no person's preference
+        later = chain.from_iterable(said[int(extracted.field) + 1 :]) if _is_statement(attempt) else ()
+        if reason is None and any(endings.ends(ending, extracted.content) for ending in later):
+            reason = "ended"
         reason = "quarantined" if quarantined else reason
         if reason is None and attempt.status == admitting.ACTIVE:
             reason = _over_budget(work, attempt, added)
         if reason is None:
             kept.append((work.new_id("m"), line))
-            work.emit(kept[-1][0], attempt)
+            captured.append((kept[-1][0], attempt))
+            work.emit(*captured[-1])
             continue
         if reason == "duplicate" and known is not None:
             admission.absorb(work, known, attempt)
         elif reason == "known" and known is not None and _is_by_user(attempt, line):
             reason = CONFIRMED if confirm(work, known, attempt) else reason
         dropped.append((_dropped(extracted, reason, lines, known.id if known else None), line))
+    for line, ended in zip(lines, said, strict=False):
+        _end(work, line, ended, [new for new, (_, source) in zip(captured, kept, strict=True) if source is line])
     return kept, dropped
+
+
+def _endings(line: ConversationLine) -> Sequence[endings.Ending]:
+    """Return what the user says is over in a line, in his own words."""
+    own = line.role == "user" and line.channel == "user" and not foreign(line.text)
+    return tuple(endings.endings(line.text)) if own else ()
+
+
+def _is_statement(attempt: MemoryCaptured) -> bool:
+    return attempt.admission == admitting.OWN_WORDS.recorded
+
+
+def _end(
+    work: Work, line: ConversationLine, said: Sequence[endings.Ending], captured: Sequence[tuple[str, MemoryCaptured]]
+) -> None:
+    """End the memories of the rules that a line says are over: retract them, or supersede them by a move."""
+    moves = [
+        (id, data) for id, data in captured if _is_statement(data) and endings.moves(_rule(data), data.content or "")
+    ]
+    searched = {stem for ending in said for stem in ending.stems} | ({"live", "move", "address"} if moves else set())
+    for memory in _of_rules(work, line, searched) if searched else ():
+        content = memory.content or ""
+        command: memory_rules.Command | None = None
+        if moves and endings.is_left(moves[0][1].content or "", _rule(memory), content):
+            command = memory_rules.Supersede(moves[0][0], line.time, rule=endings.ENDS)
+        elif any(endings.ends(ending, content) for ending in said):
+            command = memory_rules.Retract()
+        if command is not None and admission.is_of_rules(work, memory):
+            for event in memory_rules.decide(command, memory):
+                work.emit(memory.id, event, first=memory.row)
+
+
+def _rule(memory: MemoryCaptured | MemoryState) -> str:
+    return memory.origin.rule if memory.origin is not None else ""
+
+
+def _of_rules(work: Work, line: ConversationLine, stems: Iterable[str]) -> Iterator[MemoryState]:
+    """Yield the older active memories that rules found in the user's messages and that have words with some of the stems."""
+    work.rows.flush()
+    expression = " OR ".join(f"{quoted(stem)} *" for stem in sorted(stems))
+    scope = tuple({*work.together(work.project), None})
+    for found in memory_hits.having(work.connection(), expression, work.who.user, scope, limit=ENDED_AMONG):
+        memory: MemoryState | None = work.at_row(found.row, "m") if found.origin is not None else None
+        if memory is not None and memory.status == "active" and memory.valid_from < line.time:
+            yield memory
 
 
 def _of_rule(work: Work, finding: Extracted, line: ConversationLine, sources: tuple[str, ...]) -> MemoryCaptured:
@@ -123,11 +180,7 @@ def _of_rule(work: Work, finding: Extracted, line: ConversationLine, sources: tu
 
 def rule_row(finding: Extracted, line: ConversationLine) -> admitting.AdmissionRow:
     """Return the row of the table of admission for a rule's finding in a line."""
-    stated = finding.rule.endswith(first_person.OF_RULES)
-    prefers = finding.rule == "preference_sentence" and line.text[finding.start : finding.start + 1] == "I"
-    before = line.text[max(0, finding.start - 40) : finding.start]
-    decided = finding.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
-    of_himself = stated or prefers or decided
+    of_himself = finding.rule.endswith(first_person.OF_RULES)
     is_order = finding.rule == first_person.ORDER
     return admitting.of_finding(line, finding.start, finding.end, of_himself=of_himself, is_order=is_order)
 

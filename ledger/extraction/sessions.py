@@ -8,6 +8,7 @@ the new memories, the ends of the memories that they replace, the record of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,12 +17,12 @@ from ledger.core.snapshot import load
 from ledger.core.stopping import check_call, is_called_off
 from ledger.core.who import Who
 from ledger.core.work import Work
-from ledger.domain.errors import RejectedError
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.english.extractor import EXTRACTOR, Extracted, Extraction
 from ledger.english.extractor import DroppedFinding as Passed
 from ledger.english.salience import GATE
 from ledger.events import MODEL_EXTRACTOR, CandidatesExtracted, Dropped, ExtractionCursorMoved, ExtractionFailed
-from ledger.extraction import answers
+from ledger.extraction import answers, wishing
 from ledger.extraction import rule_findings as found_in
 from ledger.extraction.applying import TurnsBatch
 from ledger.extraction.asking import (
@@ -36,6 +37,7 @@ from ledger.extraction.asking import (
     proposed,
     record_call,
     record_unread,
+    restore,
 )
 from ledger.extraction.cursor import move_back
 from ledger.extraction.lines import EXTRACTED, NOT_SALIENT, ConversationLine
@@ -51,6 +53,8 @@ from ledger.sessions import writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.rules.session import SessionState as State
 from ledger.types import Cancel
+from projections.views import control
+from projections.views.interactions import BY_RULES
 
 PIECES = 10_000  # the most pieces of one call
 FAILURES = 3  # the failed attempts on a session after which the jobs wait for new messages
@@ -130,8 +134,8 @@ def preview(
             asker = Asker(conversation.present, meant, conversation.user, read.state.project, timeout, cancel)
             try:
                 done.dropped += proposed(asker.ask(read.piece.lines))
-            except Unanswered as failed:
-                failure = failed.error.kind
+            except (Unanswered, ModelError) as failed:
+                failure = failed.error.kind if isinstance(failed, Unanswered) else failed.kind
                 break
     return answers.ExtractionReport(
         session=conversation.name,
@@ -156,16 +160,33 @@ def run_extraction(
     by_itself: bool = False,
     pieces: int = PIECES,
     gate: bool = True,
+    until: int = 2**62,
 ) -> ExtractionRun:
+    """Search the pieces after the cursor, up to the position ``until``."""
     if model is None:
-        return Extractor(conversation, asker, by_itself=by_itself).run(pieces)
+        return Extractor(conversation, asker, by_itself=by_itself).run(pieces, until)
     with conversation.reading() as (_, state):
         work = f"extract {conversation.needed(state).id}"
     with leased(conversation.present.store, work, LEASE_SECONDS) as lease:
         if lease is None:
             return ExtractionRun(stopped="under_way")
         extractor = Extractor(conversation, asker, model, lease, timeout, cancel, by_itself=by_itself, gate=gate)
-        return extractor.run(pieces)
+        return extractor.run(pieces, until)
+
+
+def extract_leaving(conversation: Conversation, asker: Who, until: int) -> tuple[tuple[str, ...], str]:
+    """Extract from the messages up to a position, before a summary takes their place, if the user's policy wants it.
+
+    Return the new memories and the kind of the model's failure; after a failure the cursor stays, so that a later search reads
+    the messages.
+    """
+    with conversation.reading() as (connection, _):
+        if not control.wants(connection, conversation.user, "extract"):
+            return (), ""
+    found = run_extraction(
+        conversation, asker, meant_model(conversation.present, None, None), by_itself=True, until=until
+    )
+    return tuple(found.kept), found.failure
 
 
 def _extraction_report(
@@ -224,10 +245,16 @@ class Extractor:
         self.by_itself, self.gate = by_itself, gate
         self.done = ExtractionRun(kept=[], superseded=[], dropped=[])
 
-    def run(self, pieces: int) -> ExtractionRun:
+    def run(self, pieces: int, until: int = 2**62) -> ExtractionRun:
         moved = 0
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
-            read = read_piece(self.session, model=self.model is not None, gate=self.gate, by_itself=self.by_itself)
+            read = read_piece(
+                self.session,
+                model=self.model is not None,
+                gate=self.gate,
+                by_itself=self.by_itself,
+                until=until,
+            )
             if read is None:
                 return self.done
             if is_called_off(self.cancel):
@@ -256,10 +283,11 @@ class Extractor:
         self, read: PieceRead, record: Callable[[Work, State], None], instead: Callable[[Work], None] | None = None
     ) -> bool:
         recorded = False
-        before = replace(self.done, kept=[*self.done.kept])
+        before = deepcopy(self.done)
 
         def body(work: Work) -> str:
             nonlocal recorded
+            restore(self.done, before)
             state = writing.known(self.session, work)
             recorded = is_as_read(work, state, read)
             if recorded:
@@ -295,6 +323,7 @@ class Extractor:
         moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, EXTRACTOR, ids, left_out)
         work.emit(state.id, moved, first=state.row)
         close(work, piece.ended, EXTRACTOR, kept, dropped)
+        wishing.heed(work, state.row, piece.lines)
         self.done.kept += ids
         self.done.dropped += [_shown(left) for left in left_out]
 
@@ -310,6 +339,10 @@ class Extractor:
         asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancel)
         try:
             answer = asker.ask(lines)
+        except ModelError as refused:  # the model was not called
+            self.done.calls -= 1
+            self.done.failure = refused.kind
+            return True
         except Unanswered as failed:
             self._failed(read, model, failed)
             return True
@@ -369,7 +402,9 @@ def close(
     """Record that the captured turns whose answers were searched as messages are extracted."""
     for id in ended:
         turn: InteractionState | None = work.find(id, "i")
-        if turn is None or turn.extraction in ("done", ERASED):
+        if turn is None or turn.extraction == ERASED:
+            continue
+        if turn.extraction == "done" and not (turn.extractor.startswith(BY_RULES) and extractor == MODEL_EXTRACTOR):
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)
         left_out = tuple(replace(left, position=0) for left, line in dropped if line.interaction == id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 from msgspec.structs import replace
 
@@ -27,9 +28,9 @@ from ledger.extraction.asking import (
     proposed,
     record_call,
     record_unread,
+    restore,
 )
 from ledger.extraction.lines import EXTRACTED, ConversationLine
-from ledger.extraction.pieces import looked_at_by
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.models.asking import check_trusted
@@ -66,12 +67,15 @@ def extract_turn(
     else:
         done.skipped = len(lines)
 
+    begun = deepcopy(done)
+
     def body(work: Work) -> str:
+        restore(done, begun)
         current: InteractionState | None = work.at_row(subject.row, "i")
         if current is None and answer is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = subject.project, subject.session
-        unchanged = current is not None and is_open(work.connection(), current, gate=gate)
+        unchanged = current is not None and is_open(current, gate=gate)
         unchanged = unchanged and current is not None and current.response_at == subject.response_at
         unchanged = unchanged and not is_quarantined(work.connection(), [line.text_at for line in lines])
         if answer is not None and (not unchanged or erasures.last(work.connection()) != erased):
@@ -83,9 +87,9 @@ def extract_turn(
     return done, engine.writer.run("extract", caller, body, subject.id)
 
 
-def is_open(connection: Connection, turn: InteractionState, *, gate: bool) -> bool:
+def is_open(turn: InteractionState, *, gate: bool) -> bool:
     """Return True if a captured turn is still to be searched; without the ``gate``, also a turn that the gate closed."""
-    return turn.extraction != "done" or (not gate and looked_at_by(connection, turn).startswith(GATES))
+    return turn.extraction != "done" or (not gate and turn.extractor.startswith(GATES))
 
 
 def preview_turn(engine: Engine, subject: InteractionState, asker: Asker, *, gate: bool = True) -> ExtractionRun:

@@ -24,7 +24,7 @@ from ledger.core.pipeline import Writer
 from ledger.core.stopping import is_called_off
 from ledger.core.who import Who
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.models.port import NAME, Model, ModelAnswer, ModelRequest
+from ledger.models.port import DAY_EXHAUSTED, NAME, OVER, CommandFailed, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel
 from projections.views import control
 
@@ -46,8 +46,10 @@ _PASSING_KINDS = {  # names of exceptions, because the HTTP clients are not impo
 _LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no wait ends
 HINTS = {
     "NoKey": ": set the provider's variable (OPENAI_API_KEY, ANTHROPIC_API_KEY), or name another with model_api_key_env",
+    DAY_EXHAUSTED: ": its calls or tokens of today (UTC) are used up",
 }
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ENDED = re.compile(r"(?:Exit|Signal)\d+")
 _random = SystemRandom()
 
 
@@ -67,6 +69,7 @@ class Failure(Struct, frozen=True):
     status: int | None = None
     retry_after: float | None = None
     passing: bool = False  # True if the failure may pass in a moment
+    hint: str = ""  # this product's own words
 
 
 def ask(
@@ -99,6 +102,8 @@ def ask(
             call or during a wait.
     """
     started, attempts = clock(), 0
+    if getattr(model, "asks_once", False) is True:
+        retries = 0
 
     def milliseconds() -> int:
         return max(0, round((clock() - started) * 1000))
@@ -139,7 +144,8 @@ def failure_of(error: BaseException) -> Failure:
         status = _status(error)  # a model may have raised the error with any values
         kind = error.kind if isinstance(error.kind, str) and _PLAIN.fullmatch(error.kind) else "Exception"
         passing = kind in _PASSING_KINDS or (_is_passing(status) and kind not in _LASTING_KINDS)
-        known = Failure(kind, status, _retry_after(error), passing)
+        hint = str(error) if isinstance(error, CommandFailed) else ""
+        known = Failure(kind, status, _retry_after(error), passing, hint)
         return known if known.passing or error.__cause__ is None or known.status else _of_chain(error, known)
     return _of_chain(error, Failure(_name(error)))
 
@@ -229,7 +235,8 @@ def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = Non
     """
     results: list[T] = []
     failed: list[BaseException] = []
-    context = contextvars.copy_context()
+    context, over = contextvars.copy_context(), threading.Event()
+    context.run(OVER.set, over)
 
     def run() -> None:
         try:
@@ -240,10 +247,13 @@ def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = Non
     thread = threading.Thread(target=run, name="language-model", daemon=True)
     until = time.monotonic() + max(0.0, seconds)
     thread.start()
-    while thread.is_alive() and (left := until - time.monotonic()) > 0:
-        thread.join(min(left, LOOK_SECONDS) if cancelled is not None else left)
-        if thread.is_alive() and is_called_off(cancelled):
-            raise ModelError("cancelled", kind="Cancelled")
+    try:
+        while thread.is_alive() and (left := until - time.monotonic()) > 0:
+            thread.join(min(left, LOOK_SECONDS) if cancelled is not None else left)
+            if thread.is_alive() and is_called_off(cancelled):
+                raise ModelError("cancelled", kind="Cancelled")
+    finally:
+        over.set()
     if failed:
         error = failed[0]
         raise error if isinstance(error, Exception) else ModelError("the model ended its thread", kind=_name(error))
@@ -275,15 +285,23 @@ def _count(value: object) -> int:
 def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
     status = f" with status {failure.status}" if failure.status is not None else ""
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
+    hint = f": {failure.hint}" if failure.hint else hint_of(failure.kind)
     ended = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
     return ModelError(
-        f"the model {model.name!r:.60} {ended} {calls}{HINTS.get(failure.kind, '')}",
+        f"the model {model.name!r:.60} {ended} {calls}{hint}",
         kind=failure.kind,
         status=failure.status,
         retry_after=failure.retry_after,
         attempts=attempts,
         milliseconds=milliseconds,
     )
+
+
+def hint_of(kind: str) -> str:
+    """Return what to do about a kind of failure, as the end of a sentence; "" if there is nothing to say."""
+    if _ENDED.fullmatch(kind):
+        return ": so its command ended; try that in a shell"
+    return HINTS.get(kind, "")
 
 
 def check_trusted(engine: Engine, asker: Who, session: str | None) -> None:

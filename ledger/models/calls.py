@@ -8,11 +8,12 @@ from ledger.core.work import Work
 from ledger.domain import spans
 from ledger.domain.errors import ModelError
 from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.tokens import estimate
 from ledger.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.extraction.applying import KEPT as KEPT
 from ledger.extraction.applying import ActionOutcome as ActionOutcome
 from ledger.models.asking import ModelReply
-from ledger.models.port import ModelRequest
+from ledger.models.port import COMMAND, ModelRequest
 from ledger.models.reading import DroppedAction, Parsed, text_of
 
 LISTED = 100  # the most actions of one call that are listed; the others are counted
@@ -91,6 +92,8 @@ def emit_failure(
             attempts=error.attempts,
             milliseconds=error.milliseconds,
             status=error.status,
+            # Of a command nothing tells how much of the request it has read and paid for.
+            input_tokens=estimate(request.as_text()) * error.attempts if model.startswith(COMMAND) else 0,
         ),
     )
 

@@ -13,6 +13,7 @@ from ledger.events import MODEL_EXTRACTOR
 from ledger.extraction.applying import (
     ACTIONS,
     ADD,
+    FACT_SHOWN_CHARS,
     RELATIONS,
     RETRACT,
     SUPERSEDE,
@@ -27,7 +28,6 @@ from ledger.models.reading import Parsed
 
 PURPOSE = "extraction"
 LINE_CHARS = 8_000  # the most characters of one message in a prompt; a third of them from the end of the message
-FACT_SHOWN_CHARS = 400
 ANSWER_TOKENS = 4_096
 READ = 10 * ACTIONS  # the most actions of an answer that are read; ACTIONS of them are applied
 _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
@@ -40,11 +40,20 @@ def request(lines: Sequence[ConversationLine], facts: Sequence[MemoryState], tim
         f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)
     ]
     content = [*_block("facts", known or ["none"]), *_block("conversation", numbered)]
+    return of_texts(instructions(), "\n".join(content), timeout)
+
+
+def instructions() -> str:
+    return prompt(MODEL_EXTRACTOR).substitute(kinds=", ".join(KINDS), most=ACTIONS)
+
+
+def of_texts(own: str, content: str, timeout: float = 60.0) -> ModelRequest:
+    """Return the request with the product's own words and the texts that a model reads."""
     return ModelRequest(
         purpose=PURPOSE,
         prompt=MODEL_EXTRACTOR,
-        instructions=prompt(MODEL_EXTRACTOR).substitute(kinds=", ".join(KINDS), most=ACTIONS),
-        content="\n".join(content),
+        instructions=own,
+        content=content,
         schema=schema(),
         max_tokens=ANSWER_TOKENS,
         timeout=timeout,
@@ -124,7 +133,8 @@ def kinds() -> dict[str, type[Any]]:
         Annotated[int | None, BeforeValidator(_number)],
         Field(None, description="the number of a known fact"),
     )
-    source: dict[str, Any] = {"said_by": text, "messages": numbers}
+    quote: Any = (text[0], Field("", description="the user's words that say so, exactly as they stand in a message"))
+    source: dict[str, Any] = {"said_by": text, "messages": numbers, "quote": quote}
     fields: dict[str, Any] = {
         "content": (str, ...),
         "kind": text,
@@ -184,4 +194,5 @@ def _proposal(what: str, value: Any, lines: Sequence[ConversationLine]) -> Propo
         old=getattr(value, "old", ""),
         reason=getattr(value, "reason", "")[:1_000],
         wrong=getattr(value, "wrong", False),
+        quote=value.quote[:2_000],
     )

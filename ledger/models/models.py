@@ -76,11 +76,19 @@ def chosen(model: object, summarizer: object, settings: Settings | None) -> tupl
 
     The model writes the summaries too, unless another summarizer is given or the settings turn summaries off.
     """
-    source = settings.model if model is None and settings is not None else model
-    meant = as_model(source, settings)
+    meant = as_model(model if model is not None or settings is None else _of_settings(settings), settings)
     if summarizer is not None or meant is None or (settings is not None and not settings.summaries):
         return meant, as_summarizer(summarizer)
     return meant, by_model(meant, lambda request: as_set(request, settings))
+
+
+def _of_settings(settings: Settings) -> Model | str | None:
+    if settings.model_command is None:
+        return settings.model
+    from ledger.models.command import CommandModel
+
+    bounds = {"calls": settings.model_command_calls, "tokens": settings.model_command_tokens}
+    return CommandModel(settings.model_command, **bounds)
 
 
 def _shown(call: calls.ModelCallRow, names: dict[str, str]) -> ModelCall:

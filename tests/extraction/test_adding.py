@@ -19,7 +19,7 @@ from turns import NOTHING, Scripted, adds, replaces
 
 from ledger import ConflictError, KeyReusedError, Ledger, ModelError, RejectedError
 from ledger.sessions import continuing
-from ledger.sessions.rules.continuing import KnownPrefix, Newest, known
+from ledger.sessions.rules.aligning import Aligner, KnownPrefix
 from ledger.types import SessionPatterns
 
 Message = dict[str, Any]
@@ -103,7 +103,7 @@ def test_the_answer_says_what_was_learned_reinforced_proposed_and_contradicted(m
     assert [each.id for each in added.contradicted] == [tea.id] and "denies it" in added.contradicted[0].why
     assert [each.content for each in added.learned] == [
         "The user prefers to pay by invoice",
-        "Decided to ship on Tuesdays, not on Mondays",
+        "The user says: We decided to ship on Tuesdays, not on Mondays.",
     ]
     assert [each.content for each in added.proposed] == ["ship on Tuesday mornings"]
     assert "user at position" in added.learned[0].why and "'I prefer to pay by invoice'" in added.learned[0].why
@@ -351,14 +351,8 @@ def test_any_split_of_a_conversation_into_growing_calls_is_one_call(
 
 def known_of(session: Sequence[str], listed: Sequence[str]) -> KnownPrefix:
     """Capitals are answers."""
-    newest = Newest(iter(reversed(session)))
-    return known(
-        newest,
-        listed,
-        lambda a, b: a == b,
-        lambda part: len({each.isupper() for each in part}) > 1,
-        listed[0].__eq__,
-    )
+    aligner = Aligner(iter(reversed(session)), listed, lambda part: len({each.isupper() for each in part}) > 1)
+    return aligner.known(lambda a, b: a == b, listed[0].__eq__)
 
 
 ways = st.sampled_from(["all of it", "the end of it", "what is new", "edited"])

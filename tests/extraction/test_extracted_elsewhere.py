@@ -33,14 +33,14 @@ def test_an_extraction_of_the_session_passes_over_such_a_turn(ledger: Ledger) ->
     assert ledger.session("s").extract(since=0).kept == ()
 
 
-def test_a_later_response_does_not_open_such_a_turn(ledger: Ledger) -> None:
+def test_a_later_response_does_not_extract_a_turn_captured_without_extraction(ledger: Ledger) -> None:
     turn = ledger.capture(TEA, extract=False)
     assert ledger.interactions.add_response(turn.id, "Noted.").extraction == "off"
     ledger.maintenance.rebuild()
     assert ledger.interactions.get(turn.id).extraction == "off"
 
 
-def test_a_failed_extraction_on_request_does_not_open_such_a_turn(ledger: Ledger) -> None:
+def test_a_failed_extraction_leaves_a_turn_off_that_was_captured_without_extraction(ledger: Ledger) -> None:
     turn = ledger.capture(TEA, "Noted.", extract=False)
     with pytest.raises(Exception, match=r"OSError|model"):
         ledger.extract(turn.id, model=failing)

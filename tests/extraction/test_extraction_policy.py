@@ -27,7 +27,7 @@ def test_rules_spans_and_reasons_are_recorded(ledger: Ledger) -> None:
         ("preference_sentence", "the user prefers tabs over spaces", "repeated"),
     ]
     data = ledger.history.audit(type="CandidatesExtracted")[0].data
-    assert (data["extractor"], data["kept"]) == ("rules/5", [each.id for each in report.kept])
+    assert (data["extractor"], data["kept"]) == ("rules/6", [each.id for each in report.kept])
     quotes = [each.provenance.quote for each in ledger.review() if each.provenance]
     assert quotes == ["Decision: store events only", "The user prefers tabs over spaces"]
     assert len({each.command_id for each in ledger.history.audit(command="extract")}) == 1
@@ -78,7 +78,7 @@ def test_what_is_known_is_dropped(ledger: Ledger) -> None:
     assert contents(elsewhere.kept) == ["store events only"]
 
 
-def test_a_candidate_twin_absorbs_it(ledger: Ledger) -> None:
+def test_a_candidate_absorbs_a_second_extraction_of_the_same_text(ledger: Ledger) -> None:
     (first,) = ledger.extract(ledger.capture("And?", "Decision: store events only.").id).kept
     again = ledger.capture("And again?", "Decision: store events only.")
     report = ledger.extract(again.id)

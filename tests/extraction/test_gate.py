@@ -49,7 +49,7 @@ def test_a_turn_is_looked_at_without_the_gate_where_somebody_asks(opened: Ledger
         VEGAN
     ]
     report = opened.extract(turn.id, model=model, gate=False)
-    assert ([each.content for each in report.kept], report.extractor, report.skipped) == ([VEGAN], "extract/2", 0)
+    assert ([each.content for each in report.kept], report.extractor, report.skipped) == ([VEGAN], "extract/3", 0)
 
 
 def test_a_turn_that_the_gate_passed_over_is_looked_at_once_where_somebody_asks(opened: Ledger) -> None:

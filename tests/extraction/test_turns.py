@@ -37,12 +37,12 @@ def test_what_a_user_said_becomes_a_candidate_with_its_message(ledger: Ledger) -
     report = session.extract(model=Scripted(adds(TEA)))
     (kept,) = report.kept
     assert (kept.content, kept.kind, kept.status, kept.sources) == (TEA, "preference", "candidate", (session.id,))
-    assert (report.messages, report.calls, report.failure, report.extractor) == (2, 1, "", "extract/2")
+    assert (report.messages, report.calls, report.failure, report.extractor) == (2, 1, "", "extract/3")
     (candidate,) = ledger.review()
     assert candidate.provenance is not None
     told = candidate.provenance
     assert (told.quote, told.role, told.session) == ("I prefer green tea over coffee.", "user", session.id)
-    assert (told.rule, told.extractor, told.position) == ("stated", "extract/2", session.messages()[0].position)
+    assert (told.rule, told.extractor, told.position) == ("stated", "extract/3", session.messages()[0].position)
     why = ledger.why(kept.id)
     assert why.provenance == told
 
@@ -56,7 +56,7 @@ def test_a_piece_is_one_append_of_the_call_the_memories_and_the_cursor(ledger: L
     assert len({each.command_id for each in ledger.history.audit(command="session.extract")}) == 1
     assert (report.relations, report.cursor) == (1, session.messages()[-1].position)
     (call,) = ledger.history.model_calls()
-    assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/2", 2, 0)
+    assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/3", 2, 0)
     data: Any = ledger.history.audit(type="ModelCalled")[0].data
     said = [message.position for message in session.messages()]
     assert data["ranges"] == [[said[0], said[-1]]] if said[1] == said[0] + 1 else [[each, each] for each in said]
@@ -111,7 +111,7 @@ def test_one_bad_action_loses_no_other(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("given", [7.0, -1, "high", None, True, float("nan")])
-def test_a_confidence_that_is_none_counts_as_not_given(ledger: Ledger, given: Any) -> None:
+def test_an_invalid_confidence_of_a_model_counts_as_missing(ledger: Ledger, given: Any) -> None:
     session = say(ledger, "I prefer green tea over coffee.")
     (kept,) = session.extract(model=Scripted(adds(TEA, confidence=given))).kept
     assert kept.confidence == 0.6
@@ -158,7 +158,7 @@ def test_another_users_or_projects_memory_is_no_duplicate(ledger: Ledger) -> Non
     assert len(session.extract(model=Scripted(adds(TEA))).kept) == 1
 
 
-def test_a_candidate_that_says_it_absorbs_it(ledger: Ledger) -> None:
+def test_a_candidate_absorbs_a_models_finding_with_the_same_text(ledger: Ledger) -> None:
     ledger.policy.set(admit="review")
     first = ledger.propose(TEA, kind="preference")
     session = say(ledger, "I prefer green tea over coffee.")
@@ -894,7 +894,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
     model = Scripted(adds(TEA))
     report = ledger.extract(turn.id, model=model)
     (kept,) = report.kept
-    assert (kept.content, kept.sources, kept.project, report.extractor) == (TEA, (turn.id,), "p", "extract/2")
+    assert (kept.content, kept.sources, kept.project, report.extractor) == (TEA, (turn.id,), "p", "extract/3")
     assert kinds(ledger, "extract") == ["MemoryCaptured", "ModelCalled", "CandidatesExtracted"]
     (candidate,) = ledger.review()
     assert candidate.provenance is not None and candidate.provenance.quote == "I prefer green tea over coffee."
@@ -905,7 +905,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
 def test_rules_can_be_asked_for_where_there_is_a_model(ledger: Ledger) -> None:
     probe.set_model(ledger, Scripted(adds(TEA)))
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.")
-    assert ledger.extract(turn.id, method="rules").extractor == "rules/5"
+    assert ledger.extract(turn.id, method="rules").extractor == "rules/6"
     with pytest.raises(RejectedError, match="neither"):
         ledger.extract(turn.id, method="magic")
 
@@ -976,7 +976,7 @@ def test_after_three_failures_a_session_waits_for_something_new(ledger: Ledger) 
     assert session.info().cursor
 
 
-def test_asked_for_it_tries_again_whatever_failed(ledger: Ledger) -> None:
+def test_an_extraction_on_request_runs_after_failed_jobs(ledger: Ledger) -> None:
     model = with_model(ledger, Scripted("no JSON"))
     session = say(ledger, "I prefer green tea over coffee.")
     for _ in range(4):

@@ -177,9 +177,11 @@ def test_a_cancellation_ends_the_wait_for_the_next_attempt(server: Server) -> No
 def test_a_slow_server_is_given_up_after_the_timeout_each_time(server: Server) -> None:
     server.say(Reply("{}", seconds=20))
     with pytest.raises(ModelError) as failed:
-        ask(small(server), replace(REQUEST, timeout=1), **QUICK)
-    assert (failed.value.attempts, failed.value.kind in ("TimeoutError", "ModelTimeoutError")) == (4, True)
-    assert 1 <= len(server.requests) <= 4, "a busy machine may not get as far as asking in time"
+        ask(small(server), replace(REQUEST, timeout=0.5), **QUICK)
+    assert (failed.value.attempts, failed.value.status) == (4, None)
+    # A busy machine may not get as far as connecting, or as asking, in time.
+    assert failed.value.kind in ("TimeoutError", "ModelTimeoutError", "ModelConnectionError")
+    assert len(server.requests) <= 4
 
 
 def test_a_connection_lost_amid_the_answer_is_tried_again(server: Server) -> None:
@@ -213,7 +215,7 @@ def test_an_answer_that_used_up_its_tokens_says_so(server: Server) -> None:
     assert (asked.answer.cut, asked.answer.text) == (True, '{"add": ["te')
 
 
-def test_an_answer_that_was_filtered_is_none(server: Server) -> None:
+def test_a_filtered_answer_is_a_model_error(server: Server) -> None:
     server.say(Reply("", finish="content_filter"))
     with pytest.raises(ModelError):
         ask(small(server), REQUEST)

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import Ledger, ModelError, RejectedError, Settings
+from ledger.models import extracting
 from ledger.models.asking import ModelReply, ask, check_outside, failure_of, seconds_of
 from ledger.models.naming import as_model
 from ledger.models.port import ModelAnswer, ModelRequest
@@ -305,3 +306,9 @@ def test_an_answer_costs_no_waiting() -> None:
 
 def _fields(request: ModelRequest) -> dict[str, Any]:
     return {name: getattr(request, name) for name in request.__struct_fields__}
+
+
+def test_the_schema_in_words_has_no_titles_and_no_empty_defaults() -> None:
+    text = extracting.request([], [], 1.0).as_text()
+    assert '"description": "the number of a known fact"' in text and '"required": ["content"]' in text
+    assert '"title"' not in text and '"default"' not in text

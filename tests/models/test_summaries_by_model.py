@@ -92,10 +92,10 @@ def test_an_answer_that_was_not_taken_is_in_the_log_too(ledger: Ledger, model: M
     assert len({entry.command_id for entry in ledger.history.audit(type="ModelCalled")}) == 1
 
 
-def test_where_no_answer_is_short_enough_the_fallback_has_its_calls_beside_it(ledger: Ledger, model: Model) -> None:
+def test_where_no_answer_is_short_enough_the_excerpt_has_its_calls_beside_it(ledger: Ledger, model: Model) -> None:
     model.given = ["far too long " * 900]
     (summary,) = talk(ledger).compact().created
-    assert (summary.level, summary.model) == ("fallback", "")
+    assert (summary.level, summary.model) == ("excerpt", "")
     assert [(each.ok, each.kept, each.dropped) for each in ledger.history.model_calls()] == [(True, 0, 1)] * 2
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,8 +27,10 @@ def _started() -> Server:
         exc_type=ImportError,
     )
     pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
-    from tools.shared.server import Server  # conftest has put the root on the path by now
+    from tools.shared.server import InstalledServer, Server  # conftest has put the root on the path by now
 
+    if programs := os.environ.get("LEDGER_TEST_POSTGRES"):  # such as /usr/lib/postgresql/15/bin
+        return InstalledServer(Path(programs))
     return Server()
 
 
@@ -62,6 +67,14 @@ def shared_url(server: Server) -> str:
 @pytest.fixture
 def tenant() -> str:
     return f"tenant {next(_numbers)}"
+
+
+def messages_sent(url: str) -> int:
+    """Return the messages that this process has sent by the pool of a URL, when no listener asks there any more."""
+    from ledger.log.shared.connections import pool_of
+
+    assert until(lambda: all(thread.name != "memory-ledger listener" for thread in threading.enumerate()))
+    return pool_of(url).messages
 
 
 def until(holds: Callable[[], object]) -> bool:

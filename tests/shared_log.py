@@ -41,6 +41,8 @@ def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fi
     from tools.shared.double import Machines
 
     monkeypatch.setattr(sharing, "REPORT_SECONDS", 0.0)
+    if request.param != "memory":
+        monkeypatch.setattr("ledger.log.shared.vacuum.AGAIN_SECONDS", 0.0)
     made = Machines(tmp_path) if request.param == "memory" else real_machines(tmp_path, request)
     yield made
     made.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 
 from ledger.log.integrity import GENESIS, digest, link
 from ledger.log.rows import LogRow
@@ -36,6 +38,12 @@ def publication(
     erased_blobs: Sequence[tuple[str, int]] = (),
 ) -> Publication:
     return Publication(before, end_of(rows, before), rows, blobs, redactions, erased_blobs)
+
+
+def erasing(*changes: tuple[int, str], blobs: Sequence[str] = ()) -> str:
+    """Return the state of a ContentErased that covers changes of events (position, new state), and blobs."""
+    targets = [{"position": at, "after": sha256(state.encode()).hexdigest()} for at, state in changes]
+    return json.dumps({"data": {"targets": targets, "blobs": list(blobs)}})
 
 
 def locked(log: SharedLog, tip: Tip = START) -> Tail:

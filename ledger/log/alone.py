@@ -1,17 +1,20 @@
-"""The contents of a ledger's file without its -wal, and the check that the -wal next to the file belongs to the file."""
+"""Looks at the file of a ledger that change nothing: the file without its -wal, a foreign -wal, and a file with damage."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import sys
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from string import ascii_letters, digits
 
 from ledger.log import copies, notes
+from ledger.log.file_lock import lock_of
 from ledger.log.place import Alone
 
 APPLICATION_ID = 0x4C656467  # "Ledg"
+NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def alone(path: str, *, is_copy: bool = False) -> Alone:
@@ -120,3 +123,30 @@ def bytes_of(path: str) -> int:
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
+
+
+@contextmanager
+def examining(path: str) -> Iterator[sqlite3.Connection]:
+    """Lend a connection that only reads and trusts nothing, for a file that may be damaged.
+
+    The connection is closed under the file lock. Errors of SQLite are raised unchanged.
+    """
+    lock, query = lock_of(path), "mode=ro"
+    with lock.hold(30.0, create=False):
+        connection = sqlite3.connect(uri_of(path, query), uri=True, timeout=30.0, isolation_level=None)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode & 0xFF not in NO_SHARED_MEMORY or bytes_of(path + "-wal"):
+                raise
+            connection = sqlite3.connect(uri_of(path, "immutable=1"), uri=True, isolation_level=None)
+        except BaseException:
+            connection.close()
+            raise
+    try:
+        connection.execute("PRAGMA trusted_schema = 0")
+        yield connection
+    finally:
+        with lock.hold(30.0, create=False):
+            connection.close()

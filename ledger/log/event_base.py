@@ -68,9 +68,10 @@ class Use(Struct, frozen=True):
     - "quotes": an event of the ledger's own stream quotes a text from a session or project, and is erased with that
     - "coined": a user's own word may stand where the product has a vocabulary
     - "exact": the text is kept exactly as it was given, so that a secret in it is refused and never redacted
+    - "json": the text is JSON in the form of another program, so that a secret is redacted within the JSON's own texts
     """
 
-    use: Literal["name", "label", "repeats", "belief", "material", "quotes", "coined", "exact"]
+    use: Literal["name", "label", "repeats", "belief", "material", "quotes", "coined", "exact", "json"]
 
 
 class EventData(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -101,15 +101,19 @@ class EventStore:
             folding.refuse()
         return self._writing.durable if durable else self._writing.repeatable
 
-    def command(self) -> AbstractContextManager[Transaction]:
+    def command(self, *, hopes: bool = False) -> AbstractContextManager[Transaction]:
         """Return the context of a command, which may append: ``transact()`` with the lock of the shared log, if there is one.
+
+        A command that ``hopes`` does without the lock of the shared log while nobody else writes.
 
         Raises:
             ConflictError: The log is shared, and this thread has a ``transact()`` open, which has not taken that lock.
+            OutdatedError: The command hoped, and another machine wrote or the command has nothing to write: give it again
+                without hope.
         """
         if folding.now.is_on:
             folding.refuse()
-        return self._writing.commands
+        return self._writing.hopeful_commands if hopes else self._writing.commands
 
     @property
     def shared(self) -> SharedWriting | None:
@@ -309,6 +313,10 @@ class EventStore:
             return self._file.truncate(self._writing.open_cursor().connection)
         except (sqlite3.Error, persistence.PersistenceError) as error:
             raise_typed(error)
+
+    def remove_unused(self) -> None:
+        """Remove the file of a closed log that this object began, if nothing was recorded and nobody else has the file open."""
+        self._file.remove_unused()
 
     def close(self) -> None:
         """Close the log, after a checkpoint if nobody is busy. A second call and a call in a forked child do nothing."""

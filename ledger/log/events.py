@@ -8,7 +8,8 @@ from ledger.log.event_base import Body, Code, Digest, EventData, Id, Ranges, Ref
 
 FORMAT = 1
 LEDGER_STREAM = "ledger"
-MODEL_EXTRACTOR = "extract/2"  # the extractor in the origin of a memory that a model found
+BY_MODEL = "extract/"  # how the names of the extractors begin that are models
+MODEL_EXTRACTOR = f"{BY_MODEL}3"  # the extractor in the origin of a memory that a model found
 CITES = "cites"  # the action in a recorded call that gives the message a model named for a memory
 
 
@@ -38,11 +39,11 @@ class LedgerUpgraded(EventData, frozen=True):
 
 
 class PolicyAdopted(EventData, frozen=True):
-    """These parameters hold from here for one user; other parameters stay as they are."""
+    """These parameters hold from here for one user; other parameters stay as they are. Projects are given by their ids."""
 
     traits = Traits("reversible", governs="policy")
 
-    parameters: dict[Code, int | bool | Code]
+    parameters: dict[Code, int | bool | Code | tuple[Code, ...]]
     reason: Text | None = ""
 
 
@@ -258,7 +259,10 @@ class ModelCalled(EventData, frozen=True):
 
 
 class ModelCallFailed(EventData, frozen=True):
-    """A model did not answer, or its answer was not valid. ``error`` is the kind of failure, ``status`` that of HTTP."""
+    """A model did not answer, or its answer was not valid. ``error`` is the kind of failure, ``status`` that of HTTP.
+
+    ``input_tokens`` are estimated for a command, which has read them, and else 0.
+    """
 
     traits = Traits("inert")
 
@@ -270,6 +274,7 @@ class ModelCallFailed(EventData, frozen=True):
     attempts: int = 1
     milliseconds: int = 0
     status: int | None = None
+    input_tokens: int = 0
 
 
 class ConsolidationCompleted(EventData, frozen=True):

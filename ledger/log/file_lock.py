@@ -97,8 +97,18 @@ class FileLock:
                 os.close(descriptor)
                 raise
             else:
-                self._descriptor = descriptor
-                return True
+                if self._lies_at_path(descriptor):
+                    self._descriptor = descriptor
+                    return True
+                os.close(descriptor)  # the last holder removed the file, which keeps nobody else out any more
+                descriptor = self._open(create)
+                if descriptor < 0:
+                    return True
+
+    def _lies_at_path(self, descriptor: int) -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.stat(self.path), os.fstat(descriptor))
+        return False
 
     def _open(self, create: bool) -> int:
         """Return a descriptor of the lock file, or -1 if the caller needs no lock.

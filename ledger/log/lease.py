@@ -9,10 +9,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from ledger.domain.errors import LedgerError
+from ledger.domain.times import fixed
 from ledger.log.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -67,6 +69,32 @@ def is_alive(holder: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def reserve(store: EventStore, work: str, holder: str, seconds: float) -> str | None:
+    """Hold a lease that outlives the process, in a transaction of its own; return None, or the time until another holder has it.
+
+    The holder is a name of the caller's, and may reserve the work again.
+    """
+    if (shared := store.shared) is not None:
+        taken = shared.log.take_lease(work, holder, seconds)
+        return None if taken else fixed(datetime.now(UTC) + timedelta(seconds=seconds))
+    with store.transact() as transaction:
+        row = transaction.connection.execute("SELECT holder, until FROM leases WHERE work = ?", (work,)).fetchone()
+        if row is not None and row[0] != holder and row[1] > time.time():
+            return fixed(datetime.fromtimestamp(row[1], UTC))
+        sql = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
+        transaction.connection.execute(sql, (work, holder, time.time() + seconds))
+    return None
+
+
+def release(store: EventStore, work: str, holder: str) -> None:
+    """Give a reserved lease back; one that another holder has stays."""
+    if (shared := store.shared) is not None:
+        shared.log.give_back_lease(work, holder)
+        return
+    with store.transact() as transaction:
+        give_back(transaction.connection, work, holder)
 
 
 # --- in transactions of their own ----------------------------------------------------------------------------------------

@@ -90,17 +90,10 @@ def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | N
 
 
 def _lock_alone(lock: FileLock) -> bool:
-    """Take a lock whose last holder removes its file; a lock of a removed file would keep nobody out."""
-    while True:
-        try:
-            if not lock.acquire(0):
-                return False
-        except OSError as error:
-            raise StorageError(f"{lock.path} cannot be made: {error.strerror}") from error
-        with suppress(FileNotFoundError):
-            if os.stat(lock.path).st_ino == os.fstat(lock._descriptor).st_ino:
-                return True
-        lock.release()
+    try:
+        return lock.acquire(0)
+    except OSError as error:
+        raise StorageError(f"{lock.path} cannot be made: {error.strerror}") from error
 
 
 def _clear(part: str, lock: FileLock) -> None:

@@ -99,8 +99,9 @@ class Bounds(Struct, frozen=True):
 
 
 class BoundsOfUser(Struct, frozen=True):
-    """The tables that a query about one user may read, and its limits: the documented views, over views of that user's rows.
+    """The tables that a query about one user may read, and its limits: views over that user's rows.
 
+    ``views`` are the documented views, and users' own tables that have a column ``user``.
     The names of the views over the user's rows begin with ``prefix``, which nobody can guess. The names of other ``tables``,
     in small letters, lead to the missing table ``nowhere``. Without a prefix the database holds only the rows of that user.
     """
@@ -311,8 +312,9 @@ def _other_name(sql: str) -> str | None:
 
 def _of_user_only(name: str, bounds: BoundsOfUser) -> RejectedError:
     return RejectedError(
-        f"{name:.60} is not allowed in a query about one user, which can read the views {', '.join(bounds.views)}; "
-        "query(…, every_user=True) reads all tables, your own under my_ too, on a ledger that was opened without user",
+        f"{name:.60} is not allowed in a query about one user, which can read the views {', '.join(bounds.views)}, and of the "
+        "present your own tables (my_…) that have a column user; query(…, every_user=True) reads all tables, on a ledger that "
+        "was opened without user",
         rule="user",
     )
 
@@ -384,7 +386,7 @@ class _GuardOfUser(_Authorizer):
         is_hidden = bounds.prefix != "" and table.startswith(bounds.prefix)
         if not column:  # the names as written: only our views name a schema, and WITH makes names too
             is_ours = database is not None or table not in bounds.tables
-        elif table in bounds.views and database != bounds.schema:
+        elif table in bounds.views and database != bounds.schema and not is_ours:
             return _of_user_only(table, bounds)
         if is_ours and (owner := bounds.closed.get(table)) is not None:
             return _suspended(table, owner)

@@ -58,18 +58,13 @@ def refuse_a_ledger(cursor: sqlite.SQLiteCursor, path: str) -> None:
 
 
 class AggregateRecorder(sqlite.SQLiteAggregateRecorder):
-    """A recorder of snapshots, in a table of the library's."""
-
-
-class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
-    """A recorder of events in the chained log."""
+    """A recorder of the events of aggregates in the chained log."""
 
     datastore: Datastore
 
     def __init__(self, datastore: sqlite.SQLiteDatastore, events_table_name: str = "events") -> None:
         assert isinstance(datastore, Datastore)
         super().__init__(datastore, "events")
-        self.select_max_notification_id_statement = "SELECT max(position) FROM events"
 
     def construct_create_table_statements(self) -> list[str]:
         return []  # a new file has its tables already
@@ -77,6 +72,11 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
     def _insert_events(
         self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
     ) -> Sequence[int] | None:
+        self._append(c, stored_events)
+        return None
+
+    def _append(self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent]) -> list[int]:
+        """Append events to the log and return their positions."""
         refuse_a_ledger(c, self.datastore.path)
         rows = chained(stored_events, (), *read_tip(c))
         insert(c, rows)
@@ -98,23 +98,6 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         convert = self.convert_originator_id
         return [StoredEvent(convert(stream), version, type_, state) for _, stream, version, type_, state in rows]
 
-    def select_notifications(
-        self,
-        start: int | None,
-        limit: int,
-        stop: int | None = None,
-        topics: Sequence[str] = (),
-        *,
-        inclusive_of_start: bool = True,
-    ) -> Sequence[Notification]:
-        where = {f"position {'>=' if inclusive_of_start else '>'} ?": start, "position <= ?": stop}
-        rows = self._rows(where, "position", limit, topics)
-        convert = self.convert_originator_id
-        return [
-            Notification(convert(stream), version, type_, state, position)
-            for position, stream, version, type_, state in rows
-        ]
-
     def _rows(
         self, where: Mapping[str, object], order: str, limit: int | None, topics: Sequence[str] = ()
     ) -> list[tuple[int, str, int, str, bytes]]:
@@ -132,6 +115,36 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
                 raise persistence.DataError(error) from error  # half a character, or a number of more than 64 bits
             return [(at, stream, version, type_, state.encode()) for at, stream, version, type_, state in c.fetchall()]
 
+
+class ApplicationRecorder(AggregateRecorder, sqlite.SQLiteApplicationRecorder):
+    """A recorder of events in the chained log, with their positions, their notifications and subscriptions."""
+
+    def __init__(self, datastore: sqlite.SQLiteDatastore, events_table_name: str = "events") -> None:
+        super().__init__(datastore)
+        self.select_max_notification_id_statement = "SELECT max(position) FROM events"
+
+    def _insert_events(
+        self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
+    ) -> Sequence[int] | None:
+        return self._append(c, stored_events)
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        where = {f"position {'>=' if inclusive_of_start else '>'} ?": start, "position <= ?": stop}
+        rows = self._rows(where, "position", limit, topics)
+        convert = self.convert_originator_id
+        return [
+            Notification(convert(stream), version, type_, state, position)
+            for position, stream, version, type_, state in rows
+        ]
+
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription:
         return Subscription(self, gt, topics)
 
@@ -144,6 +157,7 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
         self._stopped, self._polling = threading.Event(), threading.Lock()
         self._connection: Connection | None = None
         self._waiting: list[Notification] = []  # the next one last
+        self.application: object = None  # settable: what must not close before the subscription
 
     def stop(self) -> None:
         """End the iteration, from any thread, and give the connection back."""
@@ -209,7 +223,6 @@ class ProcessRecorder(sqlite.SQLiteProcessRecorder, ApplicationRecorder):
 class Factory(sqlite.SQLiteFactory):
     """The factory that makes this module a ``PERSISTENCE_MODULE``; ``SQLITE_DBNAME`` is the path of the file."""
 
-    aggregate_recorder_class = AggregateRecorder
     application_recorder_class = ApplicationRecorder
     tracking_recorder_class = TrackingRecorder
     process_recorder_class = ProcessRecorder
@@ -237,11 +250,14 @@ class Factory(sqlite.SQLiteFactory):
             raise
         self.datastore = datastore
 
+    def aggregate_recorder(self, purpose: str = "events") -> persistence.AggregateRecorder:
+        """Return a recorder of the log for "events", and the library's own, in its table, for "snapshots"."""
+        return AggregateRecorder(self.datastore) if purpose == "events" else super().aggregate_recorder(purpose)
+
 
 class ReadingFactory(sqlite.SQLiteFactory):
     """A factory of recorders that only read the ledger at a path; the library cannot find it by a module's name."""
 
-    application_recorder_class = ApplicationRecorder
     datastore: Datastore
 
     def __init__(self, path: str, env: Environment) -> None:

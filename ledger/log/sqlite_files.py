@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.log import copies
-from ledger.log.alone import APPLICATION_ID, alone, bytes_of, foreign_wal, uri_of
+from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, alone, bytes_of, foreign_wal, uri_of
 from ledger.log.file_lock import is_inherited, lock_of
 from ledger.log.paths import StrPath, checked_path
 from ledger.log.place import Alone, OpenFiles
@@ -148,8 +148,8 @@ _REASONS = {
 }
 
 
-def typed(error: sqlite3.Error) -> LedgerError:
-    """Return the error that replaces an error of SQLite.
+def typed(error: sqlite3.Error, path: str = "") -> LedgerError:
+    """Return the error that replaces an error of SQLite; ``path`` names the file if its reader may not know which is meant.
 
     It is a ``ConflictError`` for a broken constraint, a ``BusyError`` for a lock, else a ``StorageError``.
     """
@@ -161,7 +161,7 @@ def typed(error: sqlite3.Error) -> LedgerError:
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
     kind = BusyError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
-    return kind(f"the ledger could not be read or written: {reason}")
+    return kind(f"the ledger{f' {path}' if path else ''} could not be read or written: {reason}")
 
 
 def check_runtime() -> None:
@@ -178,8 +178,6 @@ def no_ledger(path: str) -> str:
     """Return the words for a file that is not a ledger."""
     return "a database of another program" if bytes_of(path) else "an empty file"
 
-
-_NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 # --- making and opening ----------------------------------------------------------------------------------------------
 
@@ -199,6 +197,7 @@ class LedgerFile:
     ) -> None:
         self.is_opened_to_read, self.readonly, self.busy_timeout_seconds = readonly, readonly, busy_timeout_seconds
         self.created = self.immutable = self.is_copy = self.is_replica = False
+        self._is_new = False  # whether no file was there, not even an empty one
         self._is_for_shared_log = shared
         self.place: OpenFiles
         self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
@@ -209,7 +208,7 @@ class LedgerFile:
             self._wal = self.path + "-wal"
             self._open(create and not readonly, tables)
         except sqlite3.Error as error:
-            raise typed(error) from error
+            raise typed(error, os.fsdecode(path)) from error
         except UnicodeDecodeError as error:  # SQLite's own message quoted a damaged name
             raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: its schema is damaged") from error
         except OSError as error:
@@ -233,7 +232,13 @@ class LedgerFile:
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")
-                self._identify(locked_before)
+                try:
+                    self._identify()
+                except BaseException:
+                    if not (locked_before or self.readonly):
+                        with suppress(OSError):
+                            os.unlink(self.lock.path)  # it is new, and lies next to a file that it does not belong to
+                    raise
                 self.place = OpenFiles(self.path, self.lock, self._alone)
                 if self.readonly:
                     self.immutable = not self._shared_memory_works()
@@ -266,13 +271,38 @@ class LedgerFile:
             file.write(blank(tables).image)
             file.flush()
             os.fsync(descriptor)
+        self._is_new = not os.path.lexists(self.path)
         os.rename(new, self.path)
         sync_directory(os.path.dirname(self.path))
         self.created = True
 
-    def _identify(self, locked_before: bool) -> None:
+    def remove_unused(self) -> None:
+        """Remove the file if this object made it, it has no event after the first, and nobody else has it open.
+
+        The connections of this object are closed by now.
+        """
+        if not self._is_new or not bytes_of(self.path):
+            return
+        with suppress(LedgerError, sqlite3.Error, OSError), self.hold():
+            if self.place.is_replaced:
+                return
+            with self.place.checkpointing(), closing(self._connection_to_change()) as connection:
+                is_used = "SELECT EXISTS (SELECT 1 FROM events WHERE position > 1)"
+                if connection.execute(is_used).fetchone()[0]:
+                    return
+                connection.execute("PRAGMA journal_mode = DELETE")  # fails while another connection is open
+                connection.execute("BEGIN EXCLUSIVE")
+                if connection.execute(is_used).fetchone()[0]:
+                    return
+                os.unlink(self.path)
+            os.unlink(self.lock.path)
+
+    def _connection_to_change(self) -> sqlite3.Connection:
+        return sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
+
+    def _identify(self) -> None:
         """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
-        version, names = self._ledger_facts(locked_before)
+        version, names = self._ledger_facts()
         self.is_copy = copies.END in names
         self.is_replica = REPLICA in names
         self.readonly = self.readonly or self.is_copy or (self.is_replica and not self._is_for_shared_log)
@@ -287,22 +317,17 @@ class LedgerFile:
         if version < 1 or not names >= PARTS:
             raise StorageError(f"{self.path} is damaged: a table or a trigger of the log is missing")
 
-    def _ledger_facts(self, locked_before: bool) -> tuple[int, set[str]]:
-        """Return the format and the names in a ledger's schema; next to any other file, remove a lock that is new."""
-        refusal: LedgerError
+    def _ledger_facts(self) -> tuple[int, set[str]]:
+        """Return the format and the names in a ledger's schema."""
         try:
             application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
             if application_id == APPLICATION_ID:
                 return version, names
-            refusal = RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+            raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB:
                 raise
-            refusal = StorageError(f"{self.path} is not a ledger, or its first page is damaged")
-        if not (locked_before or self.readonly):
-            with suppress(OSError):
-                os.unlink(self.lock.path)
-        raise refusal
+            raise StorageError(f"{self.path} is not a ledger, or its first page is damaged") from error
 
     def _facts(self, query: str) -> tuple[int, int, set[str]]:
         connection = sqlite3.connect(uri_of(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
@@ -311,7 +336,7 @@ class LedgerFile:
             application_id = connection.execute("PRAGMA application_id").fetchone()[0]
             return application_id, connection.execute("PRAGMA user_version").fetchone()[0], names
         except sqlite3.OperationalError as error:
-            if query == "mode=ro" and error.sqlite_errorcode & 0xFF in _NO_SHARED_MEMORY:
+            if query == "mode=ro" and error.sqlite_errorcode & 0xFF in NO_SHARED_MEMORY:
                 raise RejectedError(
                     f"{self.path} has commits in its -wal, and its directory does not allow the -shm that is needed to read"
                     " them: copy the file and its -wal to a directory that can be written",
@@ -351,7 +376,7 @@ class LedgerFile:
 
     def _turn_to_wal(self) -> None:
         """Set WAL mode again after a tool turned it off. The change ignores the busy timeout, hence the loop."""
-        connection = sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
+        connection = self._connection_to_change()
         deadline = time.monotonic() + self.busy_timeout_seconds
         try:
             while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -407,12 +432,13 @@ class LedgerFile:
         if not soon:
             least, step = LATE_CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES // 4
         size = bytes_of(self._wal)
-        if size <= self._checkpoint_above[soon]:
+        is_too_large = size > max(self.wal_bytes, self._help_above)
+        if size <= self._checkpoint_above[soon] and not is_too_large:
             if size <= least:
                 self._checkpoint_above[soon] = least
             return
         self._unseen = LOOK_BYTES  # so that every commit looks until the checkpoint is done
-        if size > max(self.wal_bytes, self._help_above):
+        if is_too_large:
             self._help(connection)
             return
         with suppress(sqlite3.Error, OSError):
@@ -462,33 +488,6 @@ def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
         if row is not None and isinstance(row[1], bytes):
             return row[0], row[1]
     return 0, b""
-
-
-@contextmanager
-def examining(path: str) -> Iterator[sqlite3.Connection]:
-    """Lend a connection that only reads and trusts nothing, for a file that may be damaged.
-
-    The connection is closed under the file lock. Errors of SQLite are raised unchanged.
-    """
-    lock, query = lock_of(path), "mode=ro"
-    with lock.hold(30.0, create=False):
-        connection = sqlite3.connect(uri_of(path, query), uri=True, timeout=30.0, isolation_level=None)
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if error.sqlite_errorcode & 0xFF not in _NO_SHARED_MEMORY or bytes_of(path + "-wal"):
-                raise
-            connection = sqlite3.connect(uri_of(path, "immutable=1"), uri=True, isolation_level=None)
-        except BaseException:
-            connection.close()
-            raise
-    try:
-        connection.execute("PRAGMA trusted_schema = 0")
-        yield connection
-    finally:
-        with lock.hold(30.0, create=False):
-            connection.close()
 
 
 def sync_directory(path: str) -> None:

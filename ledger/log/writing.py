@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import get_ident
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Never, Protocol
 from eventsourcing import persistence
 from eventsourcing.persistence import StoredEvent
 
-from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError, UnknownOutcomeError
+from ledger.domain.errors import (
+    BusyError,
+    ConflictError,
+    LedgerError,
+    RejectedError,
+    StorageError,
+    UnknownOutcomeError,
+)
 from ledger.log.copies import REFUSED
 from ledger.log.failures import raise_typed, typed
 from ledger.log.integrity import GENESIS
@@ -30,13 +38,22 @@ if TYPE_CHECKING:
 _IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
 
 
+class OutdatedError(ConflictError):
+    """A command was decided without the lock of the shared log, and the log has to be asked; nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__("another machine wrote to the shared log meanwhile; nothing was written: repeat the command")
+
+
 class SharedWriting(Protocol):
     """The way of a transaction into a log that machines share (``Joining``, which is loaded only if there is such a log)."""
 
     log: SharedLog
+    is_hoping: bool  # the transaction has no lock of the shared log, whose end is expected to be the file's
+    asked_at: float | None  # while an answer of the shared log is waited for
     fold: Callable[[Transaction], None] | None
 
-    def join(self, transaction: Transaction) -> None: ...
+    def join(self, transaction: Transaction, *, hopes: bool = False) -> None: ...
     def publish(self, transaction: Transaction) -> bool: ...
     def let_go(self, cursor: sqlite3.Cursor) -> None: ...
     def take_in(self, transaction: Transaction, tail: Tail) -> None: ...
@@ -55,6 +72,7 @@ class Writing:
         self.shared: SharedWriting | None = None  # settable: the log that other machines write to as well
         self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
         self.commands = _Scope(self, durable=True, joins=True)
+        self.hopeful_commands = _Scope(self, durable=True, joins=True, hopes=True)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._awaits_disk = True
 
@@ -140,14 +158,22 @@ class Writing:
 
     def _acquire(self) -> None:
         if not self._lock.acquire(timeout=self.file.busy_timeout_seconds):
+            asked_at = self.shared.asked_at if self.shared is not None else None
+            if asked_at is not None:
+                seconds = time.monotonic() - asked_at
+                raise BusyError(
+                    f"the shared log has not answered another command of this ledger for {seconds:.0f} seconds, and this"
+                    " command waited behind it for longer than the timeout"
+                )
             raise BusyError("another thread kept the ledger locked for longer than the timeout")
 
     # --- a transaction, from its beginning to its end ------------------------------------------------------------
 
-    def enter(self, durable: bool, joins: bool = False) -> Transaction:
+    def enter(self, durable: bool, joins: bool = False, hopes: bool = False) -> Transaction:
         """Begin a transaction, or enter the one that this thread has open.
 
-        A transaction that ``joins`` also has the lock of the shared log, if there is one, and may append.
+        A transaction that ``joins`` also has the lock of the shared log, if there is one, and may append. One that ``hopes``
+        may do without the lock, and then ends with ``OutdatedError`` if another machine wrote meanwhile.
         """
         if self.closed or self.pool.foreign or self.file.readonly:
             self.refuse()
@@ -172,7 +198,7 @@ class Writing:
             transaction = self.transaction = self._begin()
             self._depth, self._owner = 1, get_ident()
             if joins and self.shared is not None:
-                self.shared.join(transaction)
+                self.shared.join(transaction, hopes=hopes)
             return transaction
         except BaseException as error:
             self._roll_back()
@@ -194,7 +220,10 @@ class Writing:
                 if error is None:
                     self.commit()
                 else:
+                    was_hoping = self.shared is not None and self.shared.is_hoping
                     self._roll_back()
+                    if was_hoping and isinstance(error, LedgerError):
+                        raise OutdatedError from error  # what another machine wrote may change the answer
             finally:
                 self.transaction.over = True
                 self._depth = self._owner = 0
@@ -308,13 +337,13 @@ class Writing:
 class _Scope:
     """The context that ``transact()`` and ``command()`` return; it has no state of its own, so one object serves every call."""
 
-    __slots__ = ("_durable", "_joins", "writing")
+    __slots__ = ("_durable", "_hopes", "_joins", "writing")
 
-    def __init__(self, writing: Writing, *, durable: bool, joins: bool = False) -> None:
-        self.writing, self._durable, self._joins = writing, durable, joins
+    def __init__(self, writing: Writing, *, durable: bool, joins: bool = False, hopes: bool = False) -> None:
+        self.writing, self._durable, self._joins, self._hopes = writing, durable, joins, hopes
 
     def __enter__(self) -> Transaction:
-        return self.writing.enter(self._durable, self._joins)
+        return self.writing.enter(self._durable, self._joins, self._hopes)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         self.writing.leave(error)

@@ -1262,7 +1262,19 @@ class OnAFile(unittest.TestCase):
 
 class TestAggregateRecorder(OnAFile, cases.AggregateRecorderTestCase):
     def create_recorder(self):
-        return self.made(event_store.AggregateRecorder(self.datastore, "stored_snapshots"))
+        return self.made(event_store.AggregateRecorder(self.datastore))
+
+
+class TestSnapshotRecorder(cases.AggregateRecorderTestCase):
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.factory = event_store.Factory({"SQLITE_DBNAME": os.path.join(directory.name, "app.db")})
+        self.addCleanup(self.factory.close)
+
+    def create_recorder(self):
+        return self.factory.aggregate_recorder("snapshots")
 
 
 class TestApplicationRecorder(OnAFile, cases.ApplicationRecorderTestCase):
@@ -1287,6 +1299,14 @@ class TestProcessRecorder(OnAFile, cases.ProcessRecorderTestCase):
 class TestNonInterleavingNotificationIDs(OnAFile, cases.NonInterleavingNotificationIDsBaseCase):
     def create_recorder(self):
         return self.made(event_store.ApplicationRecorder(self.datastore))
+
+
+def test_the_events_of_a_factorys_aggregate_recorder_lie_in_the_log(tmp_path):
+    factory = event_store.Factory({"SQLITE_DBNAME": str(tmp_path / "app.db")})
+    one = StoredEvent(uuid4(), 1, "test:Dog.Registered", b"{}")
+    factory.aggregate_recorder().insert_events([one])
+    assert [(n.id, n.topic) for n in factory.application_recorder().select_notifications(1, 10)] == [(1, one.topic)]
+    factory.close()
 
 
 @pytest.fixture

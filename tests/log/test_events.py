@@ -151,6 +151,8 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ProjectRestored": ("reason",),
         "ProjectDescribed": ("description",),
         "ProjectAliasAdded": ("alias",),
+        "ProjectRenamed": ("name",),
+        "ProjectLinked": ("path", "machine"),
         "ProjectStateSet": ("name", "value", "source"),
         "ProjectStateInvalidated": ("name", "reason"),
         "SessionOpened": ("name",),

@@ -149,7 +149,7 @@ def events_of(ledger):
 
 @pytest.mark.slow
 def test_eight_writers_of_which_one_rebuilds_and_two_readers(tmp_path):
-    path, commands = tmp_path / "memory.db", 500 if LONG else 60
+    path, commands = tmp_path / "memory.db", 500 if LONG else 40
     Ledger.open(path).close()
     writers = [start(WRITER, path, tmp_path / f"{n}.ack", f"w{n}", commands) for n in range(8)]
     rebuilder = start(REBUILDER, path, commands / 50)

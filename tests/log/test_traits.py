@@ -148,11 +148,19 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     ),
     "what gives a place a name": (
         of(governs=("project", "session")),
-        {"ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"},
+        {"ProjectAliasAdded", "ProjectJoined", "ProjectLinked", "ProjectRenamed", "SessionAliasAdded"},
     ),
     "what a writer keeps and must read again": (
         CHANGING,
-        ACTS | {"PolicyAdopted", "ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"},
+        ACTS
+        | {
+            "PolicyAdopted",
+            "ProjectAliasAdded",
+            "ProjectJoined",
+            "ProjectLinked",
+            "ProjectRenamed",
+            "SessionAliasAdded",
+        },
     ),
     "what repeats texts, of the ledger's own": (
         planning._WITH_TEXT,
@@ -186,7 +194,8 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
     "names": (
         watching.NAMES,
         {
-            **dict.fromkeys(("ProjectRegistered", "ProjectStateSet", "SessionOpened"), ("name",)),
+            **dict.fromkeys(("ProjectRegistered", "ProjectRenamed", "ProjectStateSet", "SessionOpened"), ("name",)),
+            "ProjectLinked": ("path", "machine"),
             **dict.fromkeys(("ProjectAliasAdded", "SessionAliasAdded"), ("alias",)),
             "DocumentAdded": ("path",),
             "RelationAdded": EDGE,
@@ -218,7 +227,8 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ValuePut": ("content",),
         },
     ),
-    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",), "MessageAppended": ("raw",)}),
+    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",)}),
+    "JSON of other programs": (watching.ENCODED, {"MessageAppended": ("raw",)}),
     "material": (
         watching.MATERIAL,
         {

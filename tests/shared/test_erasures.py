@@ -47,17 +47,19 @@ def test_an_erasure_on_the_only_machine_is_completed_at_once(machines):
     assert [event["data"].get("replica", "") for event in events_of(a, "ErasureCompleted")] == ["a", ""]
 
 
-def test_an_erasure_waits_for_a_machine_that_copies_the_log_meanwhile(machines, monkeypatch):
+@pytest.mark.parametrize(("step", "tail"), [("_parted", 1), ("_copy_first", 1000)], ids=["a long log", "a short log"])
+def test_an_erasure_waits_for_a_machine_that_copies_the_log_meanwhile(machines, monkeypatch, step, tail):
     a, states = machines.open("a"), []
     memory = a.remember(f"Ada lives in {SECRET}")
-    parted = sharing._parted
+    copy = getattr(sharing, step)
 
-    def parted_late(rows):
+    def copy_late(*arguments):
         states.append(a.erase(memory.id, reason="asked").state)
-        return parted(rows)
+        return copy(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sharing, "_parted", parted_late)
+        patch.setattr(sharing, step, copy_late)
+        patch.setattr(sharing, "TAIL", tail)
         b = machines.open("b")
     machines.news()
     machines.news()

@@ -157,6 +157,27 @@ def test_a_log_that_lost_its_end_diverges_in_commands_and_in_the_follower_and_re
     assert machines.server.holder is None
 
 
+def test_a_wait_for_a_position_that_a_diverged_file_has_raises_although_nobody_noticed_yet(machines):
+    a, b = machines.open("a"), machines.open("b")
+    for number in range(5):
+        a.remember(f"{TEA} {number}")
+    machines.news()
+    machines.server.lose_end(3)
+    for ledger in (a, b):
+        with pytest.raises(DivergedError):
+            ledger.wait(a.position - 4)
+    machines.server.is_away = True
+    with pytest.raises(DivergedError):
+        b.wait(b.position)
+
+
+def test_a_wait_for_a_position_that_the_file_has_does_not_need_the_log(machines):
+    a = machines.open("a")
+    a.remember(TEA)
+    machines.server.is_away = True
+    a.wait(a.position)
+
+
 def test_a_log_with_other_events_at_the_end_diverges(machines):
     a, b = machines.open("a"), machines.open("b")
     a.remember(TEA)

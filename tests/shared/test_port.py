@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from shared_rows import START, locked, publication, rows_after, states, write
+from shared_rows import START, erasing, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError
 from ledger.log.integrity import GENESIS
@@ -77,6 +77,27 @@ def test_what_was_published_is_read_as_it_was_written(log: SharedLog, open_log: 
     assert list(other.rows) == rows
     assert list(other.blobs) == blobs
     assert other.tip == Tip(2, rows[1].head)
+
+
+def test_a_commit_without_the_lock_is_written_only_where_the_log_ends(log: SharedLog, open_log: OpenLog) -> None:
+    end = write(log, "1")
+    assert open_log("bob").append(publication(end, rows_after(end, "2"), [SharedBlob("b_1", 2, b"x", None)]))
+    late = publication(end, rows_after(end, "another 2"), [SharedBlob("b_2", 2, b"x", None)])
+    assert not log.append(late)
+    another = Tip(2, b"x" * 32)
+    assert not log.append(publication(another, rows_after(another, "3")))
+    tail = log.tail(0, 10)
+    assert (states(tail), [blob.id for blob in tail.blobs]) == (["1", "2"], ["b_1"])
+    locked(log, tail.tip)
+
+
+def test_a_commit_without_the_lock_waits_for_who_has_it(log: SharedLog, open_log: OpenLog) -> None:
+    end = write(log, "1")
+    locked(log, end)
+    with pytest.raises(BusyError):
+        open_log("bob").append(publication(end, rows_after(end, "2")))
+    log.release()
+    assert open_log("bob").append(publication(end, rows_after(end, "2")))
 
 
 def test_a_tail_begins_behind_the_position_and_tells_the_head_there(log: SharedLog) -> None:
@@ -178,7 +199,7 @@ def test_a_commit_is_written_whole_or_not_at_all(log: SharedLog) -> None:
     assert states(log.tail(0, 5)) == ["1"]
 
 
-def test_a_large_commit_is_one(log: SharedLog) -> None:
+def test_a_shared_log_takes_2500_events_in_one_commit(log: SharedLog) -> None:
     numbers = [str(number) for number in range(2500)]
     assert write(log, *numbers).position == 2500
     assert states(log.tail(0, 5000)) == numbers
@@ -187,10 +208,10 @@ def test_a_large_commit_is_one(log: SharedLog) -> None:
 def test_an_erasure_takes_texts_and_blobs_in_the_same_commit(log: SharedLog, open_log: OpenLog) -> None:
     write(log, "secret", "public", blobs=[("b_1", b"secret"), ("b_2", b"public")])
     tail = locked(log)
-    erased = rows_after(tail.tip, "erases 1", type_="ContentErased")
+    erased = rows_after(tail.tip, by := erasing((1, "[gone]"), blobs=["b_1"]), type_="ContentErased")
     log.publish(publication(tail.tip, erased, (), [(1, "[gone]", 3)], [("b_1", 3)]))
     after = open_log("bob").tail(0, 5)
-    assert states(after) == ["[gone]", "public", "erases 1"]
+    assert states(after) == ["[gone]", "public", by]
     assert [row.erased_by for row in after.rows] == [3, None, None]
     assert [(blob.id, blob.data, blob.erased_by) for blob in after.blobs] == [
         ("b_1", None, 3),
@@ -204,7 +225,13 @@ def test_a_blob_is_erased_once(log: SharedLog) -> None:
     for position in (2, 3):
         tail = locked(log)
         log.publish(
-            publication(tail.tip, rows_after(tail.tip, "erases", type_="ContentErased"), (), (), [("b_1", position)])
+            publication(
+                tail.tip,
+                rows_after(tail.tip, erasing(blobs=["b_1"]), type_="ContentErased"),
+                (),
+                (),
+                [("b_1", position)],
+            )
         )
     assert log.tail(0, 5).blobs == [SharedBlob("b_1", 1, None, 2)]
 
@@ -261,7 +288,7 @@ def test_a_lease_that_ran_out_is_taken_by_another_and_else_renewed(log: SharedLo
 @only_of_a_server
 def test_a_follower_hears_of_a_commit_of_another_machine(log: SharedLog, open_log: OpenLog) -> None:
     heard = threading.Event()
-    stop = open_log("bob").follow(heard.set)
+    stop = open_log("bob").follow(lambda tip: heard.set())
     try:
         assert heard.wait(30)
         heard.clear()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shared_rows import locked, publication, rows_after, states, write
+from shared_rows import erasing, locked, publication, rows_after, states, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
@@ -78,11 +78,11 @@ def test_a_commit_that_is_lost_again_while_it_is_settled_is_there_once(
 
 def test_a_lost_erasure_without_new_events_is_done_again(ada: PostgresLog, monkeypatch: pytest.MonkeyPatch) -> None:
     write(ada, "secret")
-    write(ada, "erases", type_="ContentErased")
+    write(ada, by := erasing((1, "[gone]")), type_="ContentErased")
     tail = locked(ada)
     lose(monkeypatch, sends=False)
     ada.publish(publication(tail.tip, [], (), [(1, "[gone]", 2)]))
-    assert states(ada.tail(0, 5)) == ["[gone]", "erases"]
+    assert states(ada.tail(0, 5)) == ["[gone]", by]
 
 
 def test_a_session_that_ended_before_the_commit_writes_if_nobody_else_did(server: Server, ada: PostgresLog) -> None:
@@ -148,7 +148,7 @@ def test_a_server_that_cannot_be_reached_is_named_as_such(tenant: str) -> None:
 
 def test_a_follower_of_a_server_that_is_away_polls_all_the_same(tenant: str) -> None:
     polled = threading.Semaphore(0)
-    stop = PostgresLog(AWAY, tenant, "ada").follow(polled.release)
+    stop = PostgresLog(AWAY, tenant, "ada").follow(lambda tip: polled.release())
     try:
         assert all(polled.acquire(timeout=30) for _ in range(3))
     finally:

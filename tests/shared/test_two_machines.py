@@ -15,6 +15,7 @@ from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain.errors import UnknownOutcomeError
 from ledger.log.mapper import Stored
 from ledger.log.shared import joining
+from ledger.types import Project
 from projections.views import graph
 from tools.shared.double import UNKNOWN, assert_equal
 
@@ -32,10 +33,61 @@ def test_a_machine_recalls_what_another_remembered(machines):
     assert [item.content for item in b.recall("what tea does Ada like?").items][:1] == ["Ada likes green tea"]
 
 
-def test_a_command_sends_two_messages(machines):
+def test_a_root_outside_the_home_directory_is_one_of_its_machine(machines):
+    a, b = machines.open("a"), machines.open("b")
+    shop, notes = a.projects.enter("/srv/shop"), a.projects.enter("~/notes")
+    machines.news()
+    assert (b.projects.of("/srv/shop").linked, b.projects.of("~/notes")) == (False, notes)
+    assert b.projects.enter("/srv/shop").name == "shop (srv)"
+    b.projects.link(shop.project, "/usr")
+    machines.news()
+    assert a.projects.get("shop").roots == ("a:/srv/shop", "b:/usr") and not a.projects.of("/usr").linked
+    assert_equal(a, b)
+    assert a.erase(Project("shop"), derived="erase", sources="erase", quotes="erase").erased
+    machines.news()
+    assert not b.projects.of("/usr").linked
+    assert not b.projects.of("/srv/shop").linked, "which quoted the erased path"
+
+
+def test_a_command_sends_one_message_while_nobody_else_writes(machines):
     a = machines.open("a")
     machines.server.messages.clear()
     a.remember("Ada likes green tea")
+    assert machines.server.messages == ["append"]
+
+
+def test_a_command_is_decided_again_under_the_lock_after_another_machine_wrote(machines):
+    a, b = machines.open("a"), machines.open("b")
+    a.remember("Ada likes green tea")
+    machines.server.messages.clear()
+    b.remember("Ada plays the cello")
+    assert machines.server.messages == ["append", "lock", "publish"]
+    for text in ("a boat", "a bicycle", "a kite"):
+        machines.server.messages.clear()
+        b.remember(f"Ada owns {text}")
+    assert machines.server.messages == ["append"], "for nobody else wrote before the second one"
+    machines.news()
+    assert_equal(a, b)
+
+
+def test_a_command_with_nothing_to_write_asks_the_log(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember("Ada likes green tea", idempotency_key="k")
+    machines.server.messages.clear()
+    again = b.remember("Ada likes green tea", idempotency_key="k")
+    assert (again.replayed, again.id) == (True, memory.id)
+    assert machines.server.messages == ["append", "lock"]
+    machines.server.messages.clear()
+    assert b.remember("Ada likes green tea", idempotency_key="k").replayed
+    assert machines.server.messages == ["lock"]
+
+
+def test_a_command_that_expects_a_position_takes_the_lock_first(machines):
+    a, b = machines.open("a"), machines.open("b")
+    memory = a.remember("Ada likes green tea")
+    machines.news()
+    machines.server.messages.clear()
+    b.revise(memory.id, "Ada likes black tea", expected=b.position)
     assert machines.server.messages == ["lock", "publish"]
 
 

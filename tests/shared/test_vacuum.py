@@ -7,14 +7,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from shared_rows import locked, publication, rows_after, write
+from servers import until
+from shared_rows import erasing, locked, publication, rows_after, write
 
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
 import psycopg
 
-from ledger import shared
-from ledger.log.shared.connections import pool_of
+from ledger import Ledger, RejectedError, shared
+from ledger.log.shared.port import SERVER
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server
 
@@ -49,7 +50,7 @@ def leaves(server: Server, database: str, word: str) -> bool:
 
 def erase(log: PostgresLog, position: int, blob: str) -> int:
     tail = locked(log)
-    rows = rows_after(tail.tip, "erases", type_="ContentErased")
+    rows = rows_after(tail.tip, erasing((position, "[gone]"), blobs=[blob]), type_="ContentErased")
     by = rows[0].position
     log.publish(publication(tail.tip, rows, (), [(position, "[gone]", by)], [(blob, by)]))
     return by
@@ -66,30 +67,76 @@ def test_an_erased_text_and_blob_leave_the_tables_of_the_server(server: Server, 
     assert leaves(server, database, "Muschelkalk")
 
 
-def test_a_role_that_owns_nothing_vacuums_too(server: Server) -> None:
-    """From PostgreSQL 17 on; before, VACUUM is the owner's alone."""
-    database = server.new_database(prepared=False)
+def role_of(server: Server, database: str) -> PostgresLog:
+    """Prepare a database for a role that owns nothing, and return a log with two events, of which the second is to be erased."""
     server.sql(f"CREATE ROLE vacuum_{database} LOGIN")
     shared.prepare(server.url(database), role=f"vacuum_{database}")
     log = PostgresLog(server.url(database, f"vacuum_{database}"), "acme", "ada")
     write(log, "before", "the word Gneisgarten", "after", blobs=[("b_1", b"x")])
     assert is_left(server, database, "Gneisgarten")
+    return log
+
+
+def test_a_role_that_owns_nothing_vacuums_too(server: Server) -> None:
+    ((version,),) = server.sql("SHOW server_version_num")
+    if int(version) < 170000:
+        pytest.skip("before PostgreSQL 17, VACUUM is the owner's alone")
+    database = server.new_database(prepared=False)
+    log = role_of(server, database)
     erase(log, 2, "b_1")
     assert leaves(server, database, "Gneisgarten")
+    assert log.replicas() == []
 
 
-def test_a_text_that_an_open_transaction_kept_leaves_with_the_next_report(server: Server, tenant: str) -> None:
+def test_an_erasure_waits_for_the_owner_if_nobody_else_may_vacuum(
+    server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.log.shared.vacuum.AGAIN_SECONDS", 0.0)
+    database = server.new_database(prepared=False)
+    log = role_of(server, database)
+    ((version,),) = server.sql("SHOW server_version_num")
+    if int(version) >= 170000:
+        for table in ("events", "blobs"):
+            parts = [f"ledger.{table}_{number:02d}" for number in range(32)]
+            server.sql(f"REVOKE MAINTAIN ON {', '.join(parts)} FROM vacuum_{database}", database=database)
+    erase(log, 2, "b_1")
+    for _ in range(3):
+        assert [(each.machine, each.lag, each.erasures_pending) for each in log.replicas()] == [(SERVER, 0, 1)]
+    assert is_left(server, database, "Gneisgarten")
+    assert until(lambda: "which the role app may do" in caplog.text)
+    server.sql("VACUUM ledger.events, ledger.blobs", database=database, role="app")
+    assert until(lambda: not log.replicas())
+    assert not is_left(server, database, "Gneisgarten")
+
+
+def test_an_erasure_waits_for_a_transaction_that_was_open_before_it(
+    server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.log.shared.vacuum.AGAIN_SECONDS", 0.0)
     database = server.new_database()
     url = server.url(database)
     log = PostgresLog(url, tenant, "ada")
     write(log, "before", "the word Kieselgur", "after", blobs=[("b_1", b"x")])
-    log.report(3, 0)
     with psycopg.connect(url) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT count(*) FROM ledger.events")
-        by = erase(log, 2, "b_1")
-        with pool_of(url).lent(5) as connection:  # as the thread does right after the commit
-            connection.ask("VACUUM ledger.events", 60)
+        erase(log, 2, "b_1")
+        for _ in range(3):
+            assert [each.machine for each in log.replicas()] == [SERVER]
         assert is_left(server, database, "Kieselgur")
-    log.report(by, by)
+    assert until(lambda: not log.replicas())
     assert leaves(server, database, "Kieselgur")
+
+
+def test_a_text_in_parts_of_its_own_is_waited_for_too(server: Server, tenant: str) -> None:
+    database = server.new_database()
+    log = PostgresLog(server.url(database), tenant, "ada")
+    write(log, "before", TEXTS["a text that lies in parts of its own"], "after", blobs=[("b_1", b"x")])
+    erase(log, 2, "b_1")
+    assert until(lambda: not log.replicas())
+    assert not is_left(server, database, "Tulpenfeld")
+
+
+def test_no_machine_has_the_name_of_the_server(shared_url: str) -> None:
+    with pytest.raises(RejectedError, match="stands for the server"):
+        Ledger.open("x.db", log=shared_url, tenant="acme", machine=SERVER)

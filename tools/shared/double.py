@@ -33,6 +33,7 @@ class Server:
     holder: object = None  # the session that holds the lock
     is_away: bool = False
     replicas: dict[str, tuple[int, int]] = field(default_factory=dict)  # machine -> position, erased through
+    silent_seconds: float = 0.0  # since the last report of each machine
     leases: dict[str, str] = field(default_factory=dict)
     guard: Any = field(default_factory=threading.Condition)
     messages: list[str] = field(default_factory=list)  # kind of each message that a command sent
@@ -114,9 +115,12 @@ class Double:
         return tail
 
     def publish(self, publication: Publication) -> None:
+        self.server.messages.append("publish")
+        self._publish(publication)
+
+    def _publish(self, publication: Publication) -> None:
         failure, self.failure = self.failure, ""
         server = self.server
-        server.messages.append("publish")
         with server.guard:
             lost = server.holder is not self._session
             if server.is_away:
@@ -142,6 +146,18 @@ class Double:
         if after is not None:
             after()
 
+    def append(self, publication: Publication) -> bool:
+        server = self._reach()
+        server.messages.append("append")
+        with server.guard:
+            if not server.guard.wait_for(lambda: server.holder is None, self.busy_seconds):
+                raise BusyError("another machine kept the lock of the shared log for longer than the timeout")
+            if server.tip != publication.before:
+                return False
+            server.holder = self._session = object()
+        self._publish(publication)
+        return True
+
     def release(self) -> None:
         with self.server.guard:
             self._end()
@@ -157,6 +173,10 @@ class Double:
         with server.guard:
             return server.tail(position, limit)
 
+    def begin(self, limit: int) -> Tail:
+        self.report(0, 0)
+        return self.tail(0, limit)
+
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Tip, Iterator[LogRow], Iterator[SharedBlob]]]:
         server = self._reach()
@@ -171,7 +191,8 @@ class Double:
     def news(self) -> None:
         """Tell the ledgers of this machine that the log may have grown."""
         for on_news in list(self._followers):
-            on_news()
+            while on_news(None):
+                pass
 
     def report(self, position: int, erased_through: int) -> None:
         self._reach().replicas[self.machine] = (position, erased_through)
@@ -187,6 +208,7 @@ class Double:
                 datetime.now(UTC),
                 len(server.rows) - position,
                 sum(at > through for at in acts),
+                server.silent_seconds,
             )
             for machine, (position, through) in sorted(server.replicas.items())
         ]

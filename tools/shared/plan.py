@@ -45,19 +45,19 @@ class Measured(NamedTuple):
 
 
 MEASURED = Measured(
-    command_seconds=0.000926,
-    command_p99_seconds=0.00184,
-    recall_seconds=0.000856,
-    group_rate=4098.0,
-    command=Load(app=0.000818, server=0.000594),
-    poll=Load(app=0.000131, server=0.00013),
-    cold=Opening(0.0413, Load(app=0.0323, server=0.006)),
-    warm=Opening(0.00724, Load(app=0.00671, server=0.0005)),
-    new_rate=10_354.0,
-    cold_bytes=851_968,
+    command_seconds=0.000986,
+    command_p99_seconds=0.00675,
+    recall_seconds=0.00132,
+    group_rate=1760.0,
+    command=Load(app=0.00129, server=0.000687),
+    poll=Load(app=0.000108, server=0.000005),
+    cold=Opening(0.116, Load(app=0.0522, server=0.00225)),
+    warm=Opening(0.0193, Load(app=0.0118, server=0.001)),
+    new_rate=6_879.0,
+    cold_bytes=872_448,
     file_bytes=1_437,
-    log_bytes=618,
-    wal_bytes=901,
+    log_bytes=626,
+    wal_bytes=898,
 )
 
 
@@ -73,7 +73,7 @@ class Assumed(NamedTuple):
     cluster_cores: int = 32
     busy: float = 0.5  # the part of the cores that a plan may use
     cluster_bytes: float = 1e12
-    network_seconds: float = 0.001  # there and back, for each of the two messages
+    network_seconds: float = 0.001  # there and back, for the message of a command
     standby_seconds: float = 0.002  # until the synchronous standby has a commit
     failover_seconds: float = 30.0
 
@@ -148,7 +148,7 @@ def need(load: float, kept: float, assumed: Assumed = ASSUMED, measured: Measure
     calls = ((use.commands, measured.command), (opened, measured.poll), (warms, measured.warm.load), (colds, cold))
     app_cores = sum(rate * cost.app for rate, cost in calls) + use.commands * assumed.recalls * measured.recall_seconds
     cluster_cores = sum(rate * cost.server for rate, cost in calls)
-    p50 = measured.command_seconds + 2 * assumed.network_seconds + assumed.standby_seconds
+    p50 = measured.command_seconds + assumed.network_seconds + assumed.standby_seconds
     p99 = p50 + measured.command_p99_seconds - measured.command_seconds
     if colds >= 0.01 * use.requests:
         p99 = p50 + measured.cold.seconds + more

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ledger.domain.errors import UnknownOutcomeError, UnreachableError
+from ledger.domain.errors import UnreachableError
 from ledger.log.rows import LogRow
 from ledger.log.shared.connections import LostError, MessageConnection
 from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
@@ -41,6 +42,7 @@ class RealLog(PostgresLog):
         super().__init__(server.url, server.tenant, machine, timeout_seconds=busy_seconds)
         self.server, self.failure, self.is_closed = server, "", False
         self._followers: list[OnNews] = []
+        self._is_settling_late = False  # the next outcome is not settled in time
 
     def _reach(self) -> None:
         if self.server.is_away:
@@ -52,32 +54,42 @@ class RealLog(PostgresLog):
         return super().lock(position, head, limit)
 
     def publish(self, publication: Publication) -> None:
-        failure, self.failure = self.failure, ""
         self.server.messages.append("publish")
         if self.server.is_away:
             self.release()
-            self._reach()
+        self._reach()
+        super().publish(publication)
+
+    def append(self, publication: Publication) -> bool:
+        self._reach()
+        self.server.messages.append("append")
+        return super().append(publication)
+
+    def _commit(self, publication: Publication, ahead: str, seconds: float) -> None:
+        failure, self.failure = self.failure, ""
         if failure and self._held is not None:
             sends = failure in (LOST_AFTER, UNKNOWN)
             self._held = Broken(self._held, sends=sends)  # type: ignore[assignment]
         if failure in (UNKNOWN, UNKNOWN_BEFORE):
-            self._timeout, timeout = 0.0, self._timeout
-            try:
-                super().publish(publication)
-            except UnknownOutcomeError:
-                raise
-            finally:
-                self._timeout = timeout
+            self._is_settling_late = True
         else:
             assert failure in ("", LOST_BEFORE, LOST_AFTER)
-            super().publish(publication)
+        super()._commit(publication, ahead, seconds)
         after, self.server.after_next = self.server.after_next, None
         if after is not None:
             after()
 
+    def _settle(self, publication: Publication, lost: LostError, seconds: float) -> None:
+        is_late, self._is_settling_late = self._is_settling_late, False
+        super()._settle(publication, lost, 0.0 if is_late else seconds)
+
     def tail(self, position: int, limit: int) -> Tail:
         self._reach()
         return super().tail(position, limit)
+
+    def begin(self, limit: int) -> Tail:
+        self._reach()
+        return super().begin(limit)
 
     def report(self, position: int, erased_through: int) -> None:
         self._reach()
@@ -85,7 +97,8 @@ class RealLog(PostgresLog):
 
     def replicas(self) -> list[Replica]:
         self._reach()
-        return super().replicas()
+        machines, silent = super().replicas(), self.server.silent_seconds
+        return [replace(each, silent_seconds=each.silent_seconds + silent) for each in machines]
 
     def follow(self, on_news: OnNews) -> Callable[[], None]:
         self._followers.append(on_news)
@@ -93,7 +106,8 @@ class RealLog(PostgresLog):
 
     def news(self) -> None:
         for on_news in list(self._followers):
-            on_news()
+            while on_news(None):
+                pass
 
     def close(self) -> None:
         super().close()
@@ -104,7 +118,7 @@ class RealServer:
     """One tenant's log in a database of its own, with the words of the double's server."""
 
     def __init__(self, server: Server, tenant: str = "acme") -> None:
-        self.server, self.tenant, self.is_away = server, tenant, False
+        self.server, self.tenant, self.is_away, self.silent_seconds = server, tenant, False, 0.0
         self.database = server.new_database()
         self.url = server.url(self.database)
         self.messages: list[str] = []

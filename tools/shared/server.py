@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 ROLE = "app"  # is no superuser, so that row security holds for it
@@ -56,6 +57,16 @@ class Server:
             shared.prepare(self.url(name))
         return name
 
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the server's package, such as pg_dump, under the account of the server."""
+        return subprocess.run(
+            [str(self._server.bin_path / program), *arguments],
+            user=self._server.system_user if os.name == "posix" else None,
+            capture_output=True,
+            text=True,
+            cwd=self.data.parent.parent,
+        )
+
     @property
     def data(self) -> Path:
         return Path(self._server.pgdata)
@@ -64,8 +75,10 @@ class Server:
         """Stop the server; ``immediate`` is a crash."""
         self._control("stop", "-m", mode)
 
-    def start(self) -> None:
-        self._control("start", "-l", str(self._server.log), "-o", f'-h "" -k {self.socket}')
+    def start(self, port: int | None = None) -> None:
+        """Start the server on its socket, and on a port of this machine if one is given."""
+        listens = f"-h 127.0.0.1 -p {port}" if port is not None else '-h ""'
+        self._control("start", "-l", str(self._server.log), "-o", f"{listens} -k {self.socket}")
 
     def _control(self, *arguments: str) -> None:
         subprocess.run(
@@ -80,3 +93,29 @@ class Server:
     def close(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class InstalledServer(Server):
+    """A server of the system's own PostgreSQL, such as an older version, or one that speaks TLS."""
+
+    def __init__(self, programs: Path) -> None:
+        user = "postgres" if os.name == "posix" and os.geteuid() == 0 else None
+        self._folder = tempfile.mkdtemp(prefix="pg")
+        self.socket, data = self._folder, Path(self._folder) / "data"
+        if user is not None:
+            shutil.chown(self._folder, user)
+        self._server = SimpleNamespace(
+            bin_path=programs, system_user=user, pgdata=data, log=f"{self._folder}/log", cleanup=self.stop
+        )
+        done = self.run(
+            "initdb", "--username", "postgres", "--encoding", "UTF8", "--locale", "C", "--no-sync", str(data)
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        self.start()
+        self.sql(f"CREATE ROLE {ROLE} LOGIN", "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+
+    @staticmethod
+    def installed() -> Path | None:
+        """Return the folder of the programs of the newest PostgreSQL of the system."""
+        return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None, key=lambda path: int(path.parent.name))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ledger.domain.errors import (
     BusyError,
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 8  # a process and a URL, besides the one that listens
 GRACE_SECONDS = 2.0  # a message may take longer than the server's own timeouts
+FULL_SECONDS = 0.05  # between two attempts to connect to a server that takes no more connections
+# Parameters of libpq that a URL may replace. A connection of which nobody answers is noticed within some ten seconds.
+PARAMETERS = {
+    "connect_timeout": "5",  # seconds, for each host of the URL
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",  # milliseconds
+    "application_name": "memory-ledger",
+}
+# libpq has no code for an error at the start of a session, so the words of PostgreSQL and PgBouncer decide; a server that
+# speaks another language is one that cannot be reached.
+_FULL = ("too many clients", "too many connections", "remaining connection slots", "no more connections allowed")
 
 Row = Sequence[bytes | None]
 
@@ -44,6 +59,10 @@ Row = Sequence[bytes | None]
 
 class LostError(Exception):
     """The connection is gone, or the server did not answer in time. The outcome of the message is not known."""
+
+
+class FullError(LostError):
+    """The server takes no more connections now."""
 
 
 class RefusedError(Exception):
@@ -59,6 +78,8 @@ def typed(error: RefusedError) -> LedgerError:
     code, why = error.code, str(error)
     if code == "55P03":
         return BusyError("another machine kept the lock of the shared log for longer than the timeout")
+    if code == "22012":  # of ``PostgresLog.append``
+        return ConflictError("another machine wrote to the shared log; nothing was written")
     if code.startswith("23"):
         return ConflictError(f"the shared log refused a row: {why}")
     if code in ("3F000", "42P01"):
@@ -83,19 +104,16 @@ class MessageConnection:
 
     def __init__(self, url: str, seconds: float) -> None:
         try:
+            given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+            parameters = PARAMETERS | given
             self._connection = psycopg.connect(
-                url,
+                make_conninfo(**parameters | {"client_encoding": "UTF8"}),
                 autocommit=True,
-                connect_timeout=max(2, round(seconds)),
-                client_encoding="UTF8",
-                application_name="memory-ledger",
-                keepalives=1,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=3,
+                connect_timeout=min(int(parameters["connect_timeout"]), max(2, round(seconds))),
             )
-        except (psycopg.Error, UnicodeError) as error:  # a UnicodeError tells of a host that cannot be one
-            raise LostError(str(error)) from error
+        except (psycopg.Error, UnicodeError, ValueError) as error:  # a UnicodeError tells of a host that cannot be one
+            kind = FullError if any(words in str(error) for words in _FULL) else LostError
+            raise kind(str(error)) from error
         self._pg = self._connection.pgconn
         self.messages = 0  # sent so far
 
@@ -165,6 +183,15 @@ class MessageConnection:
             self.close()
             raise LostError(message or "the connection was lost")
         raise RefusedError(code, message)
+
+    def is_open(self) -> bool:
+        """Return False, and close the connection, if the server has ended it."""
+        try:
+            if is_ready(self._pg.socket, 0, writing=False):
+                self._pg.consume_input()
+        except psycopg.Error:
+            self.close()
+        return self._pg.status == pq.ConnStatus.OK
 
     def notices(self, waker: int, seconds: float) -> list[str]:
         """Wait for notices, until the file descriptor ``waker`` can be read or the time is over; return their payloads.
@@ -249,33 +276,49 @@ class Pool:
         self.messages = 0  # of the connections that were given back
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._idle: list[MessageConnection] = []
+        self._given_back = threading.Condition()
         self._checked = False
 
     def take(self, seconds: float, *, fresh: bool = False) -> MessageConnection:
         """Return a connection that nobody else uses; it must be given back or thrown away.
 
+        A server that takes no more connections is asked again, until the time is over or a connection is given back.
+
         Raises:
-            BusyError: All connections of the process were in use for the whole time.
+            BusyError: All connections of the process were in use, or the server took no more, for the whole time.
             LostError: The server could not be reached.
         """
+        until = time.monotonic() + seconds
         if not self._places.acquire(timeout=seconds):
             raise BusyError(f"all {MOST_CONNECTIONS} connections of this process to the shared log are in use")
         try:
             if fresh:
                 self.forget_idle()
-            with suppress(IndexError):
-                return self._idle.pop()
-            return self.connect(seconds)
+            return self._idle_or_new(until)
         except BaseException:
             self._places.release()
             raise
+
+    def _idle_or_new(self, until: float) -> MessageConnection:
+        while True:
+            with suppress(IndexError):
+                if (connection := self._idle.pop()).is_open():
+                    return connection
+                continue
+            try:
+                return self.connect(max(until - time.monotonic(), 0))
+            except FullError as error:
+                if (left := until - time.monotonic()) <= 0:
+                    raise BusyError(f"the shared log took no more connections for the whole time: {error}") from error
+                with self._given_back:
+                    self._given_back.wait(min(left, FULL_SECONDS))
 
     def connect(self, seconds: float) -> MessageConnection:
         """Return a new connection, which does not count among those of the pool, after a look at the schema's version."""
         connection = MessageConnection(self.url, seconds)
         if not self._checked:
             try:
-                check_format(connection, seconds)
+                check_format(connection, seconds + GRACE_SECONDS)
             except BaseException:
                 connection.close()
                 raise
@@ -288,6 +331,8 @@ class Pool:
         if connection.is_idle:
             connection.drop_notices()
             self._idle.append(connection)
+            with self._given_back:
+                self._given_back.notify()
         else:
             connection.close()
         self._places.release()
@@ -323,23 +368,26 @@ class Pool:
     def begin(self, statements: str, seconds: float) -> tuple[MessageConnection, list[list[Row]]]:
         """Send one message that may be repeated without harm; return its connection, which the caller gives back, and the rows.
 
+        Both attempts together take ``seconds`` and some grace.
+
         Raises:
             RefusedError: A statement failed; the transaction is rolled back, and the connection is given back.
             UnreachableError: The server cannot be reached.
         """
+        until = time.monotonic() + seconds + GRACE_SECONDS
         for is_last in (False, True):  # a kept connection may have ended, so that the second attempt takes a new one
             try:
-                connection = self.take(seconds, fresh=is_last)
+                connection = self.take(min(seconds, max(until - time.monotonic(), 0)), fresh=is_last)
             except LostError as error:
                 raise unreachable(error) from error
             try:
-                return connection, connection.ask(statements, seconds + GRACE_SECONDS)
+                return connection, connection.ask(statements, until - time.monotonic())
             except RefusedError:
                 self.end(connection)
                 raise
             except LostError as error:
                 self.give_back(connection)
-                if is_last:
+                if is_last or time.monotonic() >= until:
                     raise unreachable(error) from error
             except BaseException:
                 self.give_back(connection)

@@ -6,14 +6,16 @@ The order of locks is always the same: the file of this machine first, then the 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from ledger.domain.errors import DivergedError, StorageError
 from ledger.events import ContentErased
 from ledger.log.integrity import digest, link
 from ledger.log.rows import LogRow, Outgoing
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
-from ledger.log.writing import Transaction
+from ledger.log.writing import OutdatedError, Transaction
 
 TAIL = 1_000  # the most events that are taken in while the lock of the shared log is held
 
@@ -25,40 +27,66 @@ class Joining:
         self.log = log
         # settable: folds the events that were just written to the file, up to the end of the transaction's log
         self.fold: Callable[[Transaction], None] | None = None
-        self._tip: Tip | None = None  # the end of the shared log, while its lock is held
+        self.is_hoping = False  # the transaction has no lock of the shared log
+        self._is_alone = True  # nobody else wrote before the last command
+        self._tip: Tip | None = None  # the end of the shared log, while its lock is held or hoped for
         self._is_caught_up = False  # the transaction has the savepoint ``caught_up``
+        self.asked_at: float | None = None  # while an answer of the shared log is waited for
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        self.asked_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self.asked_at = None
 
     # --- a command -----------------------------------------------------------------------------------------------
 
-    def join(self, transaction: Transaction) -> None:
+    def join(self, transaction: Transaction, *, hopes: bool = False) -> None:
         """Take the lock of the shared log and bring the file to the end of the shared log.
 
-        More events than ``TAIL`` are taken in without the lock and committed first.
+        More events than ``TAIL`` are taken in without the lock and committed first. A transaction that ``hopes`` sends nothing
+        while nobody else writes: the file's end is taken for that of the shared log, and ``publish`` compares the two.
 
         Raises:
             DivergedError: The file has events that the shared log does not have.
         """
-        while (tail := self.log.lock(transaction.position, transaction.head, TAIL)).is_cut:
+        if hopes and self._is_alone:
+            self._tip, self.is_hoping = Tip(transaction.position, transaction.head), True
+            transaction.outgoing = Outgoing()
+            return
+        while (tail := self._locked(transaction)).is_cut:
             while tail.is_cut:
                 self._take_in_and_keep(transaction, tail)
                 tail = self.log.tail(transaction.position, TAIL)
             self._take_in_and_keep(transaction, tail)
-        self._tip = tail.tip
+        self._tip, self._is_alone = tail.tip, not tail.rows
         self.take_in(transaction, tail)
         if tail.rows:
             transaction.connection.execute("SAVEPOINT caught_up")
             self._is_caught_up = True
         transaction.outgoing = Outgoing()
 
+    def _locked(self, transaction: Transaction) -> Tail:
+        with self._asking():
+            return self.log.lock(transaction.position, transaction.head, TAIL)
+
     def _take_in_and_keep(self, transaction: Transaction, tail: Tail) -> None:
         self.take_in(transaction, tail)
         transaction.writing.keep(transaction)
 
     def publish(self, transaction: Transaction) -> bool:
-        """Write a transaction's part to the shared log and let its lock go; return False if there was nothing to write."""
+        """Write a transaction's part to the shared log and let its lock go; return False if there was nothing to write.
+
+        Raises:
+            OutdatedError: Another machine wrote while the transaction had no lock, or nobody asked the log at all.
+        """
         outgoing, before = transaction.outgoing, self._tip
         assert outgoing is not None and before is not None
         if outgoing.is_empty:
+            if self.is_hoping:
+                raise OutdatedError
             self._release()
             self._is_caught_up = False
             return False
@@ -70,8 +98,14 @@ class Joining:
             redactions=outgoing.redactions,
             erased_blobs=outgoing.erased_blobs,
         )
-        self.log.publish(publication)
-        self._tip, self._is_caught_up = None, False
+        with self._asking():
+            if self.is_hoping:
+                self._is_alone = self.log.append(publication)
+                if not self._is_alone:
+                    raise OutdatedError
+            else:
+                self.log.publish(publication)
+        self._tip, self._is_caught_up, self.is_hoping = None, False, False
         return True
 
     def let_go(self, cursor: sqlite3.Cursor) -> None:
@@ -83,8 +117,9 @@ class Joining:
             cursor.execute("COMMIT")
 
     def _release(self) -> None:
-        if self._tip is not None:
-            self._tip = None
+        is_locked = self._tip is not None and not self.is_hoping
+        self._tip, self.is_hoping = None, False
+        if is_locked:
             self.log.release()
 
     # --- the events of other machines ----------------------------------------------------------------------------

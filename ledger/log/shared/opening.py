@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledger.domain.errors import RejectedError
+from ledger.log.shared.port import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from ledger.log.shared.postgres import PostgresLog
@@ -13,7 +14,7 @@ SCHEMES = ("postgresql://", "postgres://")
 
 
 def open_shared(
-    url: str, tenant: str, machine: str, *, timeout_seconds: float = 30.0, listen_url: str = ""
+    url: str, tenant: str, machine: str, *, timeout_seconds: float = TIMEOUT_SECONDS, listen_url: str = ""
 ) -> PostgresLog:
     """Return the shared log of a tenant; the server is reached with the first call.
 
@@ -44,11 +45,19 @@ def check_driver(url: str) -> None:
             'a shared log needs the package psycopg: pip install "belief-ledger[postgres]"', rule="extra"
         ) from error
     try:
+        _check_password(url)
         conninfo_to_dict(url)
-    except (Error, UnicodeError):
+    except (Error, UnicodeError, ValueError):
         # The driver's own words repeat the URL with its password.
         raise RejectedError(
             "the address of the shared log cannot be read; it looks like postgresql://ROLE:PASSWORD@HOST/DATABASE, where"
             " signs such as / and @ of a password are written as %2F and %40",
             rule="log",
         ) from None
+
+
+def _check_password(url: str) -> None:
+    """Raise ``ValueError`` for a password with a sign that ends it, whose rest would be a host and so part of an error."""
+    before = url.partition("://")[2].rpartition("@")[0]
+    if any(sign in before for sign in "@/?"):
+        raise ValueError

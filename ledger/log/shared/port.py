@@ -2,7 +2,7 @@
 
 The core knows this protocol only. A command first takes the lock of its own file and then the lock of the shared log, always
 in this order. It exchanges two messages with the shared log: ``lock``, which brings the events of other machines, and
-``publish``, which writes the events of the command and commits.
+``publish``, which writes the events of the command and commits. While nobody else writes, one message does: ``append``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 
 from ledger.log.rows import LogRow
 
-OnNews = Callable[[], bool | None]  # returns True to be called again soon
+SERVER = "(PostgreSQL)"  # stands among the machines after an erasure, until VACUUM has removed the text from its tables
+TIMEOUT_SECONDS = 20.0  # less than that of the file's own lock, so that who asks hears before those who wait for it
 
 
 class Tip(NamedTuple):
@@ -23,6 +24,10 @@ class Tip(NamedTuple):
 
     position: int
     head: bytes
+
+
+# Takes the end of the log, or None if the log may have grown; returns True to be called again soon.
+OnNews = Callable[[Tip | None], bool | None]
 
 
 class SharedBlob(NamedTuple):
@@ -84,6 +89,7 @@ class Replica:
         position: The position up to which the machine has folded the log.
         erased_through: The position of the last ContentErased whose texts are gone from the machine's files.
         seen: The time of the machine's last report.
+        silent_seconds: The seconds since the last report, by the clock of the server.
         lag: The number of events that the machine has not folded yet.
         erasures_pending: The number of ContentErased events after ``erased_through``.
     """
@@ -94,6 +100,7 @@ class Replica:
     seen: datetime
     lag: int
     erasures_pending: int
+    silent_seconds: float = 0.0
 
 
 class SharedLog(Protocol):
@@ -123,12 +130,26 @@ class SharedLog(Protocol):
         """
         ...
 
+    def append(self, publication: Publication) -> bool:
+        """Write a commit without ``lock`` before it; return False, and write nothing, unless the log ends at ``before``.
+
+        Raises:
+            BusyError: Another machine kept the lock for longer than the timeout.
+            UnreachableError: The log has nothing of this commit.
+            UnknownOutcomeError: The log could not be reached again in time, so nobody knows if it has the commit.
+        """
+        ...
+
     def release(self) -> None:
         """Let the lock go without a change. Never raises: a lost connection has let it go already."""
         ...
 
     def tail(self, position: int, limit: int) -> Tail:
         """Return the tail behind a position without the lock, for a follower."""
+        ...
+
+    def begin(self, limit: int) -> Tail:
+        """Record that this machine has nothing yet, so that erasures wait for it, and return the tail from the beginning."""
         ...
 
     def snapshot(self) -> AbstractContextManager[tuple[Tip, Iterator[LogRow], Iterator[SharedBlob]]]:
@@ -138,8 +159,8 @@ class SharedLog(Protocol):
     def follow(self, on_news: OnNews) -> Callable[[], None]:
         """Call a function whenever the log may have grown (a notice, or a second has passed); return the way to stop it.
 
-        A function that returns True is called again within some milliseconds. All ledgers of a process share one listening
-        connection and one thread.
+        The function gets the end of the log if that is known. A function that returns True is called again within some
+        milliseconds. All ledgers of a process share one listening connection, one statement a second and a few threads.
         """
         ...
 

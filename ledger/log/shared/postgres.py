@@ -1,4 +1,4 @@
-"""A tenant's log in PostgreSQL: a command exchanges two messages with the server, ``lock`` and ``publish``.
+"""A tenant's log in PostgreSQL: a command sends the server one message, ``append``, or two, ``lock`` and ``publish``.
 
 Between the two messages a transaction is open that holds the lock of the tenant's row in ``ledger.logs``. PostgreSQL ends the
 transaction of a machine that says nothing for ``idle_seconds``, so that others are served. Such a machine then finds out in
@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError
+from ledger.domain.errors import BusyError, ConflictError, LedgerError, UnknownOutcomeError
 from ledger.log.integrity import GENESIS
 from ledger.log.rows import LogRow
 from ledger.log.shared.connections import (
+    GRACE_SECONDS,
     LostError,
     MessageConnection,
     Pool,
@@ -23,15 +24,18 @@ from ledger.log.shared.connections import (
     Row,
     bytes_literal,
     pool_of,
+    refuse_newer,
     text_literal,
     typed,
     unreachable,
 )
 from ledger.log.shared.listening import listener_of, notice_of
-from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
-from ledger.log.shared.schema import CHANNEL, checked_tenant, view_of
-from ledger.log.shared.vacuum import vacuum_of
+from ledger.log.shared.notifying import notifier_of
+from ledger.log.shared.port import SERVER, TIMEOUT_SECONDS, OnNews, Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.schema import CHANNEL, FORMAT, checked_tenant, view_of
+from ledger.log.shared.vacuum import lag_sql, vacuum_of
 
+VACUUM_WAIT_SECONDS = 2.0  # of a question for the machines, so that a small erasure is completed at once
 IDLE_SECONDS = 10.0  # a machine that holds the lock and says nothing for this long has lost it
 ROWS_A_STATEMENT = 1000
 ROWS_A_FETCH = 1000
@@ -61,7 +65,7 @@ class PostgresLog:
         tenant: str,
         machine: str,
         *,
-        timeout_seconds: float = 30.0,
+        timeout_seconds: float = TIMEOUT_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         listen_url: str = "",
     ) -> None:
@@ -69,7 +73,6 @@ class PostgresLog:
         self._url, self._listen_url = url, listen_url or url
         self._timeout, self._idle = timeout_seconds, idle_seconds
         self._held: MessageConnection | None = None  # the connection whose transaction has the lock
-        self._erased_through: int | None = None  # as this object reported last
 
     @property
     def _pool(self) -> Pool:
@@ -99,20 +102,54 @@ class PostgresLog:
 
     def publish(self, publication: Publication) -> None:
         """Write a commit and let the lock go; settle the outcome if the connection was lost."""
+        self._commit(publication, "", self._timeout)
+
+    def append(self, publication: Publication) -> bool:
+        """Write a commit in one message if the log ends where the commit begins; settle the outcome as ``publish`` does."""
+        position, head = publication.before
+        end = f"tenant = {self._tenant} AND position = {position:d} AND head = {bytes_literal(head)}"
+        known = f"NOT EXISTS (SELECT FROM ledger.format WHERE version > {FORMAT})"
+        # The division by zero ends the transaction if the log ends elsewhere, before anything is written.
+        here = f"SELECT 1 / count(*) FROM (SELECT FROM ledger.logs WHERE {end} AND {known} FOR UPDATE) AS here"
+        self.release()
+        try:
+            self._held = self._pool.take(self._timeout)
+        except LostError as error:
+            raise unreachable(error) from error
+        try:
+            made = f"{self._making_statement()};" if position == 0 else ""
+            self._commit(publication, f"{self._own()} {made} {here}; ", self._timeout + GRACE_SECONDS)
+        except BusyError:
+            raise
+        except ConflictError:
+            return False
+        return True
+
+    def _commit(self, publication: Publication, ahead: str, seconds: float) -> None:
+        """Send the message of a commit, with statements ahead, and give the connection back."""
         connection, self._held = self._held, None
         if connection is None:
             raise AssertionError("publish follows lock")
+        until = time.monotonic() + seconds
         try:
             try:
-                connection.ask(self._publishing(publication), self._timeout)
+                connection.ask(ahead + self._publishing(publication), seconds)
             except LostError as error:
-                self._settle(publication, error)
+                # A commit that no lock went ahead of has waited by now; others wait for the file behind it.
+                left = GRACE_SECONDS + max(until - time.monotonic(), 0) if ahead else self._timeout
+                self._settle(publication, error, left)
         except RefusedError as error:
             raise typed(error) from error
         finally:
             self._pool.end(connection)
+        self._tell()
         if publication.redactions or publication.erased_blobs:
             vacuum_of(self._url).add(self.tenant)
+
+    def _tell(self) -> None:
+        """Tell the followers of the tenant and the readers of its view, after the commit."""
+        notice = notice_of(self.tenant, self.machine)
+        notifier_of(self._url).add((CHANNEL, notice), (view_of(self.tenant), ""))
 
     def release(self) -> None:
         """Let the lock go without a change."""
@@ -128,32 +165,31 @@ class PostgresLog:
 
     def _make(self) -> None:
         """Make the row of a new tenant, unless another machine has made it."""
-        self._pool.ask(
-            f"{self._own()} INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)})"
-            " ON CONFLICT DO NOTHING; COMMIT",
-            self._timeout,
-        )
+        self._pool.ask(f"{self._own()} {self._making_statement()}; COMMIT", self._timeout)
 
-    def _settle(self, publication: Publication, lost: LostError) -> None:
-        """Find out what became of a commit whose answer was lost; the log has it after the return.
+    def _making_statement(self) -> str:
+        return f"INSERT INTO ledger.logs VALUES ({self._tenant}, 0, {bytes_literal(GENESIS)}) ON CONFLICT DO NOTHING"
+
+    def _settle(self, publication: Publication, lost: LostError, seconds: float) -> None:
+        """Find out within some seconds what became of a commit whose answer was lost; the log has it after the return.
 
         Raises:
             ConflictError: Another machine wrote at these positions.
             UnknownOutcomeError: The server did not answer in time.
             RefusedError: The log has nothing of the commit, and the server refused to write it.
         """
-        until, pause = time.monotonic() + self._timeout, RETRY_SECONDS
+        until, pause = time.monotonic() + seconds, RETRY_SECONDS
         why: Exception = lost
-        while (seconds := until - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0:
             try:
-                self._settle_once(publication, seconds)
+                self._settle_once(publication, left)
                 return
             except LostError as error:
                 why = error
             time.sleep(min(pause, max(until - time.monotonic(), 0)))
             pause = min(pause * 2, 1.0)
         raise UnknownOutcomeError(
-            f"the connection to the shared log was lost during a commit and did not come back within {self._timeout:g} seconds"
+            f"the connection to the shared log was lost during a commit and did not come back within {seconds:.0f} seconds"
             f" ({why}): repeat the command with the same key"
         ) from why
 
@@ -185,9 +221,18 @@ class PostgresLog:
 
     def tail(self, position: int, limit: int) -> Tail:
         """Return the tail behind a position, read at one moment without the lock."""
-        statements = self._own("READ ONLY, ISOLATION LEVEL REPEATABLE READ") + self._tip_statement()
-        answers = self._pool.ask(f"{statements}; {self._tail_statements(position, limit)}; COMMIT", self._timeout)
+        answers = self._pool.ask(self._reading(position, limit), self._timeout)
         return _tail(answers[-4:-1], position, limit)
+
+    def begin(self, limit: int) -> Tail:
+        """Report a machine that has nothing yet, and return the first rows, in one message and two transactions."""
+        reporting = f"{self._own()} {self._report_statement(0, 0)}; COMMIT;"
+        answers = self._pool.ask(f"{reporting} {self._reading(0, limit)}", self._timeout)
+        return _tail(answers[-4:-1], 0, limit)
+
+    def _reading(self, position: int, limit: int) -> str:
+        mode = self._own("READ ONLY, ISOLATION LEVEL REPEATABLE READ")
+        return f"{mode} {self._tip_statement()}; {self._tail_statements(position, limit)}; COMMIT"
 
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Tip, Iterator[LogRow], Iterator[SharedBlob]]]:
@@ -204,7 +249,7 @@ class PostgresLog:
         except LostError as error:
             raise unreachable(error) from error
         try:
-            tips = connection.ask(statements, self._timeout)[-3]
+            tips = connection.ask(statements, self._timeout + GRACE_SECONDS)[-3]
             rows = (_log_row(row) for row in self._fetched(connection, "rows", ROWS_A_FETCH))
             blobs = (_blob(row) for row in self._fetched(connection, "blobs", BLOBS_A_FETCH))
             yield _tip(tips[0]) if tips else Tip(0, GENESIS), rows, blobs
@@ -216,41 +261,52 @@ class PostgresLog:
             connection.close()
 
     def _fetched(self, connection: MessageConnection, cursor: str, number: int) -> Iterator[Row]:
-        while rows := connection.ask(f"FETCH {number} FROM {cursor}", self._timeout)[0]:
+        while rows := connection.ask(f"FETCH {number} FROM {cursor}", self._timeout + GRACE_SECONDS)[0]:
             yield from rows
 
     def follow(self, on_news: OnNews) -> Callable[[], None]:
         """Call a function after each commit of another machine and each second; return the way to stop it."""
-        return listener_of(self._listen_url).add(self.tenant, self.machine, on_news)
+        return listener_of(self._url, self._listen_url).add(self.tenant, self.machine, on_news)
 
     # --- replicas and leases ---------------------------------------------------------------------------------------
 
     def report(self, position: int, erased_through: int) -> None:
-        """Record how far this machine has come; after an erasure look once more for old versions of rows.
+        """Record how far this machine has come."""
+        self._do(self._report_statement(position, erased_through))
 
-        The first look comes right after the commit, and a transaction that was open then may have kept the old versions.
-        """
-        self._do(
+    def _report_statement(self, position: int, erased_through: int) -> str:
+        return (
             f"INSERT INTO ledger.replicas VALUES ({self._tenant}, {text_literal(self.machine)}, {position:d}, {erased_through:d},"
             " clock_timestamp(), NULL) ON CONFLICT (tenant, machine) DO UPDATE SET position = excluded.position,"
             " erased_through = excluded.erased_through, seen = excluded.seen, forgotten = NULL"
         )
-        if self._erased_through is not None and erased_through > self._erased_through:
-            vacuum_of(self._url).add(self.tenant)
-        self._erased_through = erased_through if position else None  # a machine that begins has erased nothing yet
 
     def replicas(self) -> list[Replica]:
-        """Return the machines that follow this log, by name, without those that were forgotten."""
+        """Return the machines that follow this log, by name, without those that were forgotten.
+
+        The server is among them while erased texts may be in its tables, which are vacuumed then.
+        """
+        vacuum_of(self._url).wait(VACUUM_WAIT_SECONDS)
+        replicas = self._replicas()
+        if any(replica.machine == SERVER for replica in replicas):
+            vacuum_of(self._url).add(self.tenant, again=True)
+        return replicas
+
+    def _replicas(self) -> list[Replica]:
         rows = self._do(
             "SELECT machine, r.position, erased_through, to_char(seen AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'),"
-            " greatest(l.position - r.position, 0),"
+            f" CASE WHEN machine = {text_literal(SERVER)} THEN 0 ELSE greatest(l.position - r.position, 0) END,"
             " (SELECT count(*) FROM ledger.events AS e WHERE e.tenant = r.tenant AND e.type = 'ContentErased'"
-            " AND e.position > r.erased_through) FROM ledger.replicas AS r JOIN ledger.logs AS l USING (tenant)"
-            f" WHERE r.tenant = {self._tenant} AND forgotten IS NULL ORDER BY machine"
+            " AND e.position > r.erased_through), extract(epoch FROM clock_timestamp() - seen)"
+            " FROM ledger.replicas AS r JOIN ledger.logs AS l USING (tenant)"
+            f" WHERE r.tenant = {self._tenant} AND forgotten IS NULL"
+            f" AND NOT (machine = {text_literal(SERVER)} AND erased_through >= r.position) ORDER BY machine"
         )
         return [
-            Replica(_str(machine), _int(position), _int(erased), _time(seen), _int(lag), _int(pending))
-            for machine, position, erased, seen, lag, pending in rows
+            Replica(
+                _str(machine), _int(position), _int(erased), _time(seen), _int(lag), _int(pending), float(_str(silent))
+            )
+            for machine, position, erased, seen, lag, pending, silent in rows
         ]
 
     def forget(self, machine: str, reason: str) -> bool:
@@ -313,7 +369,8 @@ class PostgresLog:
         )
 
     def _tip_statement(self) -> str:
-        return f"SELECT position, head FROM ledger.logs WHERE tenant = {self._tenant}"
+        version = "(SELECT max(version) FROM ledger.format)"  # a running machine stops when the format is raised
+        return f"SELECT position, head, {version} FROM ledger.logs WHERE tenant = {self._tenant}"
 
     def _locking(self, seconds: float) -> str:
         return f"{self._own(lock=seconds)} {self._tip_statement()} FOR UPDATE; "
@@ -330,7 +387,7 @@ class PostgresLog:
         )
 
     def _publishing(self, publication: Publication) -> str:
-        """Return the message of a commit: rows, which move the end of the log, blobs, redactions, notices, and COMMIT."""
+        """Return the message of a commit: rows, which move the end of the log, blobs, redactions, and COMMIT."""
         tenant, text = self._tenant, text_literal
         parts: list[str] = []
         for start in range(0, len(publication.rows), ROWS_A_STATEMENT):
@@ -339,23 +396,39 @@ class PostgresLog:
         for blob in publication.blobs:
             values = f"{text(blob.id)}, {blob.position:d}, {bytes_literal(blob.data)}, {_number(blob.erased_by)}"
             parts.append(f"INSERT INTO ledger.blobs VALUES ({tenant}, {values})")
-        for position, state, by in publication.redactions:
+        changed = [
+            (position, f"({position:d}, {text(state)}, {by:d})") for position, state, by in publication.redactions
+        ]
+        for values in _each_once(changed):
             parts.append(
-                f"UPDATE ledger.events SET state = {text(state)}, erased_by = {by:d}"
-                f" WHERE tenant = {tenant} AND position = {position:d}"
+                "UPDATE ledger.events AS e SET state = c.state, erased_by = c.by"
+                f" FROM (VALUES {values}) AS c (position, state, by) WHERE tenant = {tenant} AND e.position = c.position"
             )
-        for blob_id, by in publication.erased_blobs:
+        emptied = [(blob_id, f"({text(blob_id)}, {by:d})") for blob_id, by in publication.erased_blobs]
+        for values in _each_once(emptied):
             parts.append(
-                f"UPDATE ledger.blobs SET data = NULL, erased_by = {by:d}"
-                f" WHERE tenant = {tenant} AND id = {text(blob_id)} AND data IS NOT NULL"
+                "UPDATE ledger.blobs AS b SET data = NULL, erased_by = c.by"
+                f" FROM (VALUES {values}) AS c (id, by) WHERE tenant = {tenant} AND b.id = c.id AND data IS NOT NULL"
             )
-        notice = text_literal(notice_of(self.tenant, self.machine))
-        parts.append(f"SELECT pg_notify('{CHANNEL}', {notice}), pg_notify({text_literal(view_of(self.tenant))}, '')")
+        if by := [*(by for _, _, by in publication.redactions), *(by for _, by in publication.erased_blobs)]:
+            parts.append(lag_sql(tenant, max(by)))
         parts.append("COMMIT")
         return "; ".join(parts)
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
+
+
+def _each_once(changes: Sequence[tuple[object, str]]) -> Iterator[str]:
+    """Yield the values of one statement after another, none of which changes a row twice."""
+    values: dict[object, str] = {}
+    for row, value in changes:
+        if row in values or len(values) == ROWS_A_STATEMENT:
+            yield ", ".join(values.values())
+            values = {}
+        values[row] = value
+    if values:
+        yield ", ".join(values.values())
 
 
 def _number(value: int | None) -> str:
@@ -395,6 +468,8 @@ def _time(value: bytes | None) -> datetime:
 
 
 def _tip(row: Row) -> Tip:
+    """Return the end of a log; raise ``NewerFormatError`` if a newer version of the product has taken the tables."""
+    refuse_newer(_int(row[2]))
     return Tip(_int(row[0]), _unhex(row[1]))
 
 

@@ -2,7 +2,8 @@
 
 The rules of a ledger's file hold here too (``SCHEMA`` in ``log/sqlite_files.py``). Row security shows a transaction the rows of
 the tenant that ``ledger.tenant`` names, and no rows without a tenant. It is forced, so that the owner of the tables sees no
-more than others. A superuser sees all, so an application needs a role that is none.
+more than others, until an application has a role of its own: then the owner sees all, and can dump the tables. A superuser
+always sees all, so an application needs a role that is none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hashlib import sha256
 
 from ledger.domain.errors import RejectedError
 
-FORMAT = 1
+FORMAT = 2  # that ``prepare`` makes; earlier formats are written to as well
 PARTITIONS = 32  # of the events and of the blobs; VACUUM after an erasure takes one of them
 CHANNEL = "ledger"  # on which each commit names its tenant
 OLDEST = 15  # the oldest version of PostgreSQL on which this runs
@@ -20,6 +21,7 @@ LONGEST_TENANT = 100  # characters
 
 _PARTITIONED = ("events", "blobs")
 _TABLES = ("logs", *_PARTITIONED, "replicas", "leases")
+_PARTITIONS = tuple(f"{table}_{number:02d}" for table in _PARTITIONED for number in range(PARTITIONS))
 _OWN = "tenant = current_setting('ledger.tenant', true)"
 
 _TABLES_SQL = """
@@ -112,6 +114,53 @@ CREATE TRIGGER blobs_change_by_erasure_only BEFORE UPDATE ON ledger.blobs
 CREATE TRIGGER logs_end_at_their_last_event BEFORE INSERT OR UPDATE ON ledger.logs
     FOR EACH ROW EXECUTE FUNCTION ledger.logs_end_at_their_last_event();
 """
+# The statements that raise a format by one, and those that take it back. Version 2 checks what an erasure covers, and refuses to
+# read a partition by its own name, which was empty before.
+_RAISES: dict[int, tuple[str, str]] = {
+    2: (
+        """
+CREATE FUNCTION ledger.events_covered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM changed WHERE NOT EXISTS (
+            SELECT FROM ledger.events AS e, jsonb_array_elements(e.state::jsonb #> '{data,targets}') AS target
+            WHERE e.tenant = changed.tenant AND e.position = changed.erased_by AND e.type = 'ContentErased'
+                AND (target ->> 'position')::bigint = changed.position
+                AND target ->> 'after' = encode(sha256(convert_to(changed.state, 'UTF8')), 'hex')
+        )
+    ) THEN RAISE EXCEPTION 'an erasure changes only the events that it covers, as it says'
+        USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION ledger.blobs_covered() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM changed WHERE NOT EXISTS (
+            SELECT FROM ledger.events AS e WHERE e.tenant = changed.tenant AND e.position = changed.erased_by
+                AND e.type = 'ContentErased' AND e.state::jsonb #> '{data,blobs}' ? changed.id
+        )
+    ) THEN RAISE EXCEPTION 'an erasure empties only the blobs that it covers'
+        USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER events_covered AFTER UPDATE ON ledger.events REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger.events_covered();
+CREATE TRIGGER blobs_covered AFTER UPDATE ON ledger.blobs REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger.blobs_covered();
+CREATE FUNCTION ledger.by_its_table() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a partition is read by its table, and dumped by an owner whom row security does not bind'
+        USING ERRCODE = 'insufficient_privilege';
+END $$;
+"""
+        + "\n".join(
+            f"CREATE POLICY by_its_table ON ledger.{name} USING (ledger.by_its_table());" for name in _PARTITIONS
+        ),
+        "DROP FUNCTION ledger.events_covered, ledger.blobs_covered, ledger.by_its_table CASCADE;",
+    ),
+}
 _KEPT = """
 CREATE TRIGGER {table}_stay BEFORE DELETE ON ledger.{table} FOR EACH ROW EXECUTE FUNCTION ledger.stays('{table}');
 CREATE TRIGGER {table}_stay_all BEFORE TRUNCATE ON ledger.{table}
@@ -126,21 +175,35 @@ ALTER TABLE ledger.{table} FORCE ROW LEVEL SECURITY;
 def schema_sql() -> str:
     """Return the statements that make the schema, to be run in one transaction."""
     parts = ["CREATE SCHEMA IF NOT EXISTS ledger;", _TABLES_SQL]
-    names = [*_TABLES]
-    for table in _PARTITIONED:
-        for number in range(PARTITIONS):
-            name = f"{table}_{number:02d}"
-            names.append(name)  # a partition has no policy of its own: read by its name, it is empty
-            parts.append(
-                f"CREATE TABLE ledger.{name} PARTITION OF ledger.{table}"
-                f" FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {number});"
-            )
+    for name in _PARTITIONS:
+        table, _, number = name.rpartition("_")
+        parts.append(
+            f"CREATE TABLE ledger.{name} PARTITION OF ledger.{table}"
+            f" FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {int(number)});"
+        )
     parts.append(_RULES_SQL)
     parts += [_KEPT.format(table=table) for table in ("logs", *_PARTITIONED)]
-    parts += [_SECURED.format(table=name) for name in names]
+    parts += [_SECURED.format(table=name) for name in (*_TABLES, *_PARTITIONS)]
     parts += [f"CREATE POLICY own ON ledger.{table} USING ({_OWN}) WITH CHECK ({_OWN});" for table in _TABLES]
-    parts.append(f"INSERT INTO ledger.format (version) VALUES ({FORMAT});")
+    parts.append("INSERT INTO ledger.format (version) VALUES (1);")
     return "\n".join(parts)
+
+
+def moves_sql(there: int, version: int) -> str:
+    """Return the statements that move the tables from one format to another; both directions end with its number."""
+    if version > there:
+        return "\n".join(
+            f"{_RAISES[step][0]} INSERT INTO ledger.format (version) VALUES ({step});"
+            for step in range(there + 1, version + 1)
+        )
+    return "\n".join(
+        f"{_RAISES[step][1]} DELETE FROM ledger.format WHERE version = {step};" for step in range(there, version, -1)
+    )
+
+
+def unforced_sql() -> str:
+    """Return the statements after which row security binds every role but the owner of the tables."""
+    return "\n".join(f"ALTER TABLE ledger.{name} NO FORCE ROW LEVEL SECURITY;" for name in (*_TABLES, *_PARTITIONS))
 
 
 def grants_sql(role: str, server_version: int) -> str:
@@ -152,9 +215,21 @@ def grants_sql(role: str, server_version: int) -> str:
         f"GRANT SELECT ON ledger.format TO {role};",
     ]
     if server_version >= 170000:  # before, VACUUM is its owner's alone
-        partitions = [f"ledger.{table}_{number:02d}" for table in _PARTITIONED for number in range(PARTITIONS)]
-        statements.append(f"GRANT MAINTAIN ON {', '.join(partitions)} TO {role};")
+        statements.append(f"GRANT MAINTAIN ON {', '.join(f'ledger.{name}' for name in _PARTITIONS)} TO {role};")
     return "\n".join(statements)
+
+
+def only_sql(role: str, tenant_literal: str) -> str:
+    """Return the statements that bind a role to one tenant, whatever its transactions name; ``role`` is quoted already.
+
+    A restrictive policy holds besides the policy that everybody has.
+    """
+    own, name = f"tenant = {tenant_literal}", f"only_{sha256(role.encode()).hexdigest()[:16]}"
+    return "\n".join(
+        f"DROP POLICY IF EXISTS {name} ON ledger.{table};"
+        f" CREATE POLICY {name} ON ledger.{table} AS RESTRICTIVE TO {role} USING ({own}) WITH CHECK ({own});"
+        for table in _TABLES
+    )
 
 
 def checked_tenant(tenant: str) -> str:

@@ -131,6 +131,25 @@ class Finding(Answer, frozen=True, kw_only=True):
     hint: str = ""
 
 
+class SharedCheck(Answer, frozen=True, kw_only=True):
+    """The state of a machine's file beside the shared log; ``ok`` is True if the file follows the log.
+
+    ``position`` is the end of the file, and ``end`` the end of the log, or None if the log cannot be read. ``behind_seconds`` are
+    the seconds since the machine's last report if the file lacks events or erasures wait for the machine, and else 0; None if
+    nobody knows. ``error`` is the type of the error that keeps the file from following, or "", and ``why`` its words.
+    """
+
+    ok: bool
+    tenant: str
+    machine: str
+    position: int
+    end: int | None = None
+    erasures_pending: int = 0
+    behind_seconds: float | None = None
+    error: str = ""
+    why: str = ""
+
+
 class DoctorReport(Answer, frozen=True, kw_only=True):
     """The doctor's findings; ``ok`` is True if none is a problem."""
 

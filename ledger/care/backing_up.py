@@ -13,7 +13,7 @@ from ledger.care import answers, care, rebuilding
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, check_log, copy_log, erased_since
 from ledger.care.fitting import tables_fit
 from ledger.care.opening import OpenRequest, check_owner, open_engine
-from ledger.care.rebuilding import OF_PROJECTIONS, damages
+from ledger.care.rebuilding import damages
 from ledger.core.engine import Engine
 from ledger.core.log_reading import owner, read_event
 from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, RejectedError, StorageError
@@ -225,9 +225,8 @@ def _check(engine: Engine) -> None:
     """Check the new file and its whole log; raise StorageError for the first problem."""
     with engine.store.snapshot() as connection:
         report = verify(connection, engine.store.path, full=True, folded=False)
-    wrong = next((problem for problem in report.problems if not OF_PROJECTIONS(problem)), None)
-    if wrong is not None:
-        raise StorageError(f"the log is damaged: {wrong}")
+    if wrong := (*report.of("log"), *report.of("pages")):
+        raise StorageError(f"the log is damaged: {wrong[0]}")
 
 
 # --- the copy --------------------------------------------------------------------------------------------------------
@@ -309,7 +308,7 @@ def _digests_in_backup(connection: sqlite3.Connection) -> dict[str, str] | None:
         raise StorageError("the log is damaged: position 1 is not the creation of a ledger")
     created = owner(connection, first.data)
     secret = bytes.fromhex(created.secret)
-    return _digests(connection, secret) if tables_fit(connection, secret, created.ledger_id) == set() else None
+    return _digests(connection, secret) if tables_fit(connection, secret, created.ledger_id) == frozenset() else None
 
 
 def _digests(connection: sqlite3.Connection, secret: bytes) -> dict[str, str]:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from ledger.care import answers
 from ledger.care.opening import held_by_another
-from ledger.care.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.core.clock import now
 from ledger.core.engine import Engine
 from ledger.core.log_reading import READER, WRITER, last_upgrade, least, read_event
@@ -27,11 +26,12 @@ from ledger.domain.harmless import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
 from ledger.log import making, notes, replica_file
-from ledger.log.alone import APPLICATION_ID, foreign_wal
+from ledger.log.alone import APPLICATION_ID, examining, foreign_wal
 from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
 from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_path, path_name
-from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, examining, no_ledger, typed
+from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, no_ledger, typed
+from ledger.models import day
 from ledger.proof.schema_check import NOT_OURS
 from ledger.proof.verifying import verify
 from ledger.shared import health as shared_health
@@ -88,21 +88,29 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
     if displaced and not os.path.lexists(path):
         report = answers.DoctorReport(path=path, ok=False, findings=(), seconds=0.0)
     else:
-        report = examine(path, progress=progress)
-    if engine.store.shared is not None:
-        report = replace(report, findings=(*report.findings, *shared_health.of_log(engine.store.shared.log)))
+        log = engine.named_log if engine.store.shared is None else engine.store.shared.log
+        bounds = day.bounds_of(engine, engine.model)
+        report = examine(path, bounds=bounds, log_of=shared_health.log_of(log), progress=progress)
+        failures = tuple(shared_health.of_follower(engine, report.findings))
+        report = replace(report, ok=report.ok and not failures, findings=(*report.findings, *failures))
     if displaced:
         finding = answers.Finding(level="problem", what="file", found=displaced)
         return replace(report, ok=False, findings=(finding, *report.findings))
     return report
 
 
-def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-    """Examine a file and the place where it is; raise NotFoundError if there is no file."""
+def examine(
+    path: StrPath,
+    *,
+    bounds: day.DayBounds,
+    log_of: shared_health.LogOf | None = None,
+    progress: Progress | None = None,
+) -> answers.DoctorReport:
+    """Examine a file and the place where it is, and ask the log that it follows; raise NotFoundError if there is no file."""
     started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
         raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
-    examination = _Examination(name, progress)
+    examination = _Examination(name, bounds, log_of, progress)
     examination.all()
     findings = tuple(examination.findings)
     ok = not any(finding.level == "problem" for finding in findings)
@@ -112,8 +120,10 @@ def examine(path: StrPath, *, progress: Progress | None = None) -> answers.Docto
 class _Examination:
     """An examination of a ledger file, which collects the findings."""
 
-    def __init__(self, path: str, progress: Progress | None) -> None:
-        self.path, self._progress = path, progress
+    def __init__(
+        self, path: str, bounds: day.DayBounds, log_of: shared_health.LogOf | None, progress: Progress | None
+    ) -> None:
+        self.path, self._bounds, self._log_of, self._progress = path, bounds, log_of, progress
         self.findings: list[answers.Finding] = []
 
     def report(self, level: str, what: str, text: str, hint: str = "") -> None:
@@ -193,9 +203,7 @@ class _Examination:
                     self.report("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
                               f"chmod 600 {name}")  # fmt: skip
                 if status.st_uid != os.geteuid():
-                    self.report(
-                        "note", "permissions", f"{name} belongs to the user {status.st_uid}, not to this process"
-                    )
+                    self.report("note", "permissions", f"{name} belongs to another user, {status.st_uid}")
         if not any(finding.what == "permissions" for finding in self.findings):
             self.report("ok", "permissions", "nobody else can read or write the file")
 
@@ -242,9 +250,7 @@ class _Examination:
     def lock(self) -> None:
         lock = lock_of(self.path)
         if not lock.acquire(0, create=False):
-            self.report(
-                "note", "lock", "another process holds the lock at this moment: it checkpoints, opens or closes"
-            )
+            self.report("note", "lock", "another process holds the lock now: it checkpoints, opens or closes")
             return
         lock.release()
         self.report(
@@ -315,9 +321,7 @@ class _Examination:
         """Run the whole check of ``verify`` and report each problem with its remedy."""
         writable = self.formats(connection)
         report = verify(connection, self.path, full=True, progress=self._progress)
-        pages = [problem for problem in report.problems if OF_PAGES(problem)]
-        tables = [problem for problem in report.problems if OF_PROJECTIONS(problem)]
-        log = [problem for problem in report.problems if problem not in pages and problem not in tables]
+        log, pages, tables = report.of("log"), report.of("pages"), report.of("projections")
         remedy = COPY_AGAIN if self._is_copy_of_shared_log(connection) else RECOVER
         for problem in log:
             self.report("problem", "log", problem, remedy)
@@ -352,7 +356,7 @@ class _Examination:
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
         checks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)
-        for check in (*checks, self.matchers, self.shared):
+        for check in (*checks, self.matchers, self.shared, self.model_command):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # damage was reported already
                 check(connection)
 
@@ -457,7 +461,10 @@ class _Examination:
                           "open the ledger for writing, which continues the erasure")  # fmt: skip
 
     def shared(self, connection: sqlite3.Connection) -> None:
-        self.findings += shared_health.of_file(connection)
+        self.findings += shared_health.findings(connection, self._log_of)
+
+    def model_command(self, connection: sqlite3.Connection) -> None:
+        self.findings += day.findings(connection, self._bounds)
 
     def equal(self, connection: sqlite3.Connection) -> None:
         """Report active memories with the same text.

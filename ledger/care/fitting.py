@@ -9,7 +9,7 @@ from ledger.domain.errors import ConflictError
 from ledger.proof.schema_check import is_misshapen
 
 
-def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> set[str] | None:
+def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> frozenset[str] | None:
     """Return the suspended projections if all tables fit this product and are folded up to the last event.
 
     None means that a table is missing, is of another version, lags behind, or cannot be read by SQLite.

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -44,6 +44,7 @@ from ledger.log.event_store import EventStore
 from ledger.log.integrity import GENESIS
 from ledger.log.making import remove_unfinished
 from ledger.log.sqlite_files import FOREIGN
+from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter
 from ledger.sessions.rules.patterns import NamePatterns
 from ledger.types import SessionPatterns
@@ -75,7 +76,7 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     channel: str = "user"
     agent: str = ""
     readonly: bool = False
-    create: bool = True
+    create: bool | Literal["if_used"] = True
     model: Model | Callable[[ModelRequest], object] | str | None = None
     embedder: EmbedderLike | None = None
     summarizer: object = None
@@ -89,6 +90,10 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     log: SharedLog | str | None = None
     tenant: str | None = None
     machine: str | None = None
+    log_listen_url: str | None = None
+    lock_timeout: float = 30.0
+    wait: bool = True
+    progress: Progress | None = None
     clock: Clock | None = None
     random: Random | None = None
 
@@ -107,23 +112,30 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     patterns = NamePatterns(tuple(request.sessions.ignore), tuple(request.sessions.read_only))
     scanners, own_projections = _scanners(request.scanners), _checked_own(request.projections)
     language_model, writer_of = _models(request.model, request.summarizer, settings)
-    vectors_of = _embedder(embedder)
+    vectors_of = _embedder(embedder, settings)
     log = _shared_log(request)
     store = EventStore.open(
-        path, readonly=readonly, create=request.create, tables=create_tables, shared=log is not None
+        path,
+        readonly=readonly,
+        busy_timeout_seconds=request.lock_timeout,
+        create=bool(request.create),
+        tables=create_tables,
+        shared=log is not None,
     )
+    if_used = request.create == "if_used"
     if settings is not None:
         store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
         if log is not None:
             from ledger.shared import sharing
 
-            sharing.attach(store, log)
+            sharing.attach(store, log, wait=request.wait)
         created = _created(store) or _write_first_event(store, default, clock, random)
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
         engine.is_of_shared_log = store.shared is not None or store.is_replica
         engine.counter, engine.patterns, engine.settings = counter, patterns, settings
+        engine.named_log = request.log or (settings.log_url if settings is not None else None)
         engine.model, engine.summarizer, engine.scanners = language_model, writer_of, scanners
         if vectors_of is not None:
             from ledger.vectors.embedding import VectorSearch
@@ -137,22 +149,33 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
         if own_projections:
             _fit_own(engine, own_projections)
         if not store.readonly:
-            with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
-                remove_unfinished(store)
-            with suppress(DamagedError):
-                if log is None:
-                    _finish_erasures(engine)
+            _finish_left_work(engine, shared=log is not None)
         if log is not None:
             from ledger.shared import sharing
 
             own_part = engine.sharing = sharing.Sharing(engine, log)
-            own_part.begin()
-    except BaseException:
+            own_part.begin(wait=request.wait, progress=request.progress)
+    except BaseException as error:
         store.close()
+        if if_used:
+            store.remove_unused()
+        if isinstance(error, StorageError) and not store.created and not os.path.lexists(store.path):
+            return open_engine(path, request)  # another process had begun the file, and removed it unused meanwhile
         raise
+    if if_used and log is None:
+        engine.after_close = store.remove_unused
     if request.group_commit and not store.readonly:
         engine.writer.queue = CommitQueue(engine.writer.group, store.check_open)
     return engine
+
+
+def _finish_left_work(engine: Engine, *, shared: bool) -> None:
+    """Remove the remains of a rebuild, and finish erasures that a killed process left."""
+    with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
+        remove_unfinished(engine.store)
+    with suppress(DamagedError):
+        if not shared:
+            _finish_erasures(engine)
 
 
 def _shared_log(request: OpenRequest) -> SharedLog | None:
@@ -162,12 +185,12 @@ def _shared_log(request: OpenRequest) -> SharedLog | None:
         RejectedError: A log is named without a tenant, or a tenant, a machine or an address to listen at without a log.
     """
     settings = request.settings
-    log, tenant, machine, listen_url = request.log, request.tenant, request.machine, ""
+    log, tenant, machine, listen_url = request.log, request.tenant, request.machine, request.log_listen_url
     if settings is not None:
         log = settings.log_url if log is None else log
         tenant = settings.log_tenant if tenant is None else tenant
         machine = settings.log_machine if machine is None else machine
-        listen_url = settings.log_listen_url or ""
+        listen_url = settings.log_listen_url if listen_url is None else listen_url
     if log is None:
         if tenant is not None or machine is not None or listen_url:
             raise RejectedError(
@@ -181,12 +204,18 @@ def _shared_log(request: OpenRequest) -> SharedLog | None:
         return log
     from ledger.shared import sharing
 
-    return sharing.connect(log, tenant, machine, listen_url)
+    return sharing.connect(
+        log, tenant, machine, listen_url or "", settings.log_timeout if settings is not None else None
+    )
 
 
 def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:
     """Return the given model and summarizer, or those of the settings; model code is loaded only if needed."""
-    if model is None and summarizer is None and (settings is None or settings.model is None):
+    if (
+        model is None
+        and summarizer is None
+        and (settings is None or (settings.model is None and settings.model_command is None))
+    ):
         return None, None
     from ledger.models.models import chosen
 
@@ -202,12 +231,12 @@ def _scanners(objects: object) -> tuple[Scanner, ...]:
     return as_scanners(objects)
 
 
-def _embedder(embedder: EmbedderLike | None) -> Embedder | None:
+def _embedder(embedder: EmbedderLike | None, settings: Settings | None) -> Embedder | None:
     if embedder is None:
         return None
-    from ledger.vectors.embedders import as_embedder
+    from ledger.vectors.embedders import as_embedder, prefixes_of
 
-    return as_embedder(embedder)
+    return as_embedder(embedder, prefixes_of(settings))
 
 
 def import_log(
@@ -407,13 +436,20 @@ def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | No
 
 
 def _write_first_event(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
-    """Write the first event, unless another process has written it already."""
+    """Write the first event, unless another process or machine has written it already."""
     if store.readonly:
         raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
+    try:
+        return _first_event(store, default, clock, random, hopes=True)
+    except OutdatedError:
+        return _first_event(store, default, clock, random, hopes=False)
+
+
+def _first_event(store: EventStore, default: Who, clock: Clock, random: Random, *, hopes: bool) -> LedgerCreated:
     from ledger.core.pipeline import Writer
 
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
-    with store.command() as transaction:
+    with store.command(hopes=hopes) as transaction:
         if transaction.position:
             return _created(store) or created
         secret = bytes.fromhex(created.secret)

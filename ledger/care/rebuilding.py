@@ -6,7 +6,6 @@ this file through SQLite, in one transaction.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -35,12 +34,6 @@ from projections.core.sqlite import integrity_problems
 
 ROUNDS = 5  # the most attempts to copy the log, while others go on writing
 WAIT_SECONDS = 30.0  # the longest wait for the writer's lock
-
-# The beginnings of problems that ``verify`` finds in projections and pages; all other problems are the log's own.
-OF_PROJECTIONS = re.compile(
-    r"(position \d+: )?the projections?\b|the schema: (table|index of|view) (?!events\b|blobs\b)"
-).match
-OF_PAGES = re.compile(r"the file: (?!its )").match
 
 
 def damages(error: BaseException | None) -> bool:

@@ -24,12 +24,21 @@ if TYPE_CHECKING:
     from ledger.core.pipeline import Writer
     from ledger.core.settings import Settings
     from ledger.core.stopping import Stopping
+    from ledger.domain.errors import LedgerError
     from ledger.guards.scanner import Scanner
+    from ledger.log.shared.port import SharedLog
     from ledger.models.port import Model, NamedSummarizer
 
 
 class MachineSharing(Protocol):
     """This machine's part in a log that machines share; the code is loaded only if there is such a log."""
+
+    failure: LedgerError | None
+
+    @property
+    def behind(self) -> int | None:
+        """Return the number of events that this machine's file lacks; None if the log was not seen yet."""
+        ...
 
     def wait(self, position: int, stopping: Stopping) -> None:
         """Return when this machine's file holds the log up to a position."""
@@ -54,6 +63,7 @@ class Engine(ReadingEngine):
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     scanners: Sequence[Scanner] = ()  # of threats, besides the ledger's own
     sharing: MachineSharing | None = None  # this machine's part in a log that machines share
+    named_log: SharedLog | str | None = None  # as the caller or the settings name it, also for reading only
     is_of_shared_log = False  # the tables are this machine's own, and no event of the log is about them
     checked_to = 0  # the position up to which opening checked that this version knows every event
 

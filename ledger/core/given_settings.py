@@ -11,6 +11,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import problem_of_command
 
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -28,12 +29,24 @@ def _is_variable(value: str | None) -> str | None:
     return value
 
 
+def _is_command(value: list[str] | None) -> list[str] | None:
+    if value is not None and (problem := problem_of_command(value)):
+        raise ValueError(problem)
+    return value
+
+
 _BOUNDED: dict[str, Any] = {
     "model_base_url": Annotated[str | None, AfterValidator(_is_url)],
     "model_api_key_env": Annotated[str | None, AfterValidator(_is_variable)],
     "model_max_tokens": Annotated[int | None, Field(ge=1, le=1_000_000)],
     "model_temperature": Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False)],
+    "model_command": Annotated[list[str] | None, AfterValidator(_is_command)],
+    "model_command_calls": Annotated[int, Field(ge=1, le=1_000_000)],
+    "model_command_tokens": Annotated[int, Field(ge=1, le=10**12)],
     "wal_mib": Annotated[int, Field(ge=4, le=65_536)],
+    "learn_turns": Annotated[int, Field(ge=0, le=100_000)],
+    "learn_tokens_a_day": Annotated[int, Field(ge=0, le=100_000_000)],
+    "log_timeout": Annotated[float | None, Field(gt=0, le=86_400, allow_inf_nan=False)],
     "model_timeout": Annotated[float | None, Field(gt=0, le=86_400, allow_inf_nan=False)],
 }
 

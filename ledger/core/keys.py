@@ -10,6 +10,7 @@ from ledger.core.work import Means, Outcome, Work
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError
 from ledger.domain.text import check_text
 from ledger.events import LEDGER_STREAM, CommandAnswered
+from ledger.policy.rules import PolicyState
 from projections.views import control
 
 
@@ -20,13 +21,25 @@ class Key(Struct, frozen=True):
     arguments: str
 
 
-def given(means: Means, command: str, who: Who, key: str, arguments: object) -> Key:
-    """Return the key of a command."""
-    check_text("idempotency_key", key)
+class GivenKey(Struct, frozen=True):
+    """An idempotency key that a caller gave, with the digests of the arguments as they are and without secrets."""
+
+    key: bytes
+    exact: str
+    clean: str
+
+    def by(self, policy: PolicyState) -> Key:
+        """Return the key as a user's policy records it."""
+        return Key(self.key, self.exact if policy.secrets == "off" else self.clean)
+
+
+def given(means: Means, command: str, who: Who, arguments: object) -> GivenKey:
+    """Return the key of a command, before the lock is taken: digesting and cleaning long arguments takes time."""
+    name = check_text("idempotency_key", who.key)
     text = encoded([command, arguments])
-    if means.policy(who.user).secrets != "off":
-        text = means.guard.harmless(text, arguments)
-    return Key(means.mac("key", who.user, key), recorded(means, who.user, text))
+    exact, harmless = recorded(means, who.user, text), means.guard.harmless(text, arguments)
+    clean = exact if harmless is text else recorded(means, who.user, harmless)
+    return GivenKey(means.mac("key", who.user, name), exact, clean)
 
 
 def recorded(means: Means, user: str, text: bytes) -> str:

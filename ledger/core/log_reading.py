@@ -220,15 +220,16 @@ def _ambiguous(connection: Connection, reference: str, kind: str, rows: list[int
     )
 
 
-def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
+def check_tables(connection: Connection, secret: bytes) -> tuple[int, frozenset[str]]:
     """Return the generation of the tables and the suspended projections; raise ``ConflictError`` for another version."""
-    rows = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
-    if {name: version for name, version, _ in rows} != versions():
+    sql = "SELECT name, version, suspended_at, (SELECT generation FROM checkpoint WHERE id = 1) FROM projections"
+    rows = connection.execute(sql).fetchall()
+    if {name: version for name, version, _, _ in rows} != versions():
         raise ConflictError("another version of the product changed the projections of this ledger: reopen the ledger")
-    folded = connection.execute("SELECT generation FROM checkpoint WHERE id = 1").fetchone()
-    if folded is None:
+    generation = rows[0][3]
+    if generation is None:
         raise ConflictError("the checkpoint of this ledger's projections is missing: reopen the ledger")
-    return folded[0], {name for name, _, suspended_at in rows if suspended_at is not None}
+    return generation, frozenset(name for name, _, suspended_at, _ in rows if suspended_at is not None)
 
 
 def decode_range(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:

@@ -63,7 +63,6 @@ ARGUMENTS = {
     "namespace": "project",
     "project_id": "project",
     "query": "question",
-    "question": "query",
     "run_id": "session",
     "session_id": "session",
     "source": "sources",

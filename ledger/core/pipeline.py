@@ -21,6 +21,7 @@ from ledger.core.batch import CommandBatch
 from ledger.core.clock import Clock, Random, now
 from ledger.core.grouping import CommitQueue
 from ledger.core.log_reading import READER
+from ledger.core.optimistic import ATTEMPTS
 from ledger.core.refusals import RefusalCounter
 from ledger.core.who import Who
 from ledger.core.work import Body, Means, Outcome, Work
@@ -36,18 +37,15 @@ from ledger.events import (
     Recorded,
     TextQuarantined,
 )
-from ledger.guards.guarding import as_warnings
+from ledger.guards.guarding import HELD_CHARS, Scans, Unscanned, as_warnings
 from ledger.guards.scanner import Scanner
 from ledger.guards.watching import watch
 from ledger.log import folding, mapper
 from ledger.log.event_store import EventStore, Transaction
+from ledger.log.writing import OutdatedError
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
 
-_LONG = (
-    *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
-    *("session.set_abstract", "session.compact", "values.put"),
-)
 _ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
@@ -82,7 +80,7 @@ class Writer(Means):
     ) -> None:
         super().__init__(secret, clock, random, scanners)
         self.store, self.ledger_id = store, ledger_id
-        self._own_turn = store.command()
+        self._own_turn, self._hopeful_turn = store.command(), store.command(hopes=True)
         self._refusals = RefusalCounter()
         self._batch: CommandBatch | None = None
         self._is_grouping = False
@@ -91,30 +89,85 @@ class Writer(Means):
 
     # --- one command ---------------------------------------------------------------------------------------------
 
-    def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
-        """Run a command's body under the lock; its events are one append, folded and committed with it."""
-        if command in _LONG or self.guard.scanners:
-            self.guard.ahead(arguments)
-        if self.queue is not None and not self.store.is_of_thread and command not in _ALONE:
+    def run(
+        self, command: str, who: Who, body: Body, arguments: object = None, *, texts: object | None = None
+    ) -> Outcome:
+        """Run a command's body under the lock; its events are one append, folded and committed with it.
+
+        The guards scan ``texts``, or the arguments, before the lock is taken. If the body then needs further scans that take
+        long, nothing is written, the scans are made, and the body runs again; so a body can run several times.
+
+        Args:
+            command: The name of the command in the log.
+            who: The identity of the caller.
+            body: The decision; it emits events and returns the subject.
+            arguments: The arguments by which a repetition with the same idempotency key is recognised.
+            texts: The texts that the body writes, in any structure, if they are not those of ``arguments``.
+        """
+        key = keys.given(self, command, who, arguments) if who.key is not None else None
+        if (
+            self.store.is_of_thread
+        ):  # a batch, or a group whose other commands wait: the caller scans, and submits it again
+            room = HELD_CHARS if self._is_grouping else None
+            outcome = self._run(command, who, body, arguments, key, {}, room)
+            self.after_commit()
+            return outcome
+        scans = self.guard.ahead(arguments if texts is None else texts)
+        hopes = self.store.shared is not None and command not in _ALONE and who.expected is None
+        for room in (*(HELD_CHARS,) * ATTEMPTS, None):
+            try:
+                run = partial(self._run, command, who, body, arguments, key, scans, room)
+                return self._alone(command, run, hopes=hopes)
+            except Unscanned as missing:
+                scans |= self.guard.made(missing.scans)
+        raise AssertionError("unreachable: the last attempt scans under the lock")
+
+    def _alone(self, command: str, run: Callable[..., Outcome], *, hopes: bool) -> Outcome:
+        """Run one command of a thread that does not hold the lock, in a group with others if the ledger groups commits."""
+        if self.queue is not None and command not in _ALONE:
             if folding.now.is_on:
                 folding.refuse()
-            return self.queue.call(partial(self._run, command, who, body, arguments))
-        outcome = self._run(command, who, body, arguments)
+            return self.queue.call(run)
+        outcome = self._hopeful(run) if hopes else run()
         self.after_commit()
         return outcome
 
+    def _hopeful(self, run: Callable[..., Outcome]) -> Outcome:
+        """Run a command without the lock of the shared log, and again with the lock if the log has to be asked first."""
+        try:
+            return run(hopes=True)
+        except OutdatedError:  # the tables forget by themselves, because the next transaction sees a change
+            self._refusals.forget()
+            return run()
+
     def after_commit(self) -> None:
-        """Catch up the user's own projections, if they fell behind."""
+        """Index long texts, slice by slice, and catch up the user's own projections, if they fell behind."""
+        while self.tables.are_many_waiting and not self.store.is_of_thread:
+            if not self.store.write_now(self.tables.index_slice, durable=False):
+                break  # another writer is active; the texts keep waiting
         if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
             own.after_command()
 
-    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+    def _run(
+        self,
+        command: str,
+        who: Who,
+        body: Body,
+        arguments: object,
+        given: keys.GivenKey | None,
+        scans: Scans,
+        room: int | None,
+        *,
+        hopes: bool = False,
+    ) -> Outcome:
         refusal: RejectedError
-        with self._turn() as transaction:  # holds the lock; the end commits, or rolls everything back
+        # The turn holds the lock; its end commits, or rolls everything back.
+        with self._turn(hopes=hopes) as transaction, self.guard.held(scans, room=room):
             try:
                 self.tables.begin(transaction)  # brings the tables to the end of the log, whoever wrote it
-                return self._decide(transaction, command, who, body, arguments)
+                return self._decide(transaction, command, who, body, given)
             except RejectedError as error:
+                self.guard.check_all_scanned()
                 refusal = error
                 if (record := self._refusals.record(self, transaction, command, who, error, arguments)) is not None:
                     with self._apart(transaction):
@@ -127,11 +180,13 @@ class Writer(Means):
                 raise
         raise refusal  # the event of the refusal is committed
 
-    def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
+    def _decide(
+        self, transaction: Transaction, command: str, who: Who, body: Body, given: keys.GivenKey | None
+    ) -> Outcome:
         """Take a command to its answer; each line is a step that is defined elsewhere."""
         with self.tables.closed():  # a decision reads no suspended projection
             self.guard.check_people(who)
-            key = keys.given(self, command, who, who.key, arguments) if who.key is not None else None
+            key = given.by(self.policy(who.user)) if given is not None else None
             if key is not None and (known := keys.answer(self, key, command)) is not None:
                 return known
             work = Work(self, transaction, command, who, self.now())
@@ -142,6 +197,7 @@ class Writer(Means):
                 trust.check(work, distrusted)
             quarantined = watch(self.guard, work)
             bearer = keys.bearer(self, work, subject) if key is not None else subject
+            self.guard.check_all_scanned()
         with self._apart(transaction):
             events = self.append(work, key, bearer)
             return self._outcome(work, subject, events, quarantined=quarantined > 0)
@@ -256,6 +312,7 @@ class Writer(Means):
             state = self.tables.subject(subject)
         except SuspendedError:
             state = None
+        warnings = as_warnings(chain.from_iterable(work.redactions.values()), events if quarantined else ())
         if quarantined:  # the guards' events are no part of the answer
             events = [event for event in events if not isinstance(event.data, MemoryQuarantined | TextQuarantined)]
         return Outcome(
@@ -266,17 +323,17 @@ class Writer(Means):
             absorbed=work.absorbed,
             names=self.tables.names_of(state),
             policy=self.tables.policy(work.who.user),
-            warnings=as_warnings(chain.from_iterable(work.redactions.values())),
+            warnings=warnings,
         )
 
     # --- batches -------------------------------------------------------------------------------------------------
 
-    def _turn(self) -> AbstractContextManager[Transaction]:
+    def _turn(self, *, hopes: bool) -> AbstractContextManager[Transaction]:
         """Return the transaction of one command: the batch's if the caller owns a batch, else a new transaction."""
         if folding.now.is_on:
             folding.refuse()
         batch = self._batch
-        return batch if batch is not None and batch.is_here else self._own_turn
+        return batch if batch is not None and batch.is_here else self._hopeful_turn if hopes else self._own_turn
 
     @property
     def batching(self) -> bool:

@@ -45,11 +45,11 @@ def query(
     if isinstance(engine, Engine) and engine.writer.batching:
         raise ConflictError("query cannot run inside a batch, whose rows are not committed; end the batch first")
     engine.write_waiting()
-    if user is not None:
-        return _of_user(engine, user, sql, values, seconds, rows)
     if engine.own is not None and _is_writable(engine) and PREFIX in sql.lower():
         engine.own.restore()
         engine.own.catch_up()
+    if user is not None:
+        return _of_user(engine, user, sql, values, seconds, rows)
     past = not isinstance(engine, Engine)
     with _decoded(), _ready(engine, sql) as connection:
         _, suspended = check_tables(connection, engine.secret)
@@ -74,27 +74,32 @@ def _of_user(
     seconds: float,
     rows: int,
 ) -> tuple[dict[str, Value], ...]:
-    bounds = BoundsOfUser(views=VIEWS, nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
+    bounds = BoundsOfUser(views=tuple(VIEWS), nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
+    keeps = isinstance(engine, Engine) and PREFIX in sql.lower()  # own tables keep no past
     if engine.folded_privately:  # the folded tables have the names of the file's tables, so the query runs on a copy
         with _decoded(), _folded(engine) as connection:
             _, suspended = check_tables(connection, engine.secret)
-            with closed.reading(connection, tables_of(suspended)):
-                copy = questions.copy_of(connection, user, sql)
+            own_tables = questions.own_of_user(connection) if keeps else []
+            with closed.reading(connection, tables_of(suspended) | _suspended_own(connection)):
+                copy = questions.copy_of(connection, user, sql, own_tables)
+            bounds = replace(bounds, views=(*VIEWS, *own_tables))
             with closing(copy):
-                return tuple(ask(copy, sql, parameters, bounds, lambda: _documented(copy)))
+                return tuple(ask(copy, sql, parameters, bounds, lambda: _documented(copy, bounds.views)))
     prepare = questions.prepare_live_of_user if isinstance(engine, Engine) else questions.prepare_past_of_user
     with _decoded(), engine.view(prepare) as connection:
         _, suspended = check_tables(connection, engine.secret)
-        prefix = questions.stand_for(connection, user)
+        own_tables = questions.own_of_user(connection) if keeps else []
+        prefix = questions.stand_for(connection, user, own_tables)
         bounds = replace(
             bounds,
+            views=(*VIEWS, *own_tables),
             prefix=prefix,
             tables=_tables(connection),
-            closed=tables_of(suspended),
+            closed=tables_of(suspended) | _suspended_own(connection),
             log=questions.hidden_log(connection),
             schema="temp",
         )
-        return tuple(ask(connection, sql, parameters, bounds, lambda: _documented(connection)))
+        return tuple(ask(connection, sql, parameters, bounds, lambda: _documented(connection, bounds.views)))
 
 
 @contextmanager
@@ -171,10 +176,10 @@ def _names(connection: Connection) -> Collection[str]:
     return dict.fromkeys(names)
 
 
-def _documented(connection: Connection) -> Collection[str]:
-    """Return the names of the documented views and of their columns."""
-    columns = (row[1] for view in VIEWS for row in connection.execute("SELECT * FROM pragma_table_info(?)", (view,)))
-    return dict.fromkeys((*VIEWS, *columns))
+def _documented(connection: Connection, views: Collection[str]) -> Collection[str]:
+    """Return the names of views and of their columns."""
+    columns = (row[1] for view in views for row in connection.execute("SELECT * FROM pragma_table_info(?)", (view,)))
+    return dict.fromkeys((*views, *columns))
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 A ``ledger.toml`` is read next to a ledger that the caller named, or at the path in LEDGER_CONFIG, and never from the working
 directory alone. Otherwise a user in a foreign folder would run with the settings of the folder's owner. Such settings can
-name a server that memories are sent to, and a variable whose value is sent there as the key.
+name a server that memories are sent to, and a variable whose value is sent there as the key. A command as a model is a program
+that runs, so it is read from no file next to a ledger, except for the user's own folder ~/.memory-ledger.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import stat
@@ -27,10 +29,16 @@ ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
 # any text is valid for these, so pydantic need not be loaded to check them
 _LOG = ("log_url", "log_tenant", "log_machine", "log_listen_url")
-_TEXTS = ("path", "user", "actor", "client", "agent", "project", *_LOG)
+_PREFIXES = ("embedder_query_prefix", "embedder_text_prefix")
+_TEXTS = ("path", "user", "actor", "client", "agent", "project", *_PREFIXES, *_LOG)
 _TABLE = "log"  # the table of a file whose settings begin with log_
-_PASSWORD = re.compile(r"(?<=://)([^/@\s]*?):[^/@\s]*@")  # in the address of a server
+# in the address of a server; one with signs that should have been escaped ends at the last @
+_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):[^\s\"']*@|(?<=password=)[^&\s\"']+")
 _SECRET = "model_api_key"
+OWN_FOLDER = "~/.memory-ledger"  # the user's own; the ledger of coding agents lies there
+_RUNS = "model_command"  # begins the names of settings that make a program run, or run more often
+CALLS_A_DAY, TOKENS_A_DAY = 200, 200_000  # of a command as a model (our choice)
+INSIDE_MODEL = "MEMORY_LEDGER_INSIDE_MODEL"  # the variable that a command as a model finds in its environment
 # the variable with a provider's key, unless the settings name another
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 # the variable with a provider's server, as the provider's own client reads it
@@ -49,10 +57,15 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """The settings that a ledger is opened with.
 
     ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
-    seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
-    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers. The settings of
-    the table ``[log]`` name a log that machines share: its address, the tenant, this machine,
-    and the address for the connection that listens.
+    seconds that a request asks for. ``model_command`` is a program with its arguments that takes the place of ``model``, with at
+    most ``model_command_calls`` calls and ``model_command_tokens`` tokens a day.
+
+    An ``embedder`` "onnx:DIRECTORY" reads a prefix before a question and before a text. With ``summaries`` the model writes
+    the summaries of sessions. ``project`` is the command line's default project. A coding agent is asked to learn when more
+    than ``learn_turns`` turns are unread, and reads at most ``learn_tokens_a_day``; 0 switches either off. While the -wal is
+    larger than ``wal_mib`` MiB, writers wait a moment for readers. The settings of the table ``[log]`` name a log that
+    machines share: its address, the tenant, this machine, the address for the connection that listens, and the seconds that a
+    command waits.
     """
 
     path: str = "memory.db"
@@ -62,6 +75,8 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     agent: str = ""
     project: str | None = None
     embedder: str | None = None
+    embedder_query_prefix: str = ""
+    embedder_text_prefix: str = ""
     model: str | None = None
     model_base_url: str | None = None
     model_api_key: str | None = None
@@ -69,13 +84,26 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     model_max_tokens: int | None = None
     model_temperature: float | None = None
     model_timeout: float | None = None
+    model_command: list[str] | None = None
+    model_command_calls: int = CALLS_A_DAY
+    model_command_tokens: int = TOKENS_A_DAY
     summaries: bool = True
     wal_mib: int = 64
+    learn_turns: int = 20
+    learn_tokens_a_day: int = 200_000
     log_url: str | None = None
     log_tenant: str | None = None
     log_machine: str | None = None
     log_listen_url: str | None = None
+    log_timeout: float | None = None
     origins: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.model is not None and self.model_command is not None:
+            named = [f"{name} ({self.origins.get(name, ARGUMENT)})" for name in ("model", _RUNS)]
+            raise RejectedError(
+                f"{' and '.join(named)} are both set; a ledger has one model, so leave one out", rule="settings"
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, **arguments: object) -> Settings:
@@ -101,7 +129,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     def without_log(self) -> Settings:
         """Return the settings without a shared log."""
-        return msgspec.structs.replace(self, **dict.fromkeys(_LOG))
+        return msgspec.structs.replace(self, **dict.fromkeys((*_LOG, "log_timeout")))
 
     @property
     def names_user(self) -> bool:
@@ -119,8 +147,12 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
             if not value and os.environ.get(variable):
                 value, origin = True, variable
             value = "set" if value else "not set"
+        if name == _RUNS and isinstance(value, list):
+            from ledger.guards import secrets  # slow to load
+
+            value = [secrets.redacted(part, secrets.scan(part)) for part in value]
         if name in ("log_url", "log_listen_url") and isinstance(value, str):
-            value = _PASSWORD.sub(r"\1:…@", value)
+            value = _PASSWORD.sub(lambda found: "…" if found[1] is None else f"{found[1]}:…@", value)
         if name == "model_base_url" and not value:
             variable = SERVERS.get((self.model or "").partition(":")[0], "")
             if os.environ.get(variable):
@@ -169,13 +201,26 @@ def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]
     for name in FIELDS:
         variable = PREFIX + name.upper()
         if variable in environment and (name != "path" or environment[variable]):
-            chosen.append((name, _text_or_none(name, environment[variable]), variable))
+            chosen.append((name, _given(name, environment[variable], variable), variable))
     return chosen
 
 
-def _text_or_none(name: str, text: str) -> Any:
-    """Return None for an empty variable of a setting that may be None, else the text."""
-    return None if text == "" and _DEFAULTS[name] is None else text
+def _given(name: str, text: str, variable: str) -> Any:
+    """Return None for an empty variable of a setting that may be None, the list of a command, and else the text."""
+    if text == "" and _DEFAULTS[name] is None:
+        return None
+    if name != _RUNS:
+        return text
+    try:
+        command = json.loads(text)
+    except (ValueError, RecursionError):
+        command = None
+    if not isinstance(command, list):
+        raise RejectedError(
+            f'{variable}: it has to be a JSON list of texts, such as ["claude", "-p", "--model", "haiku"]',
+            rule="settings",
+        )
+    return command
 
 
 def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
@@ -202,11 +247,23 @@ def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
         values |= {f"{_TABLE}_{name}": value for name, value in table.items()}
     for name in values:
         _check_known(name, place, name)
+        if name.startswith(_RUNS) and not named and not _is_own(place):
+            raise RejectedError(
+                f"{place}: {name}: a file next to a ledger names no program to run, for a folder that others made would run"
+                f" theirs; set {PREFIX}{name.upper()}, or write it into the file that {CONFIG} names or into"
+                f" {OWN_FOLDER}/{FILE}",
+                rule="settings",
+            )
     if "path" in values and not named:
         raise RejectedError(f"{place}: path: the file next to a ledger cannot name another ledger", rule="settings")
     if isinstance(values.get("path"), str):
         values["path"] = os.path.join(os.path.dirname(place), values["path"])
     return [(name, value, place) for name, value in values.items()]
+
+
+def _is_own(place: str) -> bool:
+    """Return True for the ``ledger.toml`` in the user's own folder."""
+    return os.path.realpath(os.path.dirname(place)) == os.path.realpath(os.path.expanduser(OWN_FOLDER))
 
 
 def _read(place: str) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from ledger.core.log_reading import SALT_BYTES, damaged_blob, find_row, read_event, read_known, read_stream
@@ -16,7 +16,8 @@ from ledger.memories.rules import MemoryState
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection, Values
 from projections.search import memory_hits, observation_hits, passages
-from projections.views import memories, projects
+from projections.search.memory_hits import MemoryScope
+from projections.views import memories, projects, sessions
 from projections.views.duplicates import content_fingerprint
 from projections.views.memories import MemoryFilter
 
@@ -69,6 +70,16 @@ class Snapshot:
     ) -> Iterator[tuple[passages.PassageRow, float]]:
         least = min(limit, ENOUGH)
         return passages.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
+
+    def has_memory(self, expression: str, wanted: MemoryScope) -> bool:
+        return memory_hits.any_matches(self.connection, expression, wanted, schema=self.schema)
+
+    def has_passage(self, expression: str, wanted: passages.PassageScope) -> bool:
+        return passages.any_matches(self.connection, expression, wanted, schema=self.schema)
+
+    def read_by_model(self, rows: Collection[int]) -> set[int]:
+        """Return those of some messages and captured turns, by their rows, that a model has read."""
+        return sessions.read_by_model(self.connection, rows)
 
     def observation_hits(
         self, expression: str, wanted: observation_hits.ObservationScope, limit: int
@@ -148,6 +159,16 @@ class AsOfSnapshot(FoldedSnapshot):
     ) -> Iterator[tuple[passages.PassageRow, float]]:
         return passages.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
+    def read_by_model(self, rows: Collection[int]) -> set[int]:
+        """Return no rows: the marks of what a model has read keep no past."""
+        return set()
+
+    def has_memory(self, expression: str, wanted: MemoryScope) -> bool:
+        return any(True for _ in self.memory_hits(expression, wanted, limit=1))
+
+    def has_passage(self, expression: str, wanted: passages.PassageScope) -> bool:
+        return any(True for _ in self.passage_hits(expression, wanted, limit=1))
+
     def observation_hits(
         self, expression: str, wanted: observation_hits.ObservationScope, limit: int
     ) -> observation_hits.Hits:
@@ -200,10 +221,11 @@ def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     return str(row[0][SALT_BYTES:], "utf-8")
 
 
-def answer_texts(connection: Connection, state: InteractionState) -> dict[str, str | None]:
-    """Return the response and the summary of an interaction; blank before there are any."""
+def answer_texts(
+    connection: Connection, state: InteractionState, names: Sequence[str] = ("response", "summary")
+) -> dict[str, str | None]:
+    """Return the response and the summary of an interaction, or one of them; blank before there are any."""
     data = event_data(connection, state.response_at) if state.response_at is not None else None
-    names = ("response", "summary")
     return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
 
 

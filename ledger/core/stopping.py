@@ -54,10 +54,10 @@ def check_call(timeout: object, cancel: object) -> None:
         raise RejectedError(f"cancel is a threading.Event or a function, and {cancel!r:.40} is neither")
 
 
-def check_seconds(timeout: object) -> None:
+def check_seconds(timeout: object, name: str = "timeout") -> None:
     """Raise ``RejectedError`` for a timeout that is not a number of seconds up to a day."""
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
         raise RejectedError(
-            f"timeout is a number of seconds above 0 and up to 86,400 (a day), and {timeout!r:.40} is not"
+            f"{name} is a number of seconds above 0 and up to 86,400 (a day), and {timeout!r:.40} is not"
         )

@@ -169,7 +169,7 @@ class Tables:
             if own is not None:
                 own.fold(transaction, event, changes)
         if not transaction.deferred:
-            projector.flush(rows)
+            projector.flush(rows, together=False)
             if own is not None:
                 own.flush(transaction)
             if not projector.poisoned:
@@ -186,6 +186,16 @@ class Tables:
         if self.own is not None:
             self.own.flush(transaction)
         checkpoint(transaction.connection, transaction.position, transaction.head)
+
+    @property
+    def are_many_waiting(self) -> bool:
+        """Return True if so many texts wait for a text index that they are due."""
+        return self._rows_of is not None and self.rows.are_many_waiting
+
+    def index_slice(self, transaction: Transaction) -> None:
+        """Move some of the texts that are due into the text indexes, so few that another writer hardly waits."""
+        self.begin(transaction)
+        self.rows.index_slice()
 
     def index_waiting(self, transaction: Transaction) -> None:
         """Move the waiting texts into the text indexes, where reads of the same transaction see them at once."""

@@ -77,7 +77,7 @@ class Outcome(Struct, frozen=True):
     absorbed: bool = False
     names: Mapping[str, str] = {}  # the names of the subject's project and session, by id
     policy: PolicyState | None = None  # of the subject's user
-    warnings: tuple[str, ...] = ()  # secrets taken out of the arguments, by field and kind
+    warnings: tuple[str, ...] = ()  # secrets taken out of the arguments, and texts in quarantine
 
 
 class Work:
@@ -125,11 +125,11 @@ class Work:
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._means.random(ids.RANDOM_BYTES))
 
-    def body(self, text: str) -> str | Blob:
+    def body(self, text: str, *, is_json: bool = False) -> str | Blob:
         """Return a text as an event stores it: the text itself, or above 256 KiB a reference to the blobs table."""
         if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
             return text
-        verdict = self._means.guard.of_large(text, self.taken, self.policy().secrets)
+        verdict = self._means.guard.of_large(text, self.taken, self.policy().secrets, is_json=is_json)
         data = verdict.text.encode()
         blob_id, salt = "b_" + self._means.random(16).hex(), self._means.random(16)
         self.blobs.append((blob_id, salt + data))
@@ -204,8 +204,35 @@ class Work:
     # --- names ---------------------------------------------------------------------------------------------------
 
     def project_named(self, name: str | None) -> str | None:
-        """Return the id of a project by name, alias or id; an unknown name is registered in this append."""
-        return self._named("p", name, ProjectRegistered)
+        """Return the id of a project by name, alias or id; an unknown name is registered in this append.
+
+        Raises:
+            RejectedError: The memory is off for the project.
+        """
+        return self.recorded_in(self._named("p", name, ProjectRegistered))
+
+    def project_known(self, name: str) -> str:
+        """Return the id of a project by name, alias or id.
+
+        Raises:
+            NotFoundError: This user has no such project.
+        """
+        id = self._tables.named(self.who.user, "p", name) if name.strip() else None
+        if id is None:
+            raise NotFoundError(f"no project of this user is called {name!r:.60}")
+        return id
+
+    def recorded_in(self, project: str | None) -> str | None:
+        """Return the id of a project; raise ``RejectedError`` if the memory is off for it."""
+        if project is not None and (off := self.policy().off) and not set(off).isdisjoint(self.together(project)):
+            name = getattr(self.find(project, "p"), "name", None) or project
+            raise RejectedError(
+                f"the memory is off for the project {name!r:.60}, so nothing is recorded there; `memory-ledger on` in its "
+                "folder, or policy.set(off=…) without the project, switches the memory on again",
+                rule="off",
+                subject=project,
+            )
+        return project
 
     def together(self, project: str | None) -> tuple[str | None, ...]:
         """Return a project and those joined to it, the project that they are found under first; (None,) for None."""

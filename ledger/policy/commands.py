@@ -24,6 +24,16 @@ def _check_expiry(policy: PolicyState) -> None:
         )
 
 
+def _ids_of(work: Work, names: object) -> tuple[str, ...]:
+    """Return the ids of projects by their names, aliases or ids.
+
+    Raises:
+        NotFoundError: This user has no such project.
+    """
+    assert isinstance(names, tuple)
+    return tuple(dict.fromkeys(work.project_known(name) for name in names))
+
+
 def adopt(engine: Engine, asker: Who, parameters: Mapping[str, object], reason: str = "") -> answers.Policy:
     """Change parameters of one user's policy from here on; a parameter that was set keeps its value when a default changes."""
     reason = check_reason("reason", reason)
@@ -31,6 +41,8 @@ def adopt(engine: Engine, asker: Who, parameters: Mapping[str, object], reason: 
     def body(work: Work) -> str:
         changes = checked(parameters)
         work.rows.flush()  # an earlier command of a batch may have set some
+        if "off" in changes:
+            changes["off"] = _ids_of(work, changes["off"])
         explicit = control.explicit(work.connection(), asker.user)
         if any(name not in explicit or explicit[name] != value for name, value in changes.items()):
             _check_expiry(policy_of(explicit | changes))

@@ -9,9 +9,10 @@ from msgspec import Struct, convert
 
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import check_text, plural
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 
-Value = int | bool | str  # a parameter's value as an event holds it
+Value = int | bool | str | tuple[str, ...]  # a parameter's value as an event holds it
 DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
 BY_SOURCE, REVIEW = "by_source", "review"  # values of ``admit``
 TURNS = "turns"  # the value of ``consolidate`` that includes turns and sessions
@@ -54,6 +55,10 @@ def switch(name: str, value: object) -> Value:
     return value
 
 
+def projects(name: str, value: object) -> Value:
+    return tuple(check_text(f"each of {name}", project) for project in plural(name, value))
+
+
 class SwitchOr(Struct, frozen=True):
     """A check of a parameter that must be true, false or this word."""
 
@@ -73,6 +78,7 @@ class PolicyState(Struct, frozen=True):
     - ``max_matches``: the largest number of memories that an interaction reinforces
     - ``decay``: the kinds of memories that lose effective confidence with idle days; ``expire`` supersedes memories that decayed
       below 0.30; both are off by default
+    - ``decay_rule``: the version of the rule of decay, so that a past moment gives the same number under a later rule
     - ``candidate_days``: the days that a candidate waits, unchanged, until it is rejected; 0 for ever
     - ``user_chars``, ``memory_chars``: the bounds on characters of active memories of the kind user_profile, and of all other
       kinds; 0 is no bound (rubino has 1,375 and none)
@@ -81,6 +87,7 @@ class PolicyState(Struct, frozen=True):
     - ``admit``: the decision on memories that nobody reviewed: by the table in ``memories/admission_rules.py`` ("by_source") or
       by a person ("review"); an assistant's own statement is always a candidate, of at most ``claim_confidence``
     - ``consolidate``: the consolidation of memories; with "turns" also of turns and sessions
+    - ``off``: the projects where nothing is recorded and nothing is added to a prompt; an event has their ids
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
@@ -89,6 +96,7 @@ class PolicyState(Struct, frozen=True):
     max_matches: Annotated[int, count] = confidence_rules.MATCHES_A_TURN
     extract: Annotated[bool, switch] = True
     decay: Annotated[str, OneOf(DECAYS)] = OFF
+    decay_rule: Annotated[str, OneOf(confidence_rules.DECAY_RULES)] = "decay/1"
     expire: Annotated[bool, switch] = False
     candidate_days: Annotated[int, days] = 90
     user_chars: Annotated[int, characters] = 0
@@ -102,10 +110,11 @@ class PolicyState(Struct, frozen=True):
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
     consolidate: Annotated[bool | str, SwitchOr(TURNS)] = True
+    off: Annotated[tuple[str, ...], projects] = ()
 
-    def decays(self, kind: str) -> bool:
-        """Return True if active memories of this kind lose effective confidence with idle days."""
-        return self.decay == ALL or (self.decay == EPISODIC and kind == EPISODIC)
+    def decay_of(self, kind: str) -> str | None:
+        """Return the rule by which active memories of this kind lose effective confidence with idle days, or None."""
+        return self.decay_rule if self.decay == ALL or (self.decay == EPISODIC and kind == EPISODIC) else None
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {

@@ -214,9 +214,12 @@ class Projector:
             except Exception as error:
                 self._poison(projection.name, event.position, error)
 
-    def flush(self, rows: ProjectionRows) -> None:
-        """Write the rows that the folds kept; a projection whose rows the database refuses is suspended."""
-        rows.flush()
+    def flush(self, rows: ProjectionRows, *, together: bool = True) -> None:
+        """Write the rows that the folds kept; a projection whose rows the database refuses is suspended.
+
+        If not ``together``, long texts wait for their index, so that others do not wait for it.
+        """
+        rows.flush(together=together)
         self._unwritten = 0
 
     def refused(self, table: Table | TextIndex, error: Exception) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from projections.core import as_of, own_registry
 from projections.core.rows import Connection
@@ -89,8 +89,7 @@ def _lead_nowhere(connection: Connection) -> None:
     listed = "SELECT lower(name) FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
     names, hidden = ({name for (name,) in connection.execute(listed.format(schema))} for schema in ("main", "temp"))
     for name in names - hidden - set(_CONTROL):
-        quoted = name.replace('"', '""')
-        connection.execute(f'CREATE TEMP VIEW "{quoted}" AS SELECT 1 FROM temp.{NOWHERE}')
+        connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT 1 FROM temp.{NOWHERE}")
 
 
 def _over(sql: str, prefix: str, tables: Mapping[str, str]) -> str:
@@ -99,25 +98,56 @@ def _over(sql: str, prefix: str, tables: Mapping[str, str]) -> str:
     return re.sub(r"\bup\b", f"{prefix}up", hidden)
 
 
-def stand_for(connection: Connection, user: str) -> str:
-    """Switch a connection that was prepared for one user to this user, and return the random prefix of its names."""
+def stand_for(connection: Connection, user: str, own: Iterable[str]) -> str:
+    """Switch a connection that was prepared for one user to this user, and return the random prefix of its names.
+
+    Of the tables ``own`` the query then reads the rows of this user.
+    """
     sql = "SELECT name FROM temp.sqlite_master WHERE type = 'table' AND name GLOB 'one_*_user'"
     ((table,),) = connection.execute(sql)
     connection.execute(f"UPDATE temp.{table} SET user = ?", (user,))
+    prefix = str(table).removesuffix("user")
+    shown = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_master WHERE type = 'view'")}
+    for name in own:
+        if f"{prefix}{name}" not in shown:
+            rows = f"SELECT t.* FROM main.{_quoted(name)} t WHERE {_OF_USER.format(f'(SELECT user FROM temp.{table})')}"
+            connection.execute(f"CREATE TEMP VIEW {_quoted(prefix + name)} AS {rows}")
+            connection.execute(f"DROP VIEW IF EXISTS temp.{_quoted(name)}")
+            connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS SELECT * FROM temp.{_quoted(prefix + name)}")
     _lead_nowhere(connection)
-    return str(table).removesuffix("user")
+    return prefix
 
 
-def copy_of(connection: Connection, user: str, sql: str) -> Connection:
-    """Return a database in memory with the user's rows of the views that the query names."""
+_OF_USER = (
+    "t.user = {} COLLATE BINARY"  # whatever the column's own collation; a name in quotes might be taken for a text
+)
+
+
+def own_of_user(connection: Connection) -> list[str]:
+    """Return the names, in small letters, of the users' own tables that say in a column ``user`` whose their rows are."""
+    sql = (
+        "SELECT lower(m.name) FROM main.sqlite_master m WHERE m.type = 'table' AND lower(m.name) GLOB 'my_*'"
+        " AND m.sql LIKE 'CREATE TABLE%'"
+        " AND EXISTS (SELECT 1 FROM pragma_table_xinfo(m.name, 'main') c WHERE lower(c.name) = 'user')"
+    )
+    return [name for (name,) in connection.execute(sql)]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def copy_of(connection: Connection, user: str, sql: str, own: Iterable[str]) -> Connection:
+    """Return a database in memory with the user's rows of the views, and of the tables ``own``, that the query names."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
-    for name in VIEWS:
-        columns = connection.execute("SELECT name, type FROM pragma_table_info(?, 'temp')", (name,)).fetchall()
-        declared = (f"{column} {type_ if type_ in ('TEXT', 'INTEGER') else ''}" for column, type_ in columns)
-        copy.execute(f"CREATE TABLE {name} ({', '.join(declared)})")
+    for schema, name in (*(("temp", view) for view in VIEWS), *(("main", table) for table in own)):
+        quoted = _quoted(name)
+        columns = connection.execute("SELECT name, type FROM pragma_table_info(?, ?)", (name, schema)).fetchall()
+        declared = (f"{_quoted(column)} {type_ if type_ in ('TEXT', 'INTEGER') else ''}" for column, type_ in columns)
+        copy.execute(f"CREATE TABLE {quoted} ({', '.join(declared)})")
         if name in sql.lower():
-            rows = connection.execute(f"SELECT * FROM temp.{name} WHERE user = ?", (user,))
-            copy.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
+            rows = connection.execute(f"SELECT t.* FROM {schema}.{quoted} t WHERE {_OF_USER.format('?')}", (user,))
+            copy.executemany(f"INSERT INTO {quoted} VALUES ({', '.join('?' * len(columns))})", rows)
     return copy
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 
 from projections.core.projector import Projector, check_end, checkpoint, create_all, suspend
 from projections.core.rebuild import ConnectionReading, Progress
@@ -13,6 +13,19 @@ from projections.core.rows import Table, Values
 from projections.core.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded between two writes
+
+
+def in_scratch(directory: str, work: Callable[[sqlite3.Connection], None]) -> None:
+    """Run the work on an empty database in the ledger's directory, and once more in memory if the disk is full."""
+    try:
+        with scratch(directory) as connection:
+            work(connection)
+            return
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+    with scratch(None) as connection:
+        work(connection)
 
 
 @contextmanager
@@ -25,8 +38,10 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
     """
     path = ":memory:"
     if directory is not None and os.path.isdir(directory) and os.access(directory, os.W_OK):
-        path = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        file = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
+        with suppress(OSError):
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+            path = file
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:

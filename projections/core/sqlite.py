@@ -13,6 +13,7 @@ from projections.core import packed
 from projections.core.rows import Index, Key, Packed, Table, TextIndex, Values, parted
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
+SLICE_CHARS = 200_000  # of the texts that a command indexes under the writers' lock, which takes about 10 ms
 
 
 # The error codes of SQLite for a wrong statement or value of a fold; all other codes come from the disk or the file.
@@ -137,12 +138,24 @@ class SQLiteRows:
         current |= {key: row for key, row in kept.items() if row is not None and fits(row)}
         return [current[key] for key in sorted(current, key=_null_first)]
 
-    def flush(self) -> None:
+    def flush(self, *, together: bool = True) -> None:
+        """Write the buffer. If not ``together``, no more than a slice of a text index is written; other texts wait."""
         for table in (*self._put, *(table for table in self._appended if table not in self._put)):
             self._flush_table(table)
         for index, texts in self._texts.items():
-            self._flush_texts(index, texts)
+            self._flush_texts(index, texts, None if together else SLICE_CHARS)
         self._clear()
+
+    @property
+    def are_many_waiting(self) -> bool:
+        """Return True if so many texts wait for an index that they are due."""
+        return any(waiting >= index.together for index, waiting in [*self._late.items()])
+
+    def index_slice(self) -> None:
+        """Move a slice of the texts that are due into their index."""
+        for index, late in self._late.items():
+            if late >= index.together:
+                self._late[index] = fill_index(self.connection, index, self.prefix, SLICE_CHARS)
 
     def _flush_table(self, table: Table) -> None:
         self._ahead.pop(table, None)
@@ -164,7 +177,9 @@ class SQLiteRows:
         if appended:
             appended.clear()
 
-    def _flush_texts(self, index: Index, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
+    def _flush_texts(
+        self, index: Index, texts: dict[int, tuple[Values | None, Values | None]], most: int | None
+    ) -> None:
         connection, prefix = self.connection, self.prefix
         try:
             old = [(row, *text) for row, (text, _) in texts.items() if text is not None]
@@ -173,15 +188,16 @@ class SQLiteRows:
             if indexed := [text for text in old if text[:1] not in waited]:
                 _untake(connection, index, prefix, indexed)
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
-            if len(added) >= index.together:
+            if len(added) >= index.together and (most is None or sum(map(_chars, added)) <= most):
                 _take(connection, index, prefix, added)
             elif added:
                 _write(connection, _insert(index.waiting, prefix), added)
                 known = self._late.get(index)
                 late = waiting(connection, index, prefix) if known is None else known + len(added)
-                if late >= index.together:
-                    fill_index(connection, index, prefix)
-                self._late[index] = late if late < index.together else 0
+                # What was just added waits for a transaction of its own, if it is more than a slice.
+                if late >= index.together and (most is None or len(added) < index.together):
+                    late = fill_index(connection, index, prefix, most)
+                self._late[index] = late
         except Exception as error:
             self._refuse(index, error)
 
@@ -286,11 +302,27 @@ def _late(connection: sqlite3.Connection, index: Index, prefix: str, rows: Seque
     return {tuple(key) for keys in batches for key in keys}
 
 
-def fill_index(connection: sqlite3.Connection, index: Index, prefix: str = "") -> None:
-    """Move the waiting texts into the index."""
-    table = prefix + index.waiting.name
-    _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())
-    connection.execute(f"DELETE FROM {table}")
+def fill_index(connection: sqlite3.Connection, index: Index, prefix: str = "", most: int | None = None) -> int:
+    """Move the waiting texts into the index, the oldest first, and return the number of texts that still wait.
+
+    Texts are moved until they have ``most`` characters; None moves all.
+    """
+    table, due, chars = prefix + index.waiting.name, list[Values](), 0
+    for row in connection.execute(f"SELECT * FROM {table} ORDER BY row"):
+        due.append(row)
+        chars += _chars(row)
+        if most is not None and chars >= most:
+            break
+    _take(connection, index, prefix, due)
+    if most is None or chars < most:
+        connection.execute(f"DELETE FROM {table}")
+        return 0
+    connection.execute(f"DELETE FROM {table} WHERE row <= ?", due[-1][:1])
+    return waiting(connection, index, prefix)
+
+
+def _chars(row: Values) -> int:
+    return sum(len(value) for value in row if isinstance(value, str))
 
 
 def _take(connection: sqlite3.Connection, index: Index, prefix: str, rows: Sequence[Values]) -> None:

@@ -58,7 +58,7 @@ def _texts(state: MemoryState | None) -> Values | None:
 class MemoryScope(Struct, frozen=True):
     """A filter of searched memories: one user, some projects, kinds and statuses, and a time at which they hold.
 
-    Without a time, memories that do not hold are searched too.
+    Without a time, memories that do not hold are searched too. With ``held`` the memories in quarantine alone are searched.
     """
 
     user: str
@@ -67,6 +67,7 @@ class MemoryScope(Struct, frozen=True):
     kinds: Sequence[str] = ()
     statuses: Sequence[str] = ("active",)
     metadata: Pairs = NO_PAIRS
+    held: bool = False
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the filter as SQL on ``m``, and its values."""
@@ -74,7 +75,7 @@ class MemoryScope(Struct, frozen=True):
         statuses = ", ".join(f"'{status}'" for status in self.statuses)
         where = Conditions("m.user = ?", self.user)
         where.add(f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}")
-        where.add("m.quarantined = 0")
+        where.add(f"m.quarantined = {int(self.held)}")
         if self.statuses != ("active",):  # a memory that was hidden as a candidate was never believed
             where.add("(m.before IS NULL OR m.before <> 'candidate')")
         if self.at is not None:
@@ -97,6 +98,11 @@ def matching(
     """Yield the wanted memories that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
+
+
+def any_matches(connection: sqlite3.Connection, expression: str, wanted: MemoryScope, *, schema: str) -> bool:
+    """Return True if a wanted memory matches an expression."""
+    return text_hits.any_matches(connection, SOURCE, expression, *wanted.condition(), schema=schema)
 
 
 def matching_then(

@@ -15,22 +15,18 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
-from ledger.events import WAYS_BACK, ContentErased
+from ledger.events import ContentErased
 from projections.search import vectors
 from projections.search.vectors import CORPORA, Key, Text, VectorEntry
 
 DECIMALS = 6  # of a cosine: further ones depend on the order of additions
 CHUNK = 4_000  # vectors that are read together
-LOOKED_THROUGH = 20_000  # events that are followed; after more every text is compared again
 WIDENING = 4  # the factor by which the ranking is read further if too few of its first texts are wanted
 
 Hit = tuple[str, int, float]  # (corpus, row, cosine)
 Ranked = tuple[str, int, float, bytes]  # a hit with the digest of the text that the vector was made of
 Keep = Callable[[str, Sequence[int]], Collection[int]]  # returns the wanted rows among some rows of a corpus
 Ranking = Callable[[int], list[Ranked]]  # returns the given number of best hits
-
-_ERASED = (ContentErased.__name__,)
-_EVERYTHING_AGAIN = tuple(event_type.__name__ for event_type in WAYS_BACK)
 
 
 class WrongDimension(Exception):
@@ -68,7 +64,7 @@ class VectorIndex:
         """
         with self._lock:
             position = connection.execute("SELECT max(position) FROM main.events").fetchone()[0] or 0
-            if 0 <= self._position < position and self._since(connection, position, _ERASED):
+            if 0 <= self._position < position and vectors.came(connection, self._position, position, (ContentErased,)):
                 self._forget()  # nothing of an erased text stays in memory
             seen = vectors.last_id(connection)
             if seen is None:
@@ -117,26 +113,19 @@ class VectorIndex:
         generation = connection.execute("SELECT max(generation) FROM main.checkpoint").fetchone()[0]
         if position < self._position:
             return
-        far = position - self._position > LOOKED_THROUGH or generation != self._generation
-        if self._position < 0 or far or self._since(connection, position, _EVERYTHING_AGAIN):
+        after = self._position if generation == self._generation else -1
+        changed = vectors.changed(connection, after, position)
+        if changed is None:
             for letter in CORPORA:
                 known = [key for key in (*self._marks, *self._lacking) if key[0] == letter]
                 self._compare(vectors.texts(connection, letter, None, "main."), known)
         else:
             for letter in CORPORA:
-                rows = {row for corpus, row in self._unsure if corpus == letter}
-                if position > self._position:
-                    rows.update(vectors.touched(connection, letter, self._position, position))
+                rows = {row for corpus, row in self._unsure if corpus == letter}.union(changed[letter])
                 if rows:
                     self._compare(vectors.texts(connection, letter, rows, "main."), [(letter, row) for row in rows])
         self._unsure.clear()
         self._position, self._generation = position, generation
-
-    def _since(self, connection: sqlite3.Connection, position: int, types: Sequence[str]) -> bool:
-        """Return True if an event of these types came since the last look."""
-        marks = ", ".join("?" * len(types))
-        sql = f"SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type IN ({marks}) LIMIT 1"
-        return connection.execute(sql, (self._position, position, *types)).fetchone() is not None
 
     def _compare(self, texts: Iterable[Text], before: Iterable[Key]) -> None:
         gone = set(before)

@@ -226,10 +226,11 @@ class Passages:
         time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
         what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
         content, parts = self._text(data.content) or "", part_texts(data.parts)
-        more = len(_places(content)), len(_places(parts))
-        name = data.speaker or ""
-        yield from _pieces(_first(event), (*what, "content"), content, place, more[1], name)
-        yield from _pieces(_first(event, 1), (*what, "parts"), parts, place, more[0], name)
+        texts = {"content": (content, _places(content)), "parts": (parts, _places(parts))}
+        several = sum(len(places) for _, places in texts.values())
+        for number, (field, (text, places)) in enumerate(texts.items()):
+            first = _first(event, number)
+            yield from _rows(first, (*what, field), text, places, place, several, data.speaker or "")
 
     def _text(self, body: str | Blob | None) -> str | None:
         if not isinstance(body, Blob):
@@ -255,17 +256,26 @@ def _first(event: AnyEvent, field: int = 0) -> int:
     return (event.position << FIELD_BITS | field) << NUMBER_BITS
 
 
-def _pieces(
-    first: int, what: Values, text: str, place: Values, more: int = 0, name: str = "", headings: Sequence[str] = ()
-) -> Iterator[Values]:
-    """Yield the rows of one text, numbered from ``first``, under its ``headings``.
-
-    ``more`` is the number of other passages of the same message; ``name`` is the name of its speaker.
-    """
+def _pieces(first: int, what: Values, text: str, place: Values, headings: Sequence[str] = ()) -> Iterator[Values]:
+    """Yield the rows of one text, numbered from ``first``, under its ``headings``."""
     places = _places(text)
+    return _rows(first, what, text, places, place, len(places), headings=headings)
+
+
+def _rows(
+    first: int,
+    what: Values,
+    text: str,
+    places: Sequence[tuple[int, int]],
+    place: Values,
+    several: int,
+    name: str = "",
+    headings: Sequence[str] = (),
+) -> Iterator[Values]:
+    """Yield the rows of a text; ``several`` is the number of passages of all texts of its message or turn."""
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
-        values = (start, until, piece, len(text), len(places) + more)
+        values = (start, until, piece, len(text), several)
         above = _words_above(headings, piece)
         yield (first + at, *what, *values, _named(what[0], piece, name), above, *place)
 
@@ -337,7 +347,7 @@ _VISIBLE = (
 )
 
 
-_FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
+_POSITION = f"m.row >> {FIELD_BITS + NUMBER_BITS}"
 
 
 _METADATA = (  # of the passage's subject: a chunk has that of its document, a turn that of its messages too
@@ -357,7 +367,8 @@ _IN_USE = (  # of a value: binds the time twice, and the first place and the end
 class PassageScope(Struct, frozen=True):
     """A filter of searched passages: one user, some corpora and projects, without hidden messages and quarantined texts.
 
-    Of the values those are searched that are in use at the time ``now`` in the ``namespace`` or below it.
+    With ``held`` the quarantined texts alone are searched. Of the values those are searched that are in use at the time
+    ``now`` in the ``namespace`` or below it.
     """
 
     user: str
@@ -366,6 +377,7 @@ class PassageScope(Struct, frozen=True):
     metadata: Pairs = NO_PAIRS
     now: str = ""
     namespace: tuple[str, ...] = ()
+    held: bool = False
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the filter as SQL on ``m``, and its values."""
@@ -378,7 +390,7 @@ class PassageScope(Struct, frozen=True):
             place = place_of(self.namespace)
             where.add(_IN_USE, self.now, self.now, place, after_all_below(place))
         where.has_pairs(self.metadata, _METADATA)
-        where.add(_FREE)
+        where.add(quarantine.holds(_POSITION) if self.held else quarantine.free(_POSITION))
         return str(where), where.values
 
 
@@ -388,6 +400,11 @@ def matching(
     """Yield the wanted passages that match an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), passage)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
+
+
+def any_matches(connection: sqlite3.Connection, expression: str, wanted: PassageScope, *, schema: str) -> bool:
+    """Return True if a wanted passage matches an expression."""
+    return text_hits.any_matches(connection, SOURCE, expression, *wanted.condition(), schema=schema)
 
 
 def matching_then(

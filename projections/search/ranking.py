@@ -8,7 +8,8 @@
     + context   0.3, 0.2, 0.1 x words(y) of the turns y one, two and three away, if x is short; half as much again from
                 a turn before that asks
     + session   1/2 the mean of the three best of S
-    fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; without vectors the first alone
+    fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; without vectors the first alone;
+                of a model of sentences 0.5 and 0.5
     x boosts    each bounded: a named speaker, I and my, a date near, a time word, a bare question, a rule of the user's,
                 confidence, kind
 
@@ -31,12 +32,13 @@ from ledger.domain.late import late
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.times import day_of
 from ledger.english.dates import SURE_DATES, nearness
-from ledger.english.question import Question
+from ledger.english.question import LITTLE, Question
 from ledger.english.words import folded, indexed_words, split, unspaced
 
 K1, B = 1.2, 0.75
 DAY = 0.1  # the weight of a turn's date words if the turn itself has no word of the question
 COVERAGE = 0.5
+KIN = 0.5  # the weight of a word of the same family ("allergic" for "allergy"), as a part of the word's own weight
 PHRASE = 1.0
 NEIGHBORS = (0.3, 0.2, 0.1)  # weights of the turns one, two and three away, on both sides
 SHORT_CHARS = 500  # a text of this length or longer borrows nothing from its neighbors
@@ -49,9 +51,9 @@ NEAR_DAY = 1.0
 DAYS_BEFORE, DAYS_AFTER = 3, 7
 TIME_NAMED = 0.1
 BARE_QUESTION = 0.2
-VECTOR = 0.4
+VECTOR = 0.4  # of a model that does not say another weight
 CONFIDENCE = 0.2  # the part of its score that a memory without any confidence loses
-KIND_WEIGHTS = {"identity": 1.1, "user_profile": 1.1, "preference": 1.05, "env": 1.05}
+KIND_WEIGHTS = {"identity": 1.1, "user_profile": 1.1, "preference": 1.05, "rule": 1.05, "env": 1.05}
 
 RULE = 0.5
 
@@ -109,7 +111,7 @@ class ScoredText(Struct):
 class Terms(Struct, frozen=True):
     """The stems of a question: those of each concept, the weights (idf) of the concepts, and their pairs that stand together."""
 
-    concepts: tuple[frozenset[str], ...]
+    concepts: tuple[frozenset[str], ...]  # those of the families of words come last
     weights: tuple[float, ...]
     pairs: tuple[tuple[int, int, float], ...]
     mean: float  # the mean number of words of a text of the index
@@ -122,21 +124,26 @@ class Terms(Struct, frozen=True):
 class Met:
     """The words that were met in texts, with the concepts of those that have any.
 
-    ``heads`` are the first two characters of every stem, or one of the shortest stems; no stemmer changes them.
+    ``heads`` are the first two characters of every stem, or one of the shortest stems; no stemmer changes them. A word that says
+    little counts only if it is ``asked`` itself: the stem of "one" is that of "on", the stem of "use" that of "us".
     """
 
-    def __init__(self, of_stem: dict[str, tuple[int, ...]], stem: Callable[[str], str]) -> None:
-        self._of_stem, self._stem = of_stem, stem
-        self._heads = frozenset(stem_text[:2] if len(stem_text) > 2 else stem_text[:1] for stem_text in of_stem)
+    def __init__(self, of_stem: dict[str, tuple[int, ...]], stem: Callable[[str], str], asked: frozenset[str]) -> None:
+        self._of_stem, self._stem, self._unasked = of_stem, stem, LITTLE - asked
+        self._heads = frozenset(stem_text[:2] for stem_text in of_stem if len(stem_text) > 2)
+        self._short_heads = frozenset(stem_text[:1] for stem_text in of_stem if len(stem_text) <= 2)
         self._met = set[str]()
         self._of_word: dict[str, tuple[int, ...]] = {}
 
     def concepts_of(self, words: set[str]) -> list[tuple[str, tuple[int, ...]]]:
         """Return those of some words that have concepts, with the concepts."""
         if fresh := words - self._met:
-            heads = self._heads
-            for word in fresh:
-                if (word[:2] in heads or word[:1] in heads) and (concepts := self._of_stem.get(self._stem(word))):
+            heads, short_heads = self._heads, self._short_heads
+            near = [word for word in fresh if word[:2] in heads]
+            if short_heads:
+                near += [word for word in fresh if word[:1] in short_heads and word[:2] not in heads]
+            for word in near:
+                if word not in self._unasked and (concepts := self._of_stem.get(self._stem(word))):
                     self._of_word[word] = concepts
             self._met |= fresh
         return [(word, self._of_word[word]) for word in self._of_word.keys() & words]
@@ -149,27 +156,34 @@ class Met:
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
     concepts, weights, runs = list[frozenset[str]](), list[float](), list[tuple[str, float]]()
+    families, lesser = list[frozenset[str]](), list[float]()
     by_word: dict[str, int] = {}
     for forms in question.concepts:
         if len(forms[0]) > 1 and unspaced(forms[0]):
             runs.append((forms[0], 1.0))
             continue
         by_word[forms[0]] = len(concepts)
-        concepts.append(frozenset(map(stem, forms)))
+        concepts.append(frozenset(stem(form) for form in forms if form not in question.kin))
         weights.append(idf(concepts[-1]))
+        if not question.kin.isdisjoint(forms):
+            families.append(frozenset(map(stem, forms)) - concepts[-1])
+            weight = idf(families[-1])
+            weights[-1] = weights[-1] or weight
+            lesser.append(KIN * weight)
     pairs = [
         (by_word[left], by_word[right], min(weights[by_word[left]], weights[by_word[right]]))
         for left, right in dict.fromkeys(pairwise(question.words))
         if left != right and left in by_word and right in by_word
     ]
-    of_stem: dict[str, tuple[int, ...]] = {}
-    for at, stems in enumerate(concepts):
-        for stem_text in stems:
-            of_stem[stem_text] = (*of_stem.get(stem_text, ()), at)
     total = sum(weights) + sum(weight for _, weight in runs)
     missing = weights.count(0.0) * max(weights, default=0.0)
-    shared = (tuple(concepts), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
-    return Terms(*shared, total, missing, Met(of_stem, stem))
+    of_stem: dict[str, tuple[int, ...]] = {}
+    for at, stems in enumerate([*concepts, *families]):
+        for stem_text in stems:
+            of_stem[stem_text] = (*of_stem.get(stem_text, ()), at)
+    asked = frozenset(form for forms in question.concepts for form in forms)
+    shared = ((*concepts, *families), (*weights, *lesser), tuple(pairs), max(mean, 1.0), tuple(runs))
+    return Terms(*shared, total, missing, Met(of_stem, stem, asked))
 
 
 def word_score(text: str, terms: Terms) -> tuple[float, float]:
@@ -194,6 +208,7 @@ def word_score(text: str, terms: Terms) -> tuple[float, float]:
             after = {at + 1 for at in places[left]}
             if not after.isdisjoint(places[right]):
                 score += PHRASE * weight
+    matched = min(matched, terms.total)  # a text can have a word and one of its family
     covered = matched / terms.total if terms.total else 0.0
     return score * (1 - COVERAGE + COVERAGE * covered), matched / (terms.total + terms.missing) if matched else 0.0
 
@@ -262,12 +277,12 @@ def with_sessions(candidates: Sequence[ScoredText]) -> None:
 # --- the last steps --------------------------------------------------------------------------------------------------
 
 
-def fuse(candidates: Sequence[ScoredText]) -> None:
-    """Set one score from 0 to 1 of words and vectors."""
+def fuse(candidates: Sequence[ScoredText], weight: float = VECTOR) -> None:
+    """Set one score from 0 to 1 of words and vectors, of which the vectors make the part ``weight``."""
     best = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
     low, high = min(cosines, default=0.0), max(cosines, default=0.0)
-    share = VECTOR if cosines else 0.0
+    share = weight if cosines else 0.0
     for candidate in candidates:
         parts = {name: (1 - share) * value / best for name, value in candidate.signals.items()}
         candidate.score = (1 - share) * candidate.score / best
@@ -322,8 +337,13 @@ def is_rule(text: str) -> bool:
     return any(mark in plain for mark in _MARKS) and _RULE.search(speaker(plain)[1]) is not None
 
 
-def by_score(candidates: list[ScoredText], question: Question, around: Mapping[str, Sequence[int]]) -> list[ScoredText]:
-    """Return the candidates by ``score/3``, best first. Their ``words`` are set before; their scores are set here."""
+def by_score(
+    candidates: list[ScoredText], question: Question, around: Mapping[str, Sequence[int]], weight: float = VECTOR
+) -> list[ScoredText]:
+    """Return the candidates by ``score/3``, best first. Their ``words`` are set before; their scores are set here.
+
+    ``weight`` is the part of a score that the vectors make.
+    """
     for candidate in candidates:
         candidate.score, candidate.signals = candidate.words, {"text": candidate.words} if candidate.words else {}
     turns = [candidate for candidate in candidates if candidate.corpus == "turn"]
@@ -332,7 +352,7 @@ def by_score(candidates: list[ScoredText], question: Question, around: Mapping[s
     factor = _levelled(turns, max((candidate.words for candidate in turns), default=0.0))
     for candidate in turns:
         candidate.signals = {name: value * factor for name, value in candidate.signals.items()}
-    fuse(candidates)
+    fuse(candidates, weight)
     plain = max((candidate.score for candidate in turns), default=0.0)
     for candidate in candidates:
         boost(candidate, question)

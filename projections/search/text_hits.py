@@ -73,19 +73,17 @@ def hits(
     """
     name = f"{schema}.{source.index.name}"
     sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid DESC LIMIT ?"
-    scored = connection.execute(sql, (expression, limit)).fetchall()
-    best = [(row, more(score)) for row, score in scored[:1]]  # a row without a score comes first; more() refuses it
-    best += [(row, -score) for row, score in scored[1:]]
-    few = len(best) < limit
+    scored, known, count = connection.execute(sql, (expression, limit)), set[int](), 0
+    # Is read as it is consumed: mostly two or three blocks.
+    best: Iterator[tuple[int, float]] = ((row, more(score)) for row, score in scored)
     if late := waiting(connection, source, expression, schema):
-        best = sorted([*best, *late.items()], key=lambda entry: (-entry[1], -entry[0]))
-    known = set[int]()
-    for start in range(0, len(best), BLOCK):
-        scores = dict(best[start : start + BLOCK])
+        best, count = iter(sorted([*best, *late.items()], key=lambda entry: (-entry[1], -entry[0]))), -len(late)
+    while block := list(islice(best, BLOCK)):
+        count, scores = count + len(block), dict(block)
         rows = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
         known.update(rows)
         yield from ((rows[row], score) for row, score in scores.items() if row in rows)
-    if few or len(known) >= enough:
+    if count < limit or len(known) >= enough:
         return
     sql = (  # CROSS JOIN: the index comes first, against the planner's choice
         f"SELECT {source.columns}, {source.rank} AS score"
@@ -95,6 +93,27 @@ def hits(
     for row in connection.execute(sql, (expression, *values, limit)).fetchall():
         if row[0] not in known:
             yield tuple(row[:-1]), more(row[-1])
+
+
+def any_matches(
+    connection: sqlite3.Connection,
+    source: IndexSource,
+    expression: str,
+    condition: str,
+    values: Sequence[object],
+    *,
+    schema: str,
+) -> bool:
+    """Return True if ``hits`` would yield a row. No score is computed, and the search ends with the first wanted row."""
+    name = source.index.name
+    sql = (  # CROSS JOIN: the index comes first, against the planner's choice
+        f"SELECT 1 FROM {schema}.{name} CROSS JOIN {source.table} m ON m.row = {name}.rowid"
+        f" WHERE {name} MATCH ? AND {condition} LIMIT 1"
+    )
+    if connection.execute(sql, (expression, *values)).fetchone() is not None:
+        return True
+    late = waiting(connection, source, expression, schema)
+    return bool(late and of_rows(connection, source, late, condition, values))
 
 
 def matching(
@@ -288,12 +307,16 @@ class Words:
         self.mean = (words + more) / self.texts if self.texts else 1.0  # the mean number of words of a text
         self._when: tuple[object, ...] = ()
 
+    def number(self, stem: str) -> int:
+        """Return the number of texts that have a stem."""
+        return self._count(stem) + self._late.get(stem, 0)
+
     def idf(self, stems: Iterable[str]) -> float:
         """Return the rarity of the commonest of some stems.
 
         A stem that no text has counts 0, or counts as the rarest possible if there are texts that the index does not know.
         """
-        number = max((self._count(stem) + self._late.get(stem, 0) for stem in stems), default=0)
+        number = max(map(self.number, stems), default=0)
         if not number and not self._unseen:
             return 0.0
         return math.log1p((max(self.texts - number, 0) + 0.5) / (number + 0.5))
@@ -335,16 +358,31 @@ class Words:
         return min(self._count(stem(character)) for character in spaced(form).split())
 
     def _count(self, stem: str) -> int:
-        key = (self._schema, self._name, stem)
-        if (known := self._known.get(key)) is not None:
+        if (count := self._known_count(stem)) is None:
+            self._count_all([stem])
+            count = self._known[self._schema, self._name, stem][0]
+        return count
+
+    def _known_count(self, stem: str) -> int | None:
+        if (known := self._known.get((self._schema, self._name, stem))) is not None:
             count, texts, when = known
             if when == self._written() or (count >= COMMON and texts <= self.indexed <= texts * 1.1):
                 return count
-        count = self._counted(stem)
+        return None
+
+    def count_all(self, question: Question) -> None:
+        """Count the texts with each stem of a question, those that are not known yet together."""
+        stems = {stem(form) for forms in question.concepts for form in forms}
+        self._count_all([each for each in stems if self._known_count(each) is None])
+
+    def _count_all(self, stems: Sequence[str]) -> None:
         if len(self._known) >= Rarity.KEPT:
             self._known.clear()
-        self._known[key] = count, self.indexed, self._written()
-        return count
+        for start in range(0, len(stems), BLOCK):
+            together = stems[start : start + BLOCK]
+            counts = self._counted(together)
+            for each in together:
+                self._known[self._schema, self._name, each] = counts.get(each, 0), self.indexed, self._written()
 
     def _written(self) -> tuple[object, ...]:
         """Return a value that changes with every write to the index.
@@ -360,17 +398,29 @@ class Words:
             self._when = tuple(self._connection.execute(sql).fetchone())
         return self._when
 
-    def _counted(self, stem: str) -> int:
-        """Return the number of texts with a stem, from a vocabulary table that stays with the connection."""
+    def beginning(self, head: str) -> set[str]:
+        """Return the stems of all texts that begin with some letters."""
+        # The letters are ASCII, so every longer term is below their successor.
+        after = head[:-1] + chr(ord(head[-1]) + 1)
+        indexed = self._vocabulary("term >= ? AND term < ?", (head, after))
+        return {term for term, _ in indexed}.union(term for term in self._late if term.startswith(head))
+
+    def _counted(self, stems: Sequence[str]) -> dict[str, int]:
+        """Return the number of texts with each of at most ``BLOCK`` stems."""
+        places = ", ".join("?" * BLOCK)  # of one length, so that the statement is prepared once
+        values = (*stems, *[stems[-1]] * (BLOCK - len(stems)))
+        return dict(self._vocabulary(f"term IN ({places})", values))
+
+    def _vocabulary(self, condition: str, values: Sequence[str]) -> list[tuple[str, int]]:
+        """Return stems with the number of texts that have them, from a table that stays with the connection."""
         terms = f"temp.{self._name}_terms_of_{self._schema}"
-        sql = f"SELECT doc FROM {terms} WHERE term = ?"
+        sql = f"SELECT term, doc FROM {terms} WHERE {condition}"
         try:
-            row = self._connection.execute(sql, (stem,)).fetchone()
+            return self._connection.execute(sql, values).fetchall()
         except sqlite3.OperationalError:
             vocabulary = f"fts5vocab({self._schema}, {self._name}, row)"
             self._connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING {vocabulary}")
-            row = self._connection.execute(sql, (stem,)).fetchone()
-        return int(row[0]) if row is not None else 0
+            return self._connection.execute(sql, values).fetchall()
 
 
 def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ledger.domain.passages import speaker
 from ledger.domain.text import fingerprint, keyed_digest
+from ledger.events import WAYS_BACK
 from projections.core.rows import Table, Values
 
 NAME = "vectors"
@@ -28,6 +29,7 @@ SCHEMA = (
 )
 ID_BITS = 32  # of an id; the higher bits are a random number of each making of the table
 
+LOOKED_THROUGH = 20_000  # events that are followed; after more every text is compared again
 ROUGHLY = 1e-3  # the largest difference from 1 of the square of a vector's length
 
 Key = tuple[str, int]  # (corpus, row)
@@ -157,6 +159,14 @@ def last_id(connection: sqlite3.Connection) -> int | None:
     return int(row[0]) if row is not None else 0
 
 
+def sizes(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Return the number of vectors of each model, and their bytes."""
+    if not is_there(connection):
+        return {}
+    sql = f"SELECT model, count(*), sum(length(vector)) FROM main.{NAME} GROUP BY model ORDER BY model"
+    return {model: (count, size) for model, count, size in connection.execute(sql)}
+
+
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the number of vectors of each model."""
     if not is_there(connection):
@@ -238,6 +248,22 @@ def touched(connection: sqlite3.Connection, letter: str, after: int, up_to: int)
     return [row for (row,) in connection.execute(CORPORA[letter].touched, {"after": after, "up_to": up_to})]
 
 
+def changed(connection: sqlite3.Connection, after: int, up_to: int) -> dict[str, list[int]] | None:
+    """Return the rows of each corpus whose texts the events of a part of the log may have changed; None for all rows."""
+    if after == up_to:
+        return {letter: [] for letter in CORPORA}
+    if after < 0 or up_to - after > LOOKED_THROUGH or came(connection, after, up_to, WAYS_BACK):
+        return None
+    return {letter: touched(connection, letter, after, up_to) for letter in CORPORA}
+
+
+def came(connection: sqlite3.Connection, after: int, up_to: int, types: Sequence[type]) -> bool:
+    """Return True if an event of these types is in a part of the log."""
+    marks = ", ".join("?" * len(types))
+    sql = f"SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type IN ({marks}) LIMIT 1"
+    return connection.execute(sql, (after, up_to, *(each.__name__ for each in types))).fetchone() is not None
+
+
 class Survey(Struct, frozen=True):
     """The state of a model: texts without a vector, newest first; the number of right vectors; ids of useless vectors."""
 
@@ -246,25 +272,49 @@ class Survey(Struct, frozen=True):
     useless: list[int]
 
 
-def survey(connection: sqlite3.Connection, secret: bytes, model: str, length: int) -> Survey:
-    """Return the state of a model, with every text compared with its vector of ``length`` numbers."""
-    stored: dict[Key, tuple[int, bytes, bool]] = {}
-    if is_there(connection):
-        sql = f"SELECT corpus, row, id, text, vector FROM main.{NAME} NOT INDEXED WHERE model = ?"
-        for corpus, row, id, digest, vector in connection.execute(sql, (model,)):
-            stored[corpus, row] = (id, digest, is_sound(vector, length))
+def survey(
+    connection: sqlite3.Connection,
+    secret: bytes,
+    model: str,
+    length: int | None,
+    rows: Mapping[str, Collection[int]] | None = None,
+) -> Survey:
+    """Return the state of a model, with texts compared with their vectors.
+
+    Args:
+        connection: The connection.
+        secret: The secret of the ledger.
+        model: The model.
+        length: The numbers of a sound vector; None to take each vector as sound.
+        rows: The rows of each corpus that are compared; None for all.
+    """
     lacking: list[Key] = []
-    kept = 0
+    right: set[int] = set()
+    stored: set[int] = set()
+    there = is_there(connection)
+    sql = f"SELECT id, text, vector FROM main.{NAME} WHERE model = ? AND corpus = ? AND row = ?"
     for letter in CORPORA:
-        for text in texts(connection, letter):
-            known = stored.get((letter, text.row))
-            if known is None or known[1:] != (mark(secret, text.text), True):
+        if there:
+            stored |= _ids_of(connection, model, letter, None if rows is None else rows.get(letter, ()))
+        for text in texts(connection, letter, None if rows is None else rows.get(letter, ())):
+            known = connection.execute(sql, (model, letter, text.row)).fetchone() if there else None
+            if (
+                known is None
+                or known[1] != mark(secret, text.text)
+                or not (length is None or is_sound(known[2], length))
+            ):
                 lacking.append((letter, text.row))
             else:
-                kept += 1
-                del stored[letter, text.row]
+                right.add(known[0])
     lacking.sort(key=lambda key: key[1], reverse=True)
-    return Survey(lacking, kept, [id for id, _, _ in stored.values()])
+    return Survey(lacking, len(right), sorted(stored - right))
+
+
+def _ids_of(connection: sqlite3.Connection, model: str, letter: str, rows: Collection[int] | None) -> set[int]:
+    sql, values = f"SELECT id FROM main.{NAME} WHERE model = ? AND corpus = ?", [model, letter]
+    if rows is not None:
+        sql, values = f"{sql} AND row IN (SELECT value FROM json_each(?))", [*values, json.dumps(list(rows))]
+    return {id for (id,) in connection.execute(sql, values)}
 
 
 # --- erasure ---------------------------------------------------------------------------------------------------------

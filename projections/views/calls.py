@@ -45,13 +45,13 @@ CALLS = Table(
     "model_calls",
     columns(ModelCallRow),
     ("position",),
-    (("user, position", ""),),
+    (("user, position", ""), ("recorded_at", "")),
     then=AsOf("position", undone="undone_at"),
 )
 
 
 class Calls:
-    name, version = "model_calls", 2
+    name, version = "model_calls", 3
     follows = frozenset(kind.__name__ for kind in (ModelCalled, ModelCallFailed, *WAYS_BACK))
     tables = (CALLS,)
 
@@ -67,7 +67,7 @@ class Calls:
             values: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
             actions = (kept, len(outcomes) - kept, data.left_over)
         elif isinstance(data, ModelCallFailed):
-            values, actions = (data.error, data.status, 0, 0), (0, 0, 0)
+            values, actions = (data.error, data.status, data.input_tokens, 0), (0, 0, 0)
         else:
             return
         call = (event.position, envelope.user, data.purpose, data.model, data.prompt)
@@ -91,3 +91,26 @@ def answered(connection: sqlite3.Connection, user: str) -> list[int]:
     """Return the positions of the answered calls for a user, oldest first."""
     sql = "SELECT position FROM model_calls WHERE user = ? AND error IS NULL ORDER BY position"
     return [position for (position,) in connection.execute(sql, (user,))]
+
+
+def used_since(connection: sqlite3.Connection, models: str, since: str) -> tuple[int, int]:
+    """Return the attempts and the tokens of all users' calls since a time, of models whose names begin with ``models``.
+
+    Calls of commands that were undone count too, because they were made.
+    """
+    sql = (
+        "SELECT coalesce(sum(attempts), 0), coalesce(sum(input_tokens + output_tokens), 0) FROM model_calls"
+        " WHERE recorded_at >= ? AND substr(model, 1, ?) = ?"
+    )
+    attempts, tokens = connection.execute(sql, (since, len(models), models)).fetchone()
+    return attempts, tokens
+
+
+def read_since(connection: sqlite3.Connection, user: str, models: str, since: str) -> int:
+    """Return the tokens of the requests of a user's extractions since a time, by models whose names begin with ``models``."""
+    sql = (
+        "SELECT coalesce(sum(input_tokens), 0) FROM model_calls"
+        " WHERE user = ? AND purpose = 'extraction' AND recorded_at >= ? AND substr(model, 1, ?) = ?"
+    )
+    (tokens,) = connection.execute(sql, (user, since, len(models), models)).fetchone()
+    return int(tokens)

@@ -22,7 +22,7 @@ from ledger.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.policy.rules import PolicyState, policy_of
+from ledger.policy.rules import PolicyState, Value, policy_of
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Start
@@ -361,13 +361,13 @@ def explicit(connection: sqlite3.Connection, user: str) -> dict[str, object]:
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     parameters = dict[str, object]()
     for (adopted_parameters,) in connection.execute(sql, (user,)):
-        parameters |= msgspec.json.decode(adopted_parameters, type=dict[str, object])
+        parameters |= msgspec.json.decode(adopted_parameters, type=dict[str, Value])
     return parameters
 
 
 def adopted(row: Values) -> PolicyState:
     """Return the policy that one row of ``POLICIES`` makes of the defaults."""
-    return policy_of(msgspec.json.decode(row[POLICIES.names.index("parameters")], type=dict[str, object]))
+    return policy_of(msgspec.json.decode(row[POLICIES.names.index("parameters")], type=dict[str, Value]))
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:

@@ -33,11 +33,14 @@ FAMILY = family(
     without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
+BY_RULES = (
+    "rules/"  # how the names of the extractors begin that are rules; every other extractor is a model or its gate
+)
 from_row = FAMILY.from_row
 
 
 class InteractionsProjection:
-    name, version, follows = "interactions", 7, frozenset("i")
+    name, version, follows = "interactions", 8, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -93,6 +96,28 @@ def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit:
     """Return the interactions whose "reinforcement" or "extraction" is pending, oldest first."""
     sql = f"SELECT * FROM interactions WHERE {_COLUMNS[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (after, limit))]
+
+
+def unread_by_model(
+    connection: sqlite3.Connection,
+    user: str,
+    *,
+    projects: Sequence[str | None] | None,
+    session: str | None,
+    since: str,
+) -> list[InteractionState]:
+    """Return the turns since a time that are no messages of a session and that no model has read, in the order of time.
+
+    A turn that waits for its answer is left out, and so is a turn whose extraction was undone.
+    """
+    where = Conditions("user = ? AND extraction IN ('pending', 'done', 'failed')", user)
+    where.add(f"(extractor = '' OR extractor LIKE '{BY_RULES}%')")
+    where.given("session = ?", session)
+    where.add("time >= ?", since)
+    where.of_projects(projects)
+    where.add("NOT EXISTS (SELECT 1 FROM messages m WHERE m.interaction = interactions.id)")
+    sql = f"SELECT * FROM interactions WHERE {where} ORDER BY time, row"
+    return [from_row(row) for row in connection.execute(sql, where.values)]
 
 
 def pending_in(connection: sqlite3.Connection, session: str) -> list[InteractionState]:

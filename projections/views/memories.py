@@ -163,13 +163,13 @@ def believed(state: MemoryState, valid: str) -> bool:
     return holds and state.status in BELIEVED and not state.quarantined
 
 
-EVERYWHERE = ("identity", "preference")  # memories of these kinds without a project count in every project
+EVERYWHERE = ("identity", "preference", "rule")  # memories of these kinds without a project count in every project
 
 
 def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
     """Return the condition for the active memories that an interaction can reinforce.
 
-    These are the memories of its projects, and the memories of the kinds identity and preference without a project.
+    These are the memories of its projects, and the memories of the kinds identity, preference and rule without a project.
     """
     everywhere = f"(m.project IS NULL AND m.kind IN {EVERYWHERE})"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "

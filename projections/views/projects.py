@@ -1,4 +1,4 @@
-"""The tables of projects, of their joins and their trusted state, and of the names of projects and sessions."""
+"""The tables of projects, of their joins, roots and trusted state, and of the names of projects and sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAMILY = family(
     ("projects", "project_versions"),
     indexes=(("user", "status = 'archived'"),),
     among=(("status", (project.ACTIVE, project.ARCHIVED)),),
-    always=("aliases", "state", "joined"),
+    always=("aliases", "state", "joined", "roots"),
 )
 PROJECTS, PROJECT_VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
@@ -55,6 +55,19 @@ JOINS = Table(
     then=AsOf("from_position", closed="project_joins_before"),
 )
 JOINS_BEFORE = ended(JOINS, "project_joins_before")
+# The links of roots to projects; of several links of one root the last counts.
+ROOTS = Table(
+    "project_roots",
+    (
+        *("user TEXT NOT NULL", "machine TEXT NOT NULL", "path TEXT NOT NULL", "linked_at INTEGER NOT NULL"),
+        *("project TEXT NOT NULL", "from_position INTEGER NOT NULL"),
+    ),
+    ("user", "machine", "path", "linked_at"),
+    (("project", ""),),
+    rowid=False,
+    then=AsOf("from_position", closed="project_roots_before"),
+)
+ROOTS_BEFORE = ended(ROOTS, "project_roots_before")
 STATE = Table(
     "project_state",
     (
@@ -75,8 +88,8 @@ STATE = Table(
 
 
 class ProjectsProjection:
-    name, version, follows = "projects", 6, frozenset("ps")
-    tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, STATE)
+    name, version, follows = "projects", 7, frozenset("ps")
+    tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, ROOTS, ROOTS_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
@@ -84,6 +97,7 @@ class ProjectsProjection:
                 keep(change, rows, FAMILY)
                 _rename(change, rows)
                 _rejoin(change, rows)
+                _relink(change, rows)
                 _restate(change, rows)
             elif change.kind == "s":
                 _rename(change, rows)
@@ -126,6 +140,26 @@ def _rejoin(change: SubjectChange, rows: ProjectionRows) -> None:
             end(rows, JOINS, JOINS_BEFORE, row, change.event.position)
     for key in sorted(after - before):
         rows.put(JOINS, key, (*key, change.event.position))
+
+
+def _roots(state: ProjectState | None) -> set[tuple[str, str, str, int, str]]:
+    """Return (user, machine, path, position of the link, project) for every root, without erased users, machines and paths."""
+    if state is None or state.user is None:
+        return set()
+    return {
+        (state.user, root.machine, root.path, root.position, state.id)
+        for root in state.roots
+        if root.machine is not None and root.path is not None
+    }
+
+
+def _relink(change: SubjectChange, rows: ProjectionRows) -> None:
+    before, after = _roots(change.old), _roots(change.new)
+    for *key, _ in sorted(before - after):
+        if (row := rows.get(ROOTS, tuple(key))) is not None:
+            end(rows, ROOTS, ROOTS_BEFORE, row, change.event.position)
+    for root in sorted(after - before):
+        rows.put(ROOTS, root[:-1], (*root, change.event.position))
 
 
 def _entries(state: ProjectState | None) -> dict[tuple[str, str | None], TrustedEntry]:
@@ -192,6 +226,26 @@ def _is_erased(connection: sqlite3.Connection, project: str) -> bool:
 def main(connection: sqlite3.Connection, project: str | None) -> str | None:
     """Return the main project of a project: the project itself, unless it was joined into another."""
     return together(connection, project)[0]
+
+
+def rooted(connection: sqlite3.Connection, user: str, machine: str, path: str) -> str | None:
+    """Return the project that a root of a machine was linked with last, or the project that it was joined into; or None."""
+    sql = (
+        "SELECT project FROM project_roots WHERE user = ? AND machine = ? AND path = ? ORDER BY linked_at DESC LIMIT 1"
+    )
+    row = connection.execute(sql, (user, machine, path)).fetchone()
+    return main(connection, row[0]) if row else None
+
+
+def roots(connection: sqlite3.Connection, project: str) -> list[tuple[str, str]]:
+    """Return (machine, path) of each root of a project and of the projects joined to it, in the order of the links."""
+    group = together(connection, project)
+    sql = (
+        f"SELECT machine, path FROM project_roots r WHERE project IN ({', '.join('?' * len(group))}) AND linked_at ="
+        " (SELECT max(linked_at) FROM project_roots o WHERE (o.user, o.machine, o.path) = (r.user, r.machine, r.path))"
+        " ORDER BY linked_at"
+    )
+    return connection.execute(sql, group).fetchall()
 
 
 def by_id(connection: sqlite3.Connection, id: str | None) -> ProjectState | None:

@@ -126,7 +126,17 @@ def _replace(at: int, row: tuple[object, ...] | None, position: int, rows: Proje
 
 def free(position: str) -> str:
     """Return the SQL condition that the text of the event at this position is not in quarantine."""
-    return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
+    return f"NOT {holds(position)}"
+
+
+def holds(position: str) -> str:
+    """Return the SQL condition that the text of the event at this position is in quarantine."""
+    return f"EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
+
+
+def is_used(connection: sqlite3.Connection, user: str) -> bool:
+    """Return True if a memory or text of the user is in quarantine."""
+    return connection.execute("SELECT 1 FROM quarantine WHERE user = ? LIMIT 1", (user,)).fetchone() is not None
 
 
 def held(rows: ProjectionRows, position: int | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from ledger.domain import metadata
+from ledger.domain import metadata, spans
 from ledger.domain.errors import DamagedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.times import moment
@@ -28,6 +28,7 @@ from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
 from projections.core.subjects import SubjectChange, end, ended, family, keep
+from projections.views.interactions import BY_RULES
 
 FAMILY = family(
     "s",
@@ -40,9 +41,13 @@ FAMILY = family(
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
 # The position up to which extraction ever read a session, undone runs included, so that no job repeats an undone extraction.
+# ``by_model`` has the ranges of positions that a model read, as JSON; ``model_upto`` is the end of the range from the beginning.
 LOOKED = Table(
     "sessions_checked",
-    ("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
+    (
+        *("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
+        *("model_upto INTEGER NOT NULL", "by_model TEXT NOT NULL"),
+    ),
     ("session",),
     then=CURRENT,
 )
@@ -99,10 +104,11 @@ _TOKENS, _FROM = MESSAGES.names.index("tokens"), MESSAGES.names.index("from_posi
 _REPAIRS, _TIME, _METADATA = (MESSAGES.names.index(name) for name in ("repairs", "time", "metadata"))
 _numbers = msgspec.json.Decoder(tuple[int, ...])
 _NO_PARTS = (b"[]", b"null")
+_ranges = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 
 class SessionsProjection:
-    name, version, follows = "sessions", 5, frozenset("s")
+    name, version, follows = "sessions", 6, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -127,16 +133,62 @@ class SessionsProjection:
                 _move_mark(rows, change.first, event.data)
 
 
+class UnreadScope(Struct, frozen=True, kw_only=True):
+    """The sessions and the time in which messages are searched that no model has read; an undone reading counts.
+
+    ``projects`` are the projects, in which None means no project, or None for all. ``session`` is the row of one session, or
+    None for all. ``since`` is the earliest time.
+    """
+
+    user: str
+    projects: Sequence[str | None] | None = None
+    session: int | None = None
+    since: str = ""
+
+    def where(self) -> Conditions:
+        where = Conditions("s.user = ? AND s.moved_to IS NULL", self.user)
+        where.add("s.extractable_at > coalesce(l.model_upto, 0) AND m.row > coalesce(l.model_upto, 0)")
+        where.of_projects(self.projects, "s.project")
+        where.given("s.row = ?", self.session)
+        where.add("m.role IN ('user', 'assistant') AND m.time >= ?", self.since)
+        where.add(f"NOT {hides('m')} AND (i.row IS NULL OR NOT {_CLOSED_TO_MODELS})")
+        return where
+
+
+# A session's messages, with the marks of the extraction and the captured turn of each message.
+_UNREAD = (
+    " FROM sessions s LEFT JOIN sessions_checked l ON l.session = s.row CROSS JOIN messages m ON m.session = s.row"
+    " AND NOT EXISTS (SELECT 1 FROM json_each(l.by_model) r"
+    " WHERE m.row BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]'))"
+    " LEFT JOIN events e ON e.stream = m.interaction AND e.version = 1 LEFT JOIN interactions i ON i.row = e.position"
+)
+_LOOKED = " FROM messages m JOIN sessions_checked l ON l.session = m.session"
+_IS_READ = (
+    "(m.row <= l.model_upto OR EXISTS (SELECT 1 FROM json_each(l.by_model) r"
+    " WHERE m.row BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')))"
+)
+_CLOSED_TO_MODELS = (
+    f"(i.extraction IN ('off', 'erased', 'undone') OR (i.extractor <> '' AND i.extractor NOT LIKE '{BY_RULES}%'))"
+)
+
+
 def _move_mark(rows: ProjectionRows, session: int, data: ExtractionCursorMoved) -> None:
     """Move the mark of a session to the end of an extraction.
 
-    A request to read again ("asked") moves the mark back. Skipped messages were not read, so "skipped" does not move the mark.
+    A request to read again ("asked") moves the mark back. Skipped messages were not read, so "skipped" does not move the mark;
+    but they belong to another session, where a model reads them, so they count as read by a model.
     """
-    if data.why == "skipped":
-        return
-    known = rows.get(LOOKED, (session,))
-    upto = data.to if data.why == "asked" or known is None else max(known[1], data.to)
-    rows.put(LOOKED, (session,), (session, upto))
+    known = rows.get(LOOKED, (session,)) or (session, 0, 0, "[]")
+    ranges, upto = _ranges(known[3]), known[1]
+    if data.why == "asked":
+        ranges = [(first, min(last, data.to)) for first, last in ranges if first <= data.to]
+        upto = data.to
+    elif data.why == "skipped" or (data.extractor and not data.extractor.startswith(BY_RULES)):
+        ranges = [*spans.joined([*ranges, (data.since + 1, data.to)])]
+    if data.why not in ("asked", "skipped"):
+        upto = max(upto, data.to)
+    model_upto = ranges[0][1] if ranges and ranges[0][0] <= 1 else 0
+    rows.put(LOOKED, (session,), (session, upto, model_upto, msgspec.json.encode(ranges).decode()))
 
 
 def _appended(event: AnyEvent, data: MessageAppended) -> Values:
@@ -248,6 +300,46 @@ def looked_upto(connection: sqlite3.Connection, row: int) -> int:
     """Return the position up to which extraction ever read a session, undone runs included, or 0."""
     mark = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
     return int(mark[0]) if mark else 0
+
+
+class UnreadMessage(Struct, frozen=True):
+    """A message that no model has read; ``row`` is the position of its event."""
+
+    time: str
+    row: int
+    session: int
+    role: str
+
+
+def unread_by_model(connection: sqlite3.Connection, scope: UnreadScope) -> list[UnreadMessage]:
+    """Return the messages that no model has read, in the order of time."""
+    where = scope.where()
+    sql = f"SELECT m.time, m.row, m.session, m.role{_UNREAD} WHERE {where} ORDER BY m.time, m.row"
+    return [UnreadMessage(*row) for row in connection.execute(sql, where.values)]
+
+
+def read_by_model(connection: sqlite3.Connection, rows: Collection[int]) -> set[int]:
+    """Return those of some messages and captured turns, by their rows, that a model has read."""
+    messages = f"SELECT m.row{_LOOKED} WHERE m.row IN {{}} AND {_IS_READ}"
+    captured = (
+        f"SELECT i.row FROM interactions i WHERE i.row IN {{}} AND (i.extractor <> '' AND i.extractor NOT LIKE '{BY_RULES}%'"
+        f" OR EXISTS (SELECT 1{_LOOKED} WHERE m.interaction = i.id AND {_IS_READ}))"
+    )
+    return {row for sql in (messages, captured) for (row,) in rows_among(connection, sql, list(rows))}
+
+
+def unread_before(connection: sqlite3.Connection, session: int, row: int, time: str) -> int:
+    """Return the position of the last message of a session before a position that is older than a time; 0 without one."""
+    sql = "SELECT max(row) FROM messages WHERE session = ? AND row < ? AND time < ? AND role IN ('user', 'assistant')"
+    return int(connection.execute(sql, (session, row, time)).fetchone()[0] or 0)
+
+
+def count_unread_by_model(connection: sqlite3.Connection, scope: UnreadScope) -> int:
+    """Return the number of turns, which are messages of the user, that no model has read."""
+    where = scope.where()
+    where.add("m.role = 'user'")
+    count: int = connection.execute(f"SELECT count(*){_UNREAD} WHERE {where}", where.values).fetchone()[0]
+    return count
 
 
 def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:

@@ -506,7 +506,7 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(pat
 @pytest.mark.parametrize(
     "spoil", [lambda told: told[:-9], lambda told: told.replace("asked", "ASKED"), lambda told: "{}"]
 )
-def test_a_certificate_that_is_none_or_of_another_ledger_makes_nothing(path, copy, target, spoil):
+def test_recover_with_an_invalid_or_foreign_certificate_creates_no_file(path, copy, target, spoil):
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
         ledger.maintenance.backup(copy)

@@ -27,6 +27,7 @@ from ledger.care import doctor, rebuilding
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.log.file_lock import lock_of
 from ledger.log.sqlite_files import SCHEMA
+from ledger.models.day import DayBounds
 from projections.search import memory_hits as search
 
 PAGE = 4096
@@ -241,7 +242,7 @@ def test_a_lock_that_another_process_holds_is_told(path):
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
-        visit = doctor._Examination(str(path), None)
+        visit = doctor._Examination(str(path), DayBounds("2026-06-01"), None, None)
         visit.lock()
         assert "another process holds the lock" in visit.findings[0].found
     finally:
@@ -361,7 +362,7 @@ PAGES = [each for each in HOLDERS if each not in ("search", "passage_search", "o
 
 
 @pytest.mark.parametrize("name", PAGES if LONG else PAGES[::3])
-def test_a_page_that_cannot_be_read_is_told_until_a_rebuild_makes_it_again(path, name):
+def test_a_rebuild_repairs_an_unreadable_page(path, name):
     filled(path, 60)
     garbage = b"\xa5" if len(name) % 2 else b"\0"
     overwrite(path, page_of(path, name), garbage * PAGE)

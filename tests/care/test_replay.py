@@ -546,7 +546,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 
 @pytest.mark.slow
 def test_one_that_is_killed_leaves_no_file_of_that_name(path, copy, tmp_path):
-    with Ledger.open(path) as ledger:
+    with Ledger.open(path) as ledger, ledger.batch():
         for number in range(1_200):
             ledger.remember(f"Fact {number}.")
     for step in (1, 2, 3, 4, 5):

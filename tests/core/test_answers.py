@@ -71,7 +71,7 @@ def test_a_field_of_another_type_is_not_taken_over_by_mistake() -> None:
 def test_a_memory_says_everything_that_its_state_does_under_the_same_name() -> None:
     state = examples.memory()
     told = memory(state, {}, replayed=True)
-    own = {"confidence", "relations", "metadata", "replayed", "absorbed", "warnings", "decays"}
+    own = {"confidence", "relations", "metadata", "replayed", "absorbed", "warnings", "decay_rule"}
     assert {name: getattr(told, name) for name in told.__struct_fields__ if name not in own} == {
         name: getattr(state, name) for name in told.__struct_fields__ if name not in own
     }

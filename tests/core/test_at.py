@@ -39,7 +39,7 @@ actions = st.lists(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "correct",
              "retag", "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state",
-             "archive", "alias", "capture", "attach", "extract", "relate", "unrelate",
+             "archive", "alias", "rename", "link", "enter", "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
              "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document",
              "put", "put", "put", "put_index", "move", "remove_value", "restore_value")
@@ -70,6 +70,7 @@ def answers_of(of, ids, users=USERS[:2]):
             "projects": asked.projects.list(statuses=()),
             "state": [perhaps(asked.projects.state, name, history=True) for name in ("Home", "hut", "Work")],
             "project": [perhaps(asked.projects.get, name) for name in ("Home", "casa", "Work")],
+            "folder": [asked.projects.of(folder) for folder in ("/usr", "/srv/home", "/srv/sea")],
             "documents": asked.documents.list(statuses=()),
             "filtered documents": asked.documents.list(tags=("x",), limit=2),
             "values": asked.values.list(statuses=()),
@@ -142,7 +143,7 @@ def compare(ledger, position):
 
 
 @pytest.mark.slow
-@settings(max_examples=150 if LONG else 10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150 if LONG else 6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(actions=actions, seed=st.integers(0, 2**30))
 def test_every_read_at_every_position_is_that_of_the_log_up_to_there(actions, seed):
     clock = Clock()

@@ -29,6 +29,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     return path, the
 
 
+@pytest.fixture(scope="module")
+def known(filled: tuple[Path, dict[str, Any]]) -> dict[int, AuditEntry]:
+    """What the filled ledger recorded."""
+    with opened(filled[0]) as ledger:
+        return recorded(ledger, 1_000)
+
+
 @pytest.fixture
 def ledger(filled: tuple[Path, dict[str, Any]], tmp_path: Path) -> Iterator[Ledger]:
     with opened(Path(shutil.copy(filled[0], tmp_path / "memory.db"))) as copy:
@@ -40,16 +47,15 @@ def the(filled: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     return filled[1]
 
 
-def recorded(ledger: Ledger) -> dict[int, AuditEntry]:
-    return {each.position: each for each in ledger.history.audit(limit=1_000)}
+def recorded(ledger: Ledger, limit: int) -> dict[int, AuditEntry]:
+    return {each.position: each for each in ledger.history.audit(limit=limit)}
 
 
-def changed_last(ledger: Ledger, path: Path, call: Callable[[Ledger], Any]) -> int:
-    """Where what a call changes first was changed last; 0 where it begins something. Tried on a copy."""
-    ledger.maintenance.backup(path)
+def changed_last(path: Path, known: dict[int, AuditEntry], call: Callable[[Ledger], Any]) -> int:
+    """Where what a call changes first was changed last; 0 where it begins something. Tried on the file of a twin."""
     with opened(path) as twin:
-        known = recorded(twin)
-        log = (call(twin), recorded(twin))[1]
+        begin = twin.position
+        log = (call(twin), known | recorded(twin, twin.position - begin))[1]
         new = [each for position, each in sorted(log.items()) if position not in known]
         things = {thing for each in new if each.command_id == new[0].command_id for thing in changed(each, log)}
     return max((position for position, each in known.items() if things & changed(each, known)), default=0)
@@ -71,10 +77,10 @@ def test_every_write_is_tried() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_write_is_refused_where_somebody_came_first(
-    ledger: Ledger, the: dict[str, Any], tmp_path: Path, name: str
+    ledger: Ledger, filled: tuple[Path, dict[str, Any]], known: dict[int, AuditEntry], tmp_path: Path, name: str
 ) -> None:
-    call = CALLS[name]
-    last = changed_last(ledger, tmp_path / "twin.db", lambda g: call(g, the, {}))
+    call, the = CALLS[name], filled[1]
+    last = changed_last(Path(shutil.copy(filled[0], tmp_path / "twin.db")), known, lambda g: call(g, the, {}))
     before = ledger.position
     if last:
         with pytest.raises(ConflictError, match=f"position {last}|after the expected"):

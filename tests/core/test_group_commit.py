@@ -214,6 +214,20 @@ def test_a_refusal_that_could_not_be_recorded_is_recorded_the_next_time(ledger, 
     assert_sound(ledger)
 
 
+@pytest.mark.parametrize("wrong", [0, -1, True, "5", 86_401])
+def test_a_lock_timeout_is_a_number_of_seconds(path, wrong):
+    with pytest.raises(RejectedError, match="lock_timeout is a number of seconds"):
+        Ledger.open(path, lock_timeout=wrong)
+    assert not path.exists()
+
+
+def test_a_ledger_that_was_opened_with_a_lock_timeout_waits_no_longer(path):
+    with Ledger.open(path) as other, Ledger.open(path, lock_timeout=0.05) as hasty:
+        with probe.store(other).transact(), pytest.raises(BusyError, match="longer than the timeout"):
+            hasty.remember("The memory.")
+        hasty.remember("Now it is free.")
+
+
 def test_a_file_that_another_process_keeps_locked_fails_the_group_as_busy(path, threads):
     with Ledger.open(path, group_commit=True) as ledger, Ledger.open(path) as other:
         probe.store(ledger)._file.busy_timeout_seconds = 0.05

@@ -86,7 +86,7 @@ def test_what_a_call_does_not_get_by_its_place_is_said_by_python(ledger: Ledger)
         ledger.recall("tea", 5)  # type: ignore[misc]
 
 
-def test_a_mistake_inside_of_a_call_stays_as_it_is(ledger: Ledger) -> None:
+def test_a_type_error_of_a_callback_is_not_reworded(ledger: Ledger) -> None:
     def counter(done: int) -> None: ...
 
     with pytest.raises(TypeError, match=r"counter\(\) takes 1 positional argument but 2 were given"):
@@ -94,7 +94,7 @@ def test_a_mistake_inside_of_a_call_stays_as_it_is(ledger: Ledger) -> None:
 
 
 def test_the_signatures_of_calls_are_those_of_the_source() -> None:
-    assert [*inspect.signature(LedgerRead.profile).parameters] == ["self", "budget", "unit"]
+    assert [*inspect.signature(LedgerRead.profile).parameters] == ["self", "kinds", "budget", "unit"]
     assert inspect.signature(Ledger.doctor).parameters["path"].annotation == "StrPath"
     assert LedgerRead.recall.__doc__ and LedgerRead.recall.__name__ == "recall"
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ledger.api import Ledger
+from ledger.core import snapshot
 from ledger.events import AnyEvent
 from ledger.log import mapper
 from projections.core.conditions import Start
@@ -113,18 +114,18 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_listing_without_texts_reads_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = ("prompt", "response", "summary", "context")
+def test_a_listing_without_full_texts_reads_no_long_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = ("response", "context")
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
-        ledger.capture(
-            "Which seat?", "A window seat.", summary="The seat.", context={"shown": ["seat"]}, project="trip"
-        )
-        found = decoded(monkeypatch)
+        response = "A window seat. " * 10_000
+        ledger.capture("Which seat?", response, summary="The seat.", context={"shown": ["seat"]}, project="trip")
+        read, whole = list[str](), snapshot.text_of
+        monkeypatch.setattr(snapshot, "text_of", lambda *given: read.append(whole(*given) or "") or read[-1])
         (slim,) = ledger.interactions.list(text=False, project="trip")
-        assert found == [] and [getattr(slim, name) for name in texts] == [None] * 4
+        assert read == ["The seat."] and [getattr(slim, name) for name in left_out] == [None] * 2
         (full,) = ledger.interactions.list(project="trip")
-        assert found != [] and full.prompt == "Which seat?"
-        assert slim.to_dict() == full.to_dict() | dict.fromkeys(texts)
+        assert response in read and full.response == response
+        assert slim.to_dict() == full.to_dict() | dict.fromkeys(left_out)
 
 
 def test_a_page_of_a_sessions_events_reads_no_more_than_it_shows(

@@ -21,7 +21,7 @@ READS = {
     "conflicts": "list get",
     "merges": "list get",
     "graph": "neighbors",
-    "projects": "list get context state",
+    "projects": "list get of context state",
     "sessions": "list get grep",
     "history": "audit events explain blame distrusted model_calls",
     "guards": "quarantined refusals",

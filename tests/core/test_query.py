@@ -351,16 +351,16 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("sql", HOSTILE)
 @pytest.mark.parametrize("then", [False, True])
-def test_nothing_but_reading_is_allowed(ledger, sql, then):
+def test_nothing_but_reading_is_allowed(ledger, then):
     ledger.remember("The mast is up.")
-    asked = ledger.at(2) if then else ledger
-    for every_user in (False, True):
-        with pytest.raises(RejectedError):
-            asked.query(sql, every_user=every_user)
-    assert one(asked, "SELECT count(*) FROM beliefs") == 1
-    assert ledger.proof.verify().ok
+    asked, answered = ledger.at(2) if then else ledger, []
+    for sql in HOSTILE:
+        for every_user in (False, True):
+            with suppress(RejectedError):
+                answered.append((sql, asked.query(sql, every_user=every_user)))
+        assert one(asked, "SELECT count(*) FROM beliefs") == 1, sql
+    assert answered == [] and ledger.proof.verify().ok
 
 
 def test_no_question_shows_the_secret_of_the_ledger(ledger):
@@ -508,7 +508,7 @@ def test_damage_is_told_as_damage(ledger):
     assert one(ledger, "SELECT content FROM beliefs") == "The mast is up."
 
 
-def test_a_text_of_a_question_that_is_none_is_named_as_that(ledger):
+def test_a_query_names_the_column_whose_text_is_not_utf8(ledger):
     ledger.remember("The mast is up.")
     with pytest.raises(RejectedError, match="column 'name' of the answer is a text that is not UTF-8: ask for hex"):
         ledger.query("SELECT CAST(x'ff41' AS TEXT) AS name FROM beliefs")

@@ -124,7 +124,9 @@ def test_an_unknown_name_names_the_nearest_known(db: Path, monkeypatch: pytest.M
 # --- the file --------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_in_the_working_directory_is_not_read_just_so(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_in_the_working_directory_are_read_only_for_a_named_ledger(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever steps into a foreign folder would otherwise send memories to a server that a stranger named."""
     beside(db, 'model = "local:theirs"\nmodel_base_url = "http://foreign.example/v1"\n')
     Ledger.open(db).close()
@@ -214,6 +216,101 @@ def test_no_file_is_a_failure_of_its_own(db: Path, data: bytes) -> None:
         Settings.load(db)
     except LedgerError as refused:
         assert "ledger.toml" in str(refused)
+
+
+# --- a command as a model ---------------------------------------------------------------------------------------------
+
+
+COMMAND = ["claude", "-p", "--model", "haiku", "--tools", ""]
+
+
+def named_by_variable(monkeypatch: pytest.MonkeyPatch, place: Path, text: str) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    place.chmod(0o600)
+    monkeypatch.setenv("LEDGER_CONFIG", str(place))
+    return place
+
+
+def test_a_command_comes_from_an_argument_a_variable_or_a_file_that_the_user_named(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert origin(Settings.load(db, model_command=COMMAND), "model_command") == (COMMAND, "argument")
+    file = named_by_variable(monkeypatch, db.parent / "my.toml", f"model_command = {json.dumps(COMMAND)}\n")
+    assert origin(Settings.load(db), "model_command") == (COMMAND, str(file))
+    monkeypatch.setenv("LEDGER_MODEL_COMMAND", '["ollama", "run", "qwen3"]')
+    assert origin(Settings.load(db), "model_command") == (["ollama", "run", "qwen3"], "LEDGER_MODEL_COMMAND")
+    monkeypatch.setenv("LEDGER_MODEL_COMMAND", "")
+    assert Settings.load(db).model_command is None, "an empty variable takes it away"
+
+
+@pytest.mark.parametrize("setting", ["model_command = ['x']", "model_command_calls = 9", "model_command_tokens = 9"])
+def test_a_file_beside_another_ledger_names_no_command(db: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    """Whoever clones a repository with a ledger in it would otherwise run what its owner wrote there."""
+    home = db.parent / "home"
+    monkeypatch.setenv("HOME", str(home))
+    beside(db, setting)
+    with pytest.raises(RejectedError) as refused:
+        Settings.load(db)
+    name = setting.split()[0]
+    for allowed in (f"set LEDGER_{name.upper()}", "LEDGER_CONFIG", "~/.memory-ledger/ledger.toml"):
+        assert allowed in str(refused.value)
+    own = home / ".memory-ledger" / "memory.db"
+    own.parent.mkdir(parents=True)
+    beside(own, setting)
+    assert origin(Settings.load(own), name)[1] == str(own.parent / "ledger.toml")
+    (db.parent / "link").symlink_to(own.parent)
+    assert Settings.load(db.parent / "link" / "memory.db").origins[name] == str(db.parent / "link" / "ledger.toml")
+    (db.parent / "repo" / ".memory-ledger").mkdir(parents=True)
+    theirs = db.parent / "repo" / ".memory-ledger" / "memory.db"
+    beside(theirs, setting)
+    monkeypatch.chdir(db.parent / "repo")
+    with pytest.raises(RejectedError, match="names no program to run"):
+        Settings.load(".memory-ledger/memory.db")
+
+
+@pytest.mark.parametrize("text", ["claude -p", '"claude"', "{}", "[", "[" * 5000])
+def test_the_variable_of_a_command_is_a_json_list(db: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("LEDGER_MODEL_COMMAND", text)
+    with pytest.raises(
+        RejectedError, match=r'^LEDGER_MODEL_COMMAND: it has to be a JSON list of texts, such as \["claude"'
+    ):
+        Settings.load(db)
+
+
+@pytest.mark.parametrize("text", ["[]", "[1]", '["./mine"]', '["bin/mine"]', '[""]', '["a\\u0000b"]', '[["a"]]'])
+def test_the_error_of_an_invalid_model_command_names_its_setting(
+    db: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("LEDGER_MODEL_COMMAND", text)
+    with pytest.raises(RejectedError, match=r"^LEDGER_MODEL_COMMAND: "):
+        Settings.load(db)
+
+
+def test_a_command_and_a_model_together_are_refused_with_both_origins(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_MODEL_COMMAND", '["claude"]')
+    file = beside(db, 'model = "openai:x"\n')
+    with pytest.raises(RejectedError) as refused:
+        Settings.load(db)
+    assert f"model ({file}) and model_command (LEDGER_MODEL_COMMAND) are both set" in str(refused.value)
+    with pytest.raises(RejectedError, match="leave one out"):
+        Settings(model="openai:x", model_command=["claude"])
+    monkeypatch.setenv("LEDGER_MODEL", "")
+    assert Settings.load(db).model_command == ["claude"]
+
+
+def test_config_shows_a_command_with_its_origin_and_without_a_key(db: Path) -> None:
+    key = "sk-ant-api03-" + "A1b2C3d4E5" * 9 + "-AAAA"
+    env = {"LEDGER_MODEL_COMMAND": json.dumps(["llm", "--key", key, "-m", "mini"])}
+    told = json.loads(run("config", "--db", str(db), "--json", env=env).stdout)
+    (found,) = [each for each in told if each["name"] == "model_command"]
+    assert found["origin"] == "LEDGER_MODEL_COMMAND"
+    assert (found["value"][:2], found["value"][3:]) == (["llm", "--key"], ["-m", "mini"])
+    shown = run("config", "--db", str(db), env=env)
+    assert key not in shown.output and key not in repr(Settings(model_command=["llm", key]))
+    assert '["llm", "--key", ' in shown.stdout
 
 
 # --- secrets ---------------------------------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 from msgspec.structs import asdict
 
 from ledger import answers
 from ledger.domain import confidence
-from ledger.policy.rules import CHECKS, OneOf, PolicyState, SwitchOr, checked, policy_of
+from ledger.policy.rules import CHECKS, OneOf, PolicyState, SwitchOr, checked, policy_of, projects
 from ledger.types import PolicyChanges, WriteOptions
 
 
@@ -25,6 +26,8 @@ def test_a_caller_can_change_every_parameter_and_gives_it_as_it_is_kept() -> Non
             assert get_origin(public[name]) is Literal and set(get_args(public[name])) == set(check.words), name
         elif isinstance(check, SwitchOr):
             assert public[name] == bool | Literal[check.word], name
+        elif check is projects:
+            assert public[name] == Iterable[str], name
         else:
             assert public[name] is get_args(hint)[0], name
 

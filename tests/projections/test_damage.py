@@ -64,12 +64,12 @@ def change(path, sql, *values):
         assert connection.execute(sql, values).rowcount > 0
 
 
-def rebuilt(path):
-    """What each read answers after a rebuild, which touches the log no more than the damage did."""
+def rebuilt(path, reads=tuple(READS)):
+    """What reads answer after a rebuild, which touches the log no more than the damage did."""
     with opened(path) as ledger:
         probe.rebuild(ledger)
         assert problems(ledger) == []
-        return {name: repr(read(ledger, prepared()[1])) for name, read in READS.items()}
+        return {name: repr(READS[name](ledger, prepared()[1])) for name in reads}
 
 
 # --- rows that cannot be ---------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_read_names_the_table_of_a_row_that_cannot_be(path, name):
             READS[read](ledger, the)
         assert refused.value.table == table
     assert log(path) == before
-    assert rebuilt(path) == answers()
+    assert rebuilt(path, [read]) == {read: answers()[read]}
     assert log(path) == before
 
 

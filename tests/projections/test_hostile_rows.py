@@ -68,7 +68,7 @@ def hostile(path: Path, cases: list[tuple[str, str, str]]) -> dict[tuple[str, st
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(64 if EVERY else 1))
 def test_whatever_stands_in_a_row_no_error_of_python_reaches_the_caller(tmp_path: Path, part: int) -> None:
-    chosen = CASES[part::64] if EVERY else Random(7).sample(CASES, 12)
+    chosen = CASES[part::64] if EVERY else Random(7).sample(CASES, 6)
     assert hostile(tmp_path / "memory.db", chosen) == {}
 
 

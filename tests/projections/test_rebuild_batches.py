@@ -64,13 +64,13 @@ def test_rows_that_the_database_does_not_take_park_their_projection_alone(ledger
     """It stops before the first event of their batch."""
     flush, written = SQLiteRows.flush, []
 
-    def refusing(self):
+    def refusing(self, **options):
         if self.prefix == rebuild.FRESH and self._appended:
             written.append(self)
             if len(written) == 4:
                 audit = next(table for table in self._appended if table.name == "audit")
                 self._appended[audit].append(("not", "as", "many", "values"))
-        flush(self)
+        flush(self, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(SQLiteRows, "flush", refusing)

@@ -193,7 +193,7 @@ def test_what_was_never_packed_is_damage(ledger: Ledger) -> None:
         transaction.connection.execute(f"UPDATE {RESTATABLE.name} SET entries = x'010203'")
     with probe.read(ledger) as connection, pytest.raises(DamagedError, match="restatable"):
         secret = probe.writer(ledger).secret
-        reinforcement.evaluate(connection, secret, "", None, "You prefer coffee of number7.", "stems/5")
+        reinforcement.evaluate(connection, secret, "", None, "You prefer coffee of number7.", "stems/6")
     assert any("restatable" in each for each in ledger.proof.verify(full=True).problems)
     probe.rebuild(ledger)
     assert_sound(ledger)

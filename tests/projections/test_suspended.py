@@ -52,10 +52,11 @@ def test_each_read_answers_as_if_nothing_were_suspended_or_names_what_is(tmp_pat
     path = put(tmp_path / "memory.db")
     suspend(path, name)
     wrong = []
+    reads = list(READS) if LONG else list(READS)[NAMES.index(name) % 2 :: 2]  # each with every second projection
     with opened(path) as ledger:
-        for read, ask in READS.items():
+        for read in reads:
             try:
-                found = repr(ask(ledger, prepared()[1]))
+                found = repr(READS[read](ledger, prepared()[1]))
             except SuspendedError as error:
                 assert error.projection == name and read not in TODAY
                 continue
@@ -221,7 +222,7 @@ def is_told(name, write, answer, appended):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_does_as_if_nothing_were_suspended_or_names_what_is_and_appends_nothing(tmp_path, name):
     wrong = []
-    writes = list(WRITES) if LONG else list(WRITES)[NAMES.index(name) % 6 :: 6]  # each with every sixth projection
+    writes = list(WRITES) if LONG else list(WRITES)[NAMES.index(name) % 12 :: 12]  # each with every twelfth projection
     for number, write in enumerate(writes):
         path = put_more(tmp_path / f"{number}.db")
         suspend(path, name)

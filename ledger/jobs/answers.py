@@ -14,7 +14,9 @@ class JobReport(Answer, frozen=True, kw_only=True):
     ``given_up`` counts the sessions whose extraction failed three times in a row: these wait for new messages, or for
     ``session.extract()``. ``conflicts`` counts the recorded conflicts, ``merges`` the proposed merges. ``expiring`` are the
     memories that a dry run would end. ``values`` counts the removed keyed values that had expired. ``stopped`` is "timeout" or
-    "cancelled" if the run ended early; the work that is left stays pending.
+    "cancelled" if the run ended early; the work that is left stays pending. ``waiting_until`` is the time when a command as a
+    model may be called again, if its calls or tokens of the day are used up: the jobs that need it wait, which is no failure.
+    ``vectors`` counts the texts that got a vector; ``vectors_failure`` says why the embedder failed, if it did.
     """
 
     reinforced_interactions: int = 0
@@ -36,6 +38,9 @@ class JobReport(Answer, frozen=True, kw_only=True):
     observations_formed: int = 0
     observations_revised: int = 0
     observations_retracted: int = 0
+    vectors: int = 0
     stopped: str = ""
+    waiting_until: str = ""
+    vectors_failure: str = ""
     expiring: tuple[Memory, ...] = ()
     dry_run: bool = False

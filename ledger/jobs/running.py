@@ -1,4 +1,4 @@
-"""The background work of a ledger: reinforcement, extraction, expiry, conflicts, merges and consolidation.
+"""The background work of a ledger: reinforcement, extraction, expiry, conflicts, merges, consolidation and vectors.
 
 ``run_policies`` does the work of each job as a whole. ``work`` is a worker that shares the work with other workers: a
 job is divided into pieces, and a worker takes a lease on a piece, which all processes see. The lease only saves double
@@ -42,11 +42,14 @@ from ledger.memories import expiry
 from ledger.memories.queries import memories_shown
 from ledger.memories.rules import MemoryState
 from ledger.models.asking import check_outside
+from ledger.models.day import used_up_until
+from ledger.models.port import DAY_EXHAUSTED, NO_FAILURES, Model
 from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
 from ledger.review.commands import CONFLICTS, MERGES, look_for
 from ledger.sessions.conversation import Conversation
 from ledger.values import commands as value_commands
+from ledger.vectors import commands as vector_commands
 from projections.views import control, interactions, sessions, values
 
 Progress = Callable[[int, int], None]
@@ -68,6 +71,8 @@ class JobsRun(Struct):
     done: int = 0
     found: int = 0
     stopped: str = ""
+    waiting_until: str = ""  # a command as a model is not called before this time
+    vectors_failure: str = ""
 
     def stop(self) -> bool:
         """Return True if the run has to end; to be called only if work is left, because the report will say so."""
@@ -85,7 +90,8 @@ class JobsRun(Struct):
             self.progress(self.done, max(self.done, self.found))
 
     def report(self) -> answers.JobReport:
-        return answers.JobReport(stopped=self.stopped, **self.counts)  # type: ignore[arg-type]
+        words = {"stopped": self.stopped, "waiting_until": self.waiting_until, "vectors_failure": self.vectors_failure}
+        return answers.JobReport(**words, **self.counts)  # type: ignore[arg-type]
 
 
 class Job(Struct, frozen=True):
@@ -103,7 +109,8 @@ def _whole(run: JobsRun) -> Iterator[str]:
 
 
 ASKING = ("extraction", "consolidation")  # jobs that ask the model, if the ledger has a model
-JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
+VECTORS = "vectors"  # the job that asks the embedder, if the ledger has an embedder
+JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation", VECTORS)
 
 
 def _jobs(engine: Engine) -> tuple[Job, ...]:
@@ -124,6 +131,7 @@ def _jobs(engine: Engine) -> tuple[Job, ...]:
             partial(_consolidate_piece, engine),
             partial(_scope_key, engine),
         ),
+        Job(VECTORS, partial(_to_embed, engine), partial(_make_vectors, engine), partial(_vectors_key, engine)),
     )
 
 
@@ -195,10 +203,19 @@ def _extract_piece(engine: Engine, piece: int | str, run: JobsRun) -> None:
             _run_extraction(engine, subject, run)
 
 
+def _may_ask(engine: Engine, model: Model | None, run: JobsRun) -> bool:
+    """Return False, and count what waits, if a model may not be called any more in this run."""
+    if model is None:
+        return True
+    run.waiting_until = run.waiting_until or used_up_until(engine, model)
+    may = not run.waiting_until and run.counts.get("calls", 0) < CALLS_A_RUN
+    run.add(waiting=int(not may))
+    return may
+
+
 def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> None:
     asker, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
-    if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
-        run.add(waiting=1)
+    if not _may_ask(engine, model, run):
         return
     try:
         if model is not None:
@@ -211,8 +228,8 @@ def _run_extraction(engine: Engine, subject: InteractionState, run: JobsRun) -> 
         kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
         run.add(extracted_interactions=1, candidates=kept)
     except Exception as error:
-        called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
-        run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
+        is_no_failure = isinstance(error, ModelError) and error.kind in NO_FAILURES
+        run.add(failures=int(not is_no_failure), calls=int(isinstance(error, ModelError)))
         if not has_to_wait(error) and not isinstance(error, ModelError):  # a model's failure is recorded already
             failure = rules.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
             interaction_commands.record_failure(engine, subject, asker, failure)
@@ -231,10 +248,9 @@ def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
         run.add(given_up=1)
         return
     model, asker = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
-    left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
-    if left <= 0:
-        run.add(waiting=1)
+    if not _may_ask(engine, model, run):
         return
+    left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
     try:
         session = Conversation(engine, asker, id)
         report = session_extraction.run_extraction(session, asker, model, cancel=run.stop, by_itself=True, pieces=left)
@@ -242,8 +258,10 @@ def _extract_session(engine: Engine, id: str, run: JobsRun) -> None:
         run.add(failures=1)
         return
     run.add(sessions=int(report.pieces > 0), messages=report.messages, skipped=report.skipped, calls=report.calls)
-    run.add(candidates=len(report.kept), failures=int(bool(report.failure) and report.stopped != "cancelled"))
-    run.add(waiting=int(report.stopped in ("enough", "under_way", "moved")))
+    run.add(candidates=len(report.kept), failures=int(report.failure not in ("", *NO_FAILURES)))
+    run.add(waiting=int(report.stopped in ("enough", "under_way", "moved") or report.failure == DAY_EXHAUSTED))
+    if report.failure == DAY_EXHAUSTED:
+        run.waiting_until = used_up_until(engine, model)
 
 
 # --- expiry --------------------------------------------------------------------------------------------------
@@ -303,6 +321,8 @@ def _to_consolidate(engine: Engine, run: JobsRun) -> Iterator[Pending]:
 
 
 def _consolidate_piece(engine: Engine, pending: Pending, run: JobsRun) -> None:
+    if not _may_ask(engine, engine.model, run):
+        return
     counts = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
     run.add(consolidated=counts["sources"], observations_formed=counts["formed"], failures=counts["failures"])
     run.add(observations_revised=counts["revised"] + counts["refreshed"], observations_retracted=counts["retracted"])
@@ -314,6 +334,44 @@ def _scope_key(engine: Engine, pending: Pending) -> str:
     # The key is of the scope alone, without its new sources, because two consolidations of a scope read the same observations.
     scope = pending.scope
     return engine.writer.mac("lease", scope.user, scope.project or "").hex()
+
+
+# --- vectors -------------------------------------------------------------------------------------------------
+
+
+def _to_embed(engine: Engine, run: JobsRun) -> Iterator[vector_commands.TextsToEmbed]:
+    try:
+        work = vector_commands.pending(engine)
+    except LedgerError as error:
+        _record_vectors_failure(run, error)
+        return
+    if work is not None:
+        run.advance(0, len(work.lacking))
+        yield work
+
+
+def _make_vectors(engine: Engine, work: vector_commands.TextsToEmbed, run: JobsRun) -> None:
+    """Make the vectors of texts that lack one; a failure leaves them to the next run."""
+    before = run.counts.get("vectors", 0)
+    stopping = Stopping(cancel=lambda: run.stop() or not run.hold())
+    try:
+        for made in vector_commands.embed_pending(engine, work, stopping):
+            run.add(vectors=made)
+            run.advance(made, 0)
+    except LedgerError as error:
+        _record_vectors_failure(run, error)
+    run.advance(len(work.lacking) - run.counts.get("vectors", 0) + before, 0)
+
+
+def _record_vectors_failure(run: JobsRun, error: LedgerError) -> None:
+    run.vectors_failure = str(error)
+    run.add(failures=1)
+
+
+def _vectors_key(engine: Engine, work: object) -> str:
+    """Return the machine, because each machine of a shared log has vectors of its own."""
+    shared = engine.store.shared
+    return "" if shared is None else shared.log.machine
 
 
 # --- running them --------------------------------------------------------------------------------------------
@@ -331,8 +389,8 @@ def run_policies(
     """Do the pending work of every user.
 
     The jobs are: reinforcement, extraction, the expiry of memories whose confidence has decayed, a search that records
-    conflicts and proposes merges of near duplicates, and the consolidation of new memories. Work that a crash prevented
-    is pending, and so is work that failed fewer than three times.
+    conflicts and proposes merges of near duplicates, the consolidation of new memories, and the vectors of texts without
+    one. Work that a crash prevented is pending, and so is work that failed fewer than three times.
 
     ``as_of`` is the time at which decay is judged, None for now; ``only`` names some of the jobs; ``progress`` is called
     with (subjects done, subjects found so far).
@@ -346,7 +404,8 @@ def run_policies(
         return _expiring(engine, _chosen(engine, only), now)
     run = JobsRun(now, stopping or Stopping(), progress, counts={})
     jobs = _chosen(engine, only)
-    if meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs):
+    asks = meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs)
+    if asks or (engine.vectors is not None and any(job.name == VECTORS for job in jobs)):
         check_outside(engine.writer)
     for job in jobs:
         for piece in job.pieces(run):
@@ -383,6 +442,11 @@ def work(
 def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
     """Run these jobs after each capture. A job that fails is recorded and stays pending; the capture itself succeeds."""
     jobs = tuple(job.name for job in _chosen(engine, only))
+    if VECTORS in jobs:
+        raise RejectedError(
+            f"the job {VECTORS!r} would delay each capture by its model: leave it out of jobs_after_capture, and call"
+            " jobs.run() later, or run a worker"
+        )
 
     def run() -> None:
         with suppress(LedgerError):
@@ -405,7 +469,7 @@ def _passes(
         if failed:
             stopping.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
         elif engine.position == seen:
-            _wait(engine, seen, stopping)
+            _wait(engine, seen, stopping, report.waiting_until)
         if stopping.why:
             return
 
@@ -422,10 +486,12 @@ def _share(engine: Engine, jobs: Sequence[Job], run: JobsRun) -> answers.JobRepo
     return run.report()
 
 
-def _wait(engine: Engine, seen: int, stopping: Stopping) -> None:
-    """Wait until an event was recorded, or until it is time to judge decay again."""
+def _wait(engine: Engine, seen: int, stopping: Stopping, waiting_until: str) -> None:
+    """Wait until an event was recorded, a command as a model may be called again, or it is time to judge decay again."""
     until = time.monotonic() + EXPIRY_SECONDS
     while engine.position == seen and time.monotonic() < until and not stopping.why:
+        if waiting_until and engine.now() >= waiting_until:
+            return
         stopping.wait(LOOK_SECONDS)
 
 
@@ -436,4 +502,6 @@ def _chosen(engine: Engine, only: Sequence[str]) -> list[Job]:
     names = (only,) if isinstance(only, str) else tuple(only)
     if unknown := [name for name in names if name not in JOBS]:
         raise RejectedError(f"no job is called {unknown[0]!r:.60}; the jobs are {', '.join(JOBS)}")
+    if VECTORS in names and engine.vectors is None:
+        raise RejectedError(f"the job {VECTORS!r} needs a model: open the ledger with embedder=")
     return [job for job in jobs if not names or job.name in names]

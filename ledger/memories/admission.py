@@ -17,11 +17,11 @@ from ledger.core.work import Work
 from ledger.domain.confidence import shown
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import normalise
-from ledger.events import MemoryCaptured, MemoryRejected
+from ledger.events import MemoryCaptured, MemoryPromoted, MemoryRejected, MemoryRestored, MemoryRevised
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories.rules import MemoryState
-from ledger.memories.turned_down import NO, is_by_person, is_yes
+from ledger.memories.turned_down import BEGINNINGS, NO, is_by_person, is_yes
 from ledger.policy.rules import REVIEW
 from projections.views import control, duplicates, memories
 
@@ -103,6 +103,32 @@ def is_nobodys_no(work: Work, memory: MemoryState) -> bool:
     return by_rule or (last is not None and not is_by_person(last))
 
 
+def is_decided(work: Work, memory: MemoryState) -> bool:
+    """Return True if a person wrote, promoted, revised or restored a memory."""
+    connection = work.connection()
+    for event in read_stream(connection, memory.id):
+        written = isinstance(event.data, BEGINNINGS) and event.data.origin is None
+        decided = isinstance(event.data, MemoryPromoted | MemoryRevised | MemoryRestored)
+        if (written or decided) and is_by_person(event) and not control.acts(connection, event.position):
+            return True
+    return False
+
+
+def is_of_rules(work: Work, memory: MemoryState) -> bool:
+    """Return True if a memory comes from the rules' reading of the user's own turns alone, and no person acted on the memory."""
+    for event in read_stream(work.connection(), memory.id):
+        if control.acts(work.connection(), event.position):
+            continue
+        if isinstance(event.data, BEGINNINGS):
+            origin = event.data.origin
+            if origin is None or not origin.extractor.startswith("rules/") or event.data.admission != _OWN_WORDS:
+                return False
+        elif is_by_person(event):
+            return False
+    return True
+
+
+_OWN_WORDS = admitting.OWN_WORDS.recorded
 _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
 _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 

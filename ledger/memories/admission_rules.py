@@ -41,14 +41,17 @@ class AdmissionRow(Struct, frozen=True):
 
 OWN_WORDS = AdmissionRow("own_words", "the user says it of himself, in a message of his own", ACTIVE)
 CORRECTION = AdmissionRow("correction", "the user corrects an older memory, which a model names", ACTIVE)
+QUOTED = AdmissionRow("quoted", "an agent handed it in with the user's own words", ACTIVE, AGENT_CONFIDENCE)
 AGENT = AdmissionRow("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
 ORDER = AdmissionRow("standing_order", "a rule found a standing order in the user's words")
 LABELLED = AdmissionRow("labelled", "a rule found it under a label, or in a sentence about no person")
 PASTED = AdmissionRow("pasted", "it may be somebody else's text, pasted into the user's message")
 ASSISTANT = AdmissionRow("assistant", "only the assistant states it")
 OUTSIDE = AdmissionRow("outside", "it came in through another channel than the user's")
+UNQUOTED = AdmissionRow("unquoted", "an agent handed it in without a quote of the user's own words")
+DECIDED = AdmissionRow("decided", "an agent would change what a person wrote, promoted or revised")
 
-ROWS = (OWN_WORDS, CORRECTION, AGENT, ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE)
+ROWS = (OWN_WORDS, CORRECTION, QUOTED, AGENT, ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE, UNQUOTED, DECIDED)
 _BY_RECORDED = {row.recorded: row for row in ROWS}
 
 
@@ -89,18 +92,49 @@ def of_finding(line: ConversationLine, start: int, end: int, *, of_himself: bool
     return ORDER if is_order else OWN_WORDS if of_himself else LABELLED
 
 
+def of_handed_in(
+    content: str,
+    cited: Iterable[ConversationLine],
+    lines: Iterable[ConversationLine],
+    *,
+    quoted: tuple[ConversationLine, int, int] | None,
+    claimed: bool,
+    changes_decided: bool,
+) -> AdmissionRow:
+    """Return the line for a memory that an agent read in the conversation and handed in.
+
+    The agent is no person, and nobody checked that its answer follows from what it read. So the user's own words must stand in
+    a line of the user: ``quoted`` has that line, and the characters of the quote.
+    """
+    row = of_proposal(content, cited, lines, claimed=claimed, corrects=False, channels=(_USER, "agent"))
+    if row.status != ACTIVE:
+        return row
+    if changes_decided:
+        return DECIDED
+    if quoted is None:
+        return UNQUOTED
+    line, start, end = quoted
+    return PASTED if any(first < end and start < last for first, last in marked(line.text)) else QUOTED
+
+
 def of_proposal(
-    content: str, cited: Iterable[ConversationLine], lines: Iterable[ConversationLine], *, claimed: bool, corrects: bool
+    content: str,
+    cited: Iterable[ConversationLine],
+    lines: Iterable[ConversationLine],
+    *,
+    claimed: bool,
+    corrects: bool,
+    channels: tuple[str, ...] = (_USER,),
 ) -> AdmissionRow:
     """Return the line for a memory that a model found; the model cites some of the ``lines`` that it was shown.
 
     A model names messages and no characters. So the content may be pasted if one of its words is in a pasted part of the user's
-    lines and not among the user's own words in the cited lines.
+    lines and not among the user's own words in the cited lines. A line of other ``channels`` than these comes from outside.
     """
     if claimed:
         return ASSISTANT
     by_user = [line for line in cited if line.role == _USER]
-    if any(line.channel != _USER for line in cited):
+    if any(line.channel not in channels for line in cited):
         return OUTSIDE
     own, pasted, whole = set[str](), set[str](), True
     for line in lines:

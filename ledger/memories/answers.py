@@ -32,7 +32,7 @@ class Relation(Answer, frozen=True, kw_only=True):
 class Memory(Answer, frozen=True):  # not kw_only, because long lists of memories are made faster by position
     """A memory in its present state.
 
-    ``confidence`` is from 0 to 1, without decay. If the user's policy lets the memory decay (``decays``), ``recall`` and
+    ``confidence`` is from 0 to 1, without decay. If the user's policy lets the memory decay (by ``decay_rule``), ``recall`` and
     ``effective_confidence`` subtract the decay. Times are UTC text; ``sources`` are ids. ``stated_at`` is the time when the
     memory was last stated again. After a write, ``warnings`` names redacted secrets and an unknown kind.
     """
@@ -64,7 +64,7 @@ class Memory(Answer, frozen=True):  # not kw_only, because long lists of memorie
     warnings: tuple[str, ...] = ()
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
     stated_at: str | None = None
-    decays: bool = False
+    decay_rule: str | None = None
 
     def __hash__(self) -> int:
         return hash((self.id, self.position))
@@ -78,7 +78,7 @@ class Memory(Answer, frozen=True):  # not kw_only, because long lists of memorie
         return confidence_rules.shown(
             confidence_rules.effective(
                 millionths,
-                decays=self.decays and self.status == "active",
+                rule=self.decay_rule if self.status == "active" else None,
                 reference_count=self.reference_count,
                 active_at=self.active_at,
                 as_of=moment("as_of", as_of),
@@ -90,7 +90,7 @@ def memory(
     state: MemoryState,
     names: Mapping[str, str],
     *,
-    decays: bool = False,
+    decay_rule: str | None = None,
     replayed: bool = False,
     absorbed: bool = False,
 ) -> Memory:
@@ -101,7 +101,7 @@ def memory(
         confidence=confidence_rules.shown(state.confidence),
         relations=tuple(map(_relation, state.edges)) if state.edges else (),
         metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
-        decays=decays,
+        decay_rule=decay_rule,
         replayed=replayed,
         absorbed=absorbed,
     )
@@ -143,13 +143,16 @@ class Candidate(Answer, frozen=True, kw_only=True):
     """An entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny.
 
     ``same_as_active`` is the id of an active memory with the same text. ``admission`` is a sentence about the line of the
-    admission table that gave the status, and ``undo`` the call that takes an admitted memory out of use.
+    admission table that gave the status. ``wish`` is True if the user wishes that the memory is forgotten: ``retract`` or
+    ``erase`` does so, and ``guards.release`` brings the memory back into use. ``undo`` is the call that takes an admitted memory
+    out of use.
     """
 
     memory: Memory
     provenance: Provenance | None
     same_as_active: str | None
     contradicted_by: tuple[str, ...] = ()
+    wish: bool = False
     admission: str = ""
     undo: str = ""
 

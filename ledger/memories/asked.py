@@ -18,24 +18,7 @@ REFERENCES = 1_000_000_000  # the most that an import says of a memory (our own 
 
 
 class RememberRequest(Struct, frozen=True, kw_only=True):
-    """A statement to remember or propose.
-
-    Attributes:
-        content: The statement.
-        kind: The kind of statement.
-        confidence: The confidence, from 0 to 1.
-        project: The name of the memory's project; None for no project.
-        session: The name of the session in which the statement was made; None for no session.
-        entities: Names that the statement is about.
-        tags: At most 10 tags.
-        sources: Ids of the evidence.
-        relations: Statements about two names, as (subject, relation, object).
-        valid_from: The time from which the statement is true in the world; None for the command's ``occurred_at``, or now.
-        valid_to: The time until which the statement is true, exclusive.
-        metadata: Keys and values of the caller.
-        reference_count: The references that the statement had where it comes from.
-        last_referenced_at: The time of the last of these references, if it is known.
-    """
+    """A statement to remember or propose; ``Ledger.remember`` describes the fields, which are its parameters."""
 
     content: str
     kind: str
@@ -54,21 +37,7 @@ class RememberRequest(Struct, frozen=True, kw_only=True):
 
 
 class SupersedeRequest(Struct, frozen=True, kw_only=True):
-    """The fact that takes the place of a memory; kind, entities and tags are the old memory's if they are None.
-
-    Attributes:
-        content: The new statement.
-        reason: Why the old memory ends.
-        kind: The kind of the new memory.
-        confidence: The confidence of the new memory, from 0 to 1.
-        entities: Names that the statement is about.
-        tags: At most 10 tags.
-        sources: Ids of the evidence.
-        relations: Statements about two names, as (subject, relation, object).
-        valid_from: The time at which the new memory begins and the old memory ends; None for ``occurred_at``, or now.
-        valid_to: The time until which the new memory is true, exclusive.
-        metadata: Keys and values of the new memory.
-    """
+    """The fact that takes the place of a memory; ``Ledger.supersede`` describes the fields, which are its parameters."""
 
     content: str
     reason: str = ""

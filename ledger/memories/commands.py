@@ -61,9 +61,7 @@ def _record(
             graph_rules.say(work, id, draft, edges)
         return id
 
-    # Without edges the arguments equal those of older versions, whose idempotency keys must still match.
-    arguments = (attempt, request.project, request.session, *((edges,) if edges else ()))
-    return with_kind(answered(writer.run(verb, asker, body, arguments)))
+    return with_kind(answered(writer.run(verb, asker, body, (attempt, request.project, request.session, edges))))
 
 
 def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
@@ -244,11 +242,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     entities = None if request.entities is None else stated.entities
     tags = None if request.tags is None else stated.tags
     edges = graph_rules.edge_list(request.relations)
-    pairs = pairs_of.checked(request.metadata)
-    # The order and the shape are those of older versions, whose idempotency keys must still match.
-    arguments: tuple[object, ...] = (id, stated.content, reason, request.kind, request.confidence, entities, tags)
-    arguments += (stated.sources, stated.valid_from, stated.valid_to, *((edges,) if edges else ()))
-    arguments += (pairs,) if pairs else ()
+    arguments = (id, stated, reason, edges, entities is None, tags is None)
 
     def body(work: Work) -> str:
         old: MemoryState = work.load(id, "m")
@@ -428,8 +422,8 @@ def answered(outcome: Outcome) -> answers.Memory:
             "so the memory cannot be shown; maintenance.rebuild() makes the projection again",
         )
     state: MemoryState = outcome.state
-    decays = outcome.policy is not None and outcome.policy.decays(state.kind)
-    answer = answers.memory(state, outcome.names, decays=decays, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    rule = outcome.policy.decay_of(state.kind) if outcome.policy is not None else None
+    answer = answers.memory(state, outcome.names, decay_rule=rule, replayed=outcome.replayed, absorbed=outcome.absorbed)
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 

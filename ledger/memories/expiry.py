@@ -64,7 +64,7 @@ def effective(memory: MemoryState, policy: PolicyState, as_of: str) -> int:
     """Return the confidence of a memory at a time, in millionths, less the decay that the policy sets."""
     return confidence_rules.effective(
         memory.confidence,
-        decays=memory.status == "active" and policy.decays(memory.kind),
+        rule=policy.decay_of(memory.kind) if memory.status == "active" else None,
         reference_count=memory.reference_count,
         active_at=memory.active_at,
         as_of=as_of,

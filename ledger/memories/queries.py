@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
 from ledger.memories import answers
 from ledger.memories.rules import SYNONYMS, MemoryState
+from ledger.policy.rules import PolicyState
 from ledger.sessions.rules import message as messages
 from projections.core.conditions import Start
 from projections.core.rows import Connection
@@ -67,12 +68,17 @@ def listing(
     return memories_shown(connection, memories.listing(connection, stored, limit=limit, start=start, by_time=by_time))
 
 
-def memories_shown(connection: Connection, states: Sequence[MemoryState]) -> list[answers.Memory]:
+def memories_shown(
+    connection: Connection, states: Sequence[MemoryState], known: Mapping[str, PolicyState] | None = None
+) -> list[answers.Memory]:
+    """Return memories as a caller sees them; ``known`` are policies, by user, that were read on the same snapshot."""
     names = projects.names(connection, {state.project for state in states})
     users = {state.user for state in states if state.user is not None}
-    policies = {user: control.policy(connection, user) for user in users}
+    policies = {user: (known or {}).get(user) or control.policy(connection, user) for user in users}
     return [
-        answers.memory(state, names, decays=state.user is not None and policies[state.user].decays(state.kind))
+        answers.memory(
+            state, names, decay_rule=None if state.user is None else policies[state.user].decay_of(state.kind)
+        )
         for state in states
     ]
 
@@ -108,6 +114,7 @@ def review(
             provenance=provenance(connection, state),
             same_as_active=duplicates.get(state.id),
             contradicted_by=denied.get(state.row, ()),
+            wish=state.quarantined and state.row in denied,
             admission=admitting.explained(state.admission),
         )
         for state in states

@@ -52,6 +52,7 @@ from ledger.log.event_base import NOTHING
 KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # as in ATOCore
     *("user_profile", "fact", "env"),  # as in rubino, which also has preference and project
+    *("rule", "goal"),  # what an agent has to heed, and what is to be reached
 )
 SYNONYMS = {  # older names of rubino for some of its kinds
     "project_context": "project",
@@ -505,7 +506,7 @@ def _reinforced(memory: MemoryState, event: AnyEvent, data: MemoryReinforced) ->
 
 
 def _hidden(memory: MemoryState, status: str) -> dict[str, object]:
-    return {"status": status, "before": memory.status}
+    return {"status": status, "before": memory.status} if memory.status != status else {}
 
 
 def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
@@ -607,14 +608,16 @@ def absorbed(attempt: MemoryCaptured) -> DuplicateAbsorbed:
 
 # --- events that are no longer possible after earlier events became void -----------------------------------------------
 
+# A decision for what is already so fits too. Without the events between two equal decisions the later decision changes
+# nothing, and it still holds if the earlier decision becomes void.
 _NEEDS: dict[type[EventData], tuple[str, ...]] = {
-    MemoryPromoted: ("candidate",),
-    MemoryRejected: ("candidate",),
+    MemoryPromoted: ("candidate", "active"),
+    MemoryRejected: ("candidate", "invalid"),
     MemoryReinforced: ("active",),
     MemorySuperseded: ("active",),
-    MemoryInvalidated: ("active",),
-    MemoryRetracted: ("candidate", "active"),
-    MemoryRestored: HIDDEN,
+    MemoryInvalidated: ("active", "invalid"),
+    MemoryRetracted: ("candidate", "active", "retracted"),
+    MemoryRestored: ("candidate", "active", *HIDDEN),
     MemoryRevised: ("candidate", "active"),
     RelationAdded: ("candidate", "active"),
 }

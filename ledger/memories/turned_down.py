@@ -16,7 +16,11 @@ from ledger.events import (
 )
 from ledger.memories.rules import MemoryState, evolve
 
-EXTRACTING = ("extract", "session.extract")  # if one of these commands ends a memory, a model decided and not a person
+EXTRACTING = (
+    "extract",
+    "session.extract",
+    "learning.learn",
+)  # if one of these commands ends a memory, a model decided and not a person
 NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)  # the events by which a text is turned down
 BEGINNINGS = (MemoryCaptured, DuplicateAbsorbed)
 

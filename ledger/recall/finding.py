@@ -1,15 +1,20 @@
 """The search for the hits of a recall on one snapshot, by words and by vectors, and their ranking.
 
 A ``ScoredText`` is the part of a hit that the ranking reads.
+
+Turns go with their facts: a turn is shown while every memory that came from the turn holds. If one of several facts was
+retracted, invalidated or replaced, or does not hold at the time of the search, the whole turn stays out, because no rule can say
+which of its words that fact was.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nlargest
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,11 +25,10 @@ from ledger.english import spelling
 from ledger.english.dates import day_words
 from ledger.english.porter import stem
 from ledger.english.question import Question, any_of, quoted
-from ledger.english.words import indexed_words, unspaced
+from ledger.english.words import STOP_WORDS, indexed_words, unspaced
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
-from ledger.recall import rubino
-from ledger.recall.asked import RecallRequest
+from ledger.recall.request import CONTEXT, RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
@@ -32,7 +36,7 @@ from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, PassageRow
 from projections.search.ranking import ScoredText
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
-from projections.views import control, memories, sessions
+from projections.views import control, memories, quarantine, sessions
 
 if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
@@ -42,6 +46,11 @@ POOL = 200  # the most rows of each index that are read, the best first
 SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or four times the limit
 # Scoring ends with a block of hits whose best score is below this part of the last score within the limit.
 FAR = 0.9
+RARE_CHARS = 4  # the fewest characters of a rare word
+Key = tuple[str, int]
+Turn = tuple[str, int | None]
+"""The id of an interaction and None, or the id of a session and the position of a message."""
+
 T = TypeVar("T")
 
 
@@ -53,8 +62,73 @@ class RecallHit(Struct):
     passage: PassageRow | None = None
 
 
+def key_of(hit: RecallHit) -> Key:
+    """Return the key by which a memory or a text is recognized, so that it stands only once in an answer."""
+    return (hit.candidate.corpus, hit.candidate.key)
+
+
+def is_turn(hit: RecallHit) -> bool:
+    return hit.candidate.corpus == passages.TURN
+
+
+def turn_of(row: PassageRow) -> Turn:
+    return (row.id, row.position if row.corpus == passages.MESSAGE else None)
+
+
+class Holding(Struct, frozen=True):
+    """The memories that hold for a search: of the ``statuses``, and valid ``at`` a time if there is one."""
+
+    statuses: tuple[str, ...]
+    at: str | None
+
+    def holds(self, memory: MemoryState) -> bool:
+        """Return True if a memory is active, or of a status that is searched, and holds at the time."""
+        is_valid = self.at is None or (
+            memory.valid_from <= self.at and (memory.valid_to is None or memory.valid_to > self.at)
+        )
+        return is_valid and memory.status in ("active", *self.statuses)
+
+
+def ended_turns(connection: sqlite3.Connection, turns: Collection[Turn], holding: Holding) -> set[Turn]:
+    """Return the turns of which a memory came that does not hold."""
+    return {turn for turn, cited in citing_memories(connection, turns).items() if not all(map(holding.holds, cited))}
+
+
+def citing_memories(connection: sqlite3.Connection, turns: Collection[Turn]) -> dict[Turn, list[MemoryState]]:
+    """Return the memories that cite each turn.
+
+    Memories that were never believed are left out, and memories in whose place another memory cites the same turn, as after a
+    merge.
+    """
+    if not turns:
+        return {}
+    positions = [position for _, position in turns if position is not None]
+    cited = dict[Turn, list[MemoryState]]()
+    for source, memory in memories.citing(connection, sorted({id for id, _ in turns}), positions):
+        if memory.status == "candidate" or memory.before == "candidate":
+            continue
+        is_message = source.startswith("s_") and memory.origin is not None
+        turn = (source, memory.origin.position if is_message and memory.origin is not None else None)
+        if turn in turns:
+            cited.setdefault(turn, []).append(memory)
+    for of_turn in cited.values():
+        ids = {memory.id for memory in of_turn}
+        of_turn[:] = [memory for memory in of_turn if memory.superseded_by not in ids]
+    return cited
+
+
 class Finder:
-    """A search of a ledger, now or at a moment of the past; ``sought`` is the question as a vector, or None."""
+    """A search of a ledger, now or at a moment of the past, ranked by ``score/3``.
+
+    Another ranking is a subclass (``recall/rubino.py``).
+
+    Attributes:
+        numeric: True if figures of a question are telling words.
+        newer_first: True if a newer statement moves before an older one that says nearly the same, and weak matches are cut.
+    """
+
+    numeric: ClassVar[bool] = True
+    newer_first: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -65,6 +139,7 @@ class Finder:
         question: Question,
         sought: Sought | None,
     ) -> None:
+        """Begin a search; ``sought`` is the question as a vector, or None."""
         self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
         self._connection, self._request, self._scope = snapshot.connection, request, scope
         self._question, self._sought = question, sought
@@ -72,6 +147,7 @@ class Finder:
         at = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, request.statuses)
         self.memories = search.MemoryScope(request.user, at, scope, request.kinds, statuses, request.metadata)
+        self.holding = Holding(statuses, at)
         self.passages = passages.PassageScope(
             request.user, request.corpora, scope, request.metadata, request.now, request.namespace
         )
@@ -85,18 +161,50 @@ class Finder:
         if not request.limit:
             return []
         hits = self._by_words()
-        if request.scored and (widened := self._widened()) is not None:
+        if (widened := self._widened(len(hits))) is not None:
             self._question = widened
             self._terms.clear()
             hits = self._by_words()
         self._add_nearest(hits)
-        if not request.scored:
-            return self._filled_up(_in_order(hits, rubino.by_rank([hit.candidate for hit in hits])))
         around = self._around(hits) if request.lends else {}
-        self._set_roles(hits)
+        if request.packing != CONTEXT:  # a context gives the memories that took the place of a turn
+            hits = self._without_ended(hits)
+        self.set_roles(hits)
         self._add_cosines(hits)
-        order = ranking.by_score([hit.candidate for hit in hits], self._question, around)
-        return _in_order(hits, order)
+        weight = self._vectors.weight if self._vectors is not None else ranking.VECTOR
+        order = ranking.by_score([hit.candidate for hit in hits], self._question, around, weight)
+        return in_order(hits, order)
+
+    def is_weighed_alone(self, index: TextIndex) -> bool:
+        """Return True if the score of a hit of an index depends on no other hit: turns lend each other scores."""
+        return index is search.SEARCH or not self._request.lends
+
+    def is_hit(self, candidate: ScoredText) -> bool:
+        """Return True if a text that the index found is a candidate: it has a word of the question, as scores count words."""
+        return bool(candidate.words)
+
+    def score_of_rank(self, rank: int) -> float | None:
+        """Return the score of an observation among the items by its rank alone; None if its words count."""
+        return None
+
+    def _without_ended(self, hits: Sequence[RecallHit]) -> list[RecallHit]:
+        """Return the hits without the turns of which a memory came that does not hold."""
+        of_hits = {key_of(hit): turn_of(hit.passage) for hit in hits if is_turn(hit) and hit.passage is not None}
+        ended = ended_turns(self._connection, set(of_hits.values()), self.holding)
+        return [hit for hit in hits if of_hits.get(key_of(hit)) not in ended]
+
+    def held(self) -> int:
+        """Return the number of texts in quarantine that have a word of the question, counted up to ``POOL`` of an index."""
+        if not self._question.concepts or not quarantine.is_used(self._connection, self._request.user):
+            return 0
+        expression, number = any_of(self._question.concepts), 0
+        if "memories" in self._request.among:
+            wanted = replace(self.memories, held=True)
+            number += sum(1 for _ in self._snapshot.memory_hits(expression, wanted=wanted, limit=POOL))
+        if self._request.corpora:
+            hits = self._snapshot.passage_hits(expression, wanted=replace(self.passages, held=True), limit=POOL)
+            number += len({piece.turn for piece, _ in hits})
+        return number
 
     # --- by words ------------------------------------------------------------------------------------------------
 
@@ -112,32 +220,63 @@ class Finder:
             pieces = self._best(passages.PASSAGE_SEARCH, passage_hits, of_passage)
         return hits + _best_of_each_text(pieces)
 
-    def _widened(self) -> Question | None:
-        """Return the question with stored words added to each unknown word; None if every word is known.
+    def _widened(self, found: int) -> Question | None:
+        """Return the question with stored words added; None if there are none to add.
 
-        A word that no hit has is searched for alone. If no searched text has the word either, the word is unknown, and the
-        most similar words with the same beginning are added. Only words of searched texts are added, so that no words of other
-        users are seen.
+        A word that no hit has is searched for alone. If no searched text has the word either, the word is unknown, and words of
+        its family are added, or without any the most similar words with the same beginning. If fewer than ``limit`` texts were
+        ``found``, the families of all words are added.
+
+        The words of families are of the index, and bring nothing where no searched text has them. Of the similar words the
+        nearest are chosen, so only words of searched texts are compared, and no words of other users are seen.
         """
         met = {terms.concepts[at] for terms in self._terms.values() for at in terms.met.concepts}
-        concepts = list(self._question.concepts)
+        concepts, related = list(self._question.concepts), set[str]()
         for at, forms in enumerate(concepts):
             word = forms[0]
-            is_known = frozenset(map(stem, forms)) in met or not word.isalpha() or unspaced(word)
-            if len(word) < spelling.LEAST_CHARS or is_known or self._words_of(any_of([forms]), 1):
+            if not word.isalpha() or unspaced(word) or len(word) < spelling.ROOT_CHARS:
                 continue
-            stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *", POOL)
-            concepts[at] = (*forms, *spelling.nearest(word, stored))
-        return replace(self._question, concepts=tuple(concepts)) if concepts != list(self._question.concepts) else None
+            is_known = frozenset(map(stem, forms)) in met or self._is_searched(any_of([forms]))
+            if is_known and found >= self._request.limit:
+                continue
+            kin = self._kin_of(word)
+            related.update(kin)
+            if not kin and not is_known and len(word) >= spelling.LEAST_CHARS:
+                stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *")
+                kin = spelling.nearest(word, stored)
+            concepts[at] = (*forms, *(form for form in kin if form not in forms))
+        if concepts == list(self._question.concepts):
+            return None
+        return replace(self._question, concepts=tuple(concepts), kin=frozenset(related))
 
-    def _words_of(self, expression: str, limit: int) -> set[str]:
+    def _kin_of(self, word: str) -> Sequence[str]:
+        """Return words of the family of a word, which some text of the indexes has."""
+        head = stem(word)[: spelling.ROOT_CHARS]
+        if len(head) < spelling.ROOT_CHARS or not head.isascii():
+            return ()
+        return spelling.kin_of(word, set[str]().union(*(self._words(index).beginning(head) for index in self._indexes)))
+
+    @property
+    def _indexes(self) -> list[TextIndex]:
+        """Return the text indexes that are searched."""
+        passage_index = [passages.PASSAGE_SEARCH] if self._request.corpora else []
+        return [search.SEARCH, *passage_index] if "memories" in self._request.among else passage_index
+
+    def _is_searched(self, expression: str) -> bool:
+        """Return True if a searched text matches an expression."""
+        snapshot, request = self._snapshot, self._request
+        return ("memories" in request.among and snapshot.has_memory(expression, self.memories)) or (
+            bool(request.corpora) and snapshot.has_passage(expression, self.passages)
+        )
+
+    def _words_of(self, expression: str) -> set[str]:
         """Return the words of the best searched texts that an expression finds."""
         texts = list[str]()
         if "memories" in self._request.among:
-            hits = self._snapshot.memory_hits(expression, wanted=self.memories, limit=limit)
+            hits = self._snapshot.memory_hits(expression, wanted=self.memories, limit=POOL)
             texts += [" ".join((memory.content or "", *memory.entities, *memory.tags)) for memory, _ in hits]
         if self._request.corpora:
-            pieces = self._snapshot.passage_hits(expression, wanted=self.passages, limit=limit)
+            pieces = self._snapshot.passage_hits(expression, wanted=self.passages, limit=POOL)
             texts += [f"{piece.above or ''} {piece.text}" for piece, _ in pieces]
         return {word for text in texts for word in indexed_words(text)}
 
@@ -148,9 +287,10 @@ class Finder:
         request, words, matches = self._request, self._words(index), list[RecallHit]()
         if not words.texts and not self._snapshot.forgets:
             return matches
+        words.count_all(self._question)
         pool = most = max(POOL, request.limit)
-        alone = request.scored and (index is search.SEARCH or not request.lends)
-        if alone:  # otherwise the whole pool is needed: turns lend each other scores, and rubino's ranking fuses ranks
+        alone = self.is_weighed_alone(index)
+        if alone:  # otherwise the whole pool is needed
             most = min(pool, max(SCORED, TIMES * request.limit))
         enough = request.limit if words.indexed <= MATCHED else min(most, ENOUGH)
         for expression in words.narrowed(self._question):
@@ -169,7 +309,7 @@ class Finder:
         limit, scored, least = self._request.limit, list[RecallHit](), 0.0
         while block := [make(row, bm25=score) for row, score in islice(hits, BLOCK)]:
             self._score(block, index)
-            scored += block
+            scored += [hit for hit in block if self.is_hit(hit.candidate)]
             if ends and max(hit.candidate.words for hit in block) < least:
                 break
             if ends and len(scored) >= limit:
@@ -202,16 +342,22 @@ class Finder:
                 score *= ranking.DAY
             hit.candidate.words, hit.candidate.share = score, share
 
+    def rare(self, text: str, most: int) -> list[str]:
+        """Return the telling words of a text that from two to ``most`` turns or chunks have."""
+        words, told = self._words(passages.PASSAGE_SEARCH), dict.fromkeys(indexed_words(text))
+        return [
+            word
+            for word in told
+            if len(word) >= RARE_CHARS and word not in STOP_WORDS and 1 < words.number(stem(word)) <= most
+        ]
+
     def score_of(self, text: str) -> float:
         """Return the score of the words of a turn's or chunk's text."""
         return ranking.word_score(text, self._terms_of(passages.PASSAGE_SEARCH))[0]
 
     def score_among(self, text: str) -> float:
         """Return the score of a text's words by their rarity in the indexes that are searched, the highest of them."""
-        indexes = [search.SEARCH] * ("memories" in self._request.among) + [passages.PASSAGE_SEARCH] * bool(
-            self._request.corpora
-        )
-        return max(ranking.word_score(text, self._terms_of(index))[0] for index in indexes)
+        return max(ranking.word_score(text, self._terms_of(index))[0] for index in self._indexes)
 
     def memories_at(self, rows: Collection[int]) -> list[MemoryState]:
         """Return the memories at these rows that the request searches."""
@@ -230,8 +376,8 @@ class Finder:
         around, known = {}, {hit.candidate.key for hit in hits if hit.passage is not None}
         hidden = self._hidden(hits)
         fresh: set[int] = set()
-        for session, turns in groups.items():
-            best = [turn.key for turn in sorted(turns, key=lambda turn: -turn.words)]
+        for session, of_session in groups.items():
+            best = [turn.key for turn in sorted(of_session, key=lambda turn: -turn.words)]
             keys = around[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
             turns_hit = set(best)
             for left, right in pairwise(keys):
@@ -249,7 +395,7 @@ class Finder:
             id: [(part.first, part.last) for part in sessions.hidden(self._connection, row)] for id, row in rows.items()
         }
 
-    def _set_roles(self, hits: Iterable[RecallHit]) -> None:
+    def set_roles(self, hits: Iterable[RecallHit]) -> None:
         """Set the role of each message: "prompt" for the user, else "response"."""
         messages = [hit for hit in hits if hit.passage is not None and hit.passage.corpus == passages.MESSAGE]
         roles = sessions.roles(self._connection, {hit.candidate.position for hit in messages}) if messages else {}
@@ -314,22 +460,8 @@ class Finder:
             return {}
         return self._vectors.cosines_among(self._connection, self._sought, self._request.user, "m", rows)
 
-    # --- rubino's tail -------------------------------------------------------------------------------------------
 
-    def _filled_up(self, ranked: list[RecallHit]) -> list[RecallHit]:
-        request, filters, missing = self._request, self.memories, self._request.limit - len(ranked)
-        if "memories" not in request.among or missing <= 0:
-            return ranked
-        near = rubino.near_in_graph(self._connection, request, filters)
-        states = {row[0]: memories.from_row(row) for row in self._rows_of("m", [row for row, _ in near])}
-        known = {hit.memory.row for hit in ranked if hit.memory is not None}
-        for state, signals in rubino.tail(self._connection, request, filters, states, near, known, missing):
-            ranked.append(of_memory(state, self.policy, request.now))
-            ranked[-1].candidate.signals = signals
-        return ranked
-
-
-def _in_order(hits: Iterable[RecallHit], order: Iterable[ScoredText]) -> list[RecallHit]:
+def in_order(hits: Iterable[RecallHit], order: Iterable[ScoredText]) -> list[RecallHit]:
     by_id = {id(hit.candidate): hit for hit in hits}
     return [by_id[id(candidate)] for candidate in order]
 
@@ -338,7 +470,7 @@ def of_memory(state: MemoryState, policy: PolicyState, now: str, bm25: float = 0
     """Return a memory as a hit. Its searched text is its content with its entities and tags."""
     believed = confidence_rules.effective(
         state.confidence,
-        decays=state.status == "active" and policy.decays(state.kind),
+        rule=policy.decay_of(state.kind) if state.status == "active" else None,
         reference_count=state.reference_count,
         active_at=state.active_at,
         as_of=now,

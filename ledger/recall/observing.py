@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.log_reading import first_position
+from ledger.core.snapshot import believed
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import normalise
 from ledger.english.porter import stem
@@ -19,10 +20,9 @@ from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
-from ledger.recall import rubino
-from ledger.recall.asked import RecallRequest
-from ledger.recall.finding import Finder
+from ledger.recall.finding import Finder, Holding, Turn, ended_turns
 from ledger.recall.packs import Item
+from ledger.recall.request import RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
@@ -39,9 +39,6 @@ TOGETHER = 10  # the number of observations whose sources are read together
 LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 words of the question, or with 3 in 10 of them (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
-
-WEIGHT = 1.5
-"""The weight of an observation among the items, as in astrocyte."""
 
 MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
@@ -71,7 +68,7 @@ def current(connection: Connection, ids: Sequence[str], as_of: str) -> dict[str,
 def among_items(
     request: RecallRequest, finder: Finder, items: Sequence[Item], best: float, supported: Sequence[Supported]
 ) -> list[Item]:
-    """Return the items with the observations in their ranked order, as astrocyte fuses them: with the weight 1.5.
+    """Return the items with the observations in their ranked order, as astrocyte fuses them: with a weight.
 
     An observation's words are compared with those of the ``best`` item, by their rarity among the searched texts. In reciprocal
     ranks the observations are a list of their own. An observation that repeats an item is left out.
@@ -80,15 +77,14 @@ def among_items(
     fresh = [entry for entry in supported if normalise(entry.answer.content or "") not in contents]
     words = [finder.score_among(entry.answer.content or "") or entry.words for entry in fresh]
     best = best or max(words, default=0.0) or 1.0
-    mixed = list(items)
+    mixed, weight = list(items), request.observation_weight
     for rank, (entry, own) in enumerate(zip(fresh, words, strict=True), 1):
-        if request.scored:
+        if (score := finder.score_of_rank(rank)) is None:
             entry = _scored(replace(entry, words=own), best)
         else:
-            score = rubino.WEIGHT / (rubino.RANK_OFFSET + rank)
             entry = replace(entry, score=score, signals={"text": score})
-        signals = entry.signals | {"observation": WEIGHT}
-        mixed.append(observed(replace(entry, score=WEIGHT * entry.score, signals=signals), 0))
+        signals = entry.signals | {"observation": weight}
+        mixed.append(observed(replace(entry, score=weight * entry.score, signals=signals), 0))
     mixed.sort(key=lambda item: -item.score)
     return [replace(item, rank=rank) for rank, item in enumerate(mixed, 1)]
 
@@ -181,6 +177,10 @@ class Observing:
         ended = (
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
+        said = {source: _turn(source) for source in cited if source[:2] in ("i_", "s_")}
+        holding = Holding(believed(self._snapshot.valid, self._request.statuses), self._holding)
+        fallen = ended_turns(self._connection, set(said.values()), holding)
+        ended |= {source for source, turn in said.items() if turn in fallen}
         return [
             Supported(state.row, answer, words, match)
             for (words, match, state), answer in zip(batch, answers, strict=True)
@@ -203,6 +203,11 @@ def _scores_left(supported: Sequence[Supported], known: Collection[str]) -> list
     for entry in supported:
         best_scores.setdefault(normalise(entry.answer.content or ""), entry.score)
     return [score for text, score in best_scores.items() if text not in known]
+
+
+def _turn(source: str) -> Turn:
+    id, _, position = source.partition(":")
+    return (id, int(position) if position else None)
 
 
 def _live(observation: Observation) -> list[str]:

@@ -10,19 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
-from ledger.english.alike import ALIKE_CHARS, content_stems, share_stems
+from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, share_stems, stems_in_order
 from ledger.english.porter import stem
 from ledger.english.question import Question
 from ledger.english.words import split
 from ledger.memories.rules import MemoryState, since
-from ledger.recall.asked import RecallRequest
 from ledger.recall.finding import Finder, RecallHit
+from ledger.recall.request import RecallRequest
 
 PART = 0.15
 """The newer statement is moved if its score is at least this part of the older statement's score."""
 
 COSINE = 0.6
 """Two statements that both have vectors say nearly the same from this cosine on, if they share their stems too."""
+
+NEAREST = 0.5
+"""Two statements, each of which is the other's nearest among those compared, say nearly the same from this cosine on.
+
+They need no stem in common ("I live in Lisbon.", "I have moved to Porto."). Chosen on
+``tests/corpus/reworded_updates.jsonl``.
+"""
 
 AHEAD, MOST = 5, 60  # the items after the limit that are compared too; the most items that are compared
 
@@ -36,12 +43,12 @@ Cosines = Mapping[tuple[int, int], float]
 def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple[list[RecallHit], list[RecallHit]]:
     """Return the candidates in the order in which they are packed, and the candidates that match too little."""
     ranked, of_best = finder.ranked(), 0.0
-    if request.scored:
+    if finder.newer_first:
         rows = [memory.row for _, memory in _statements(ranked, request.limit)]
-        telling = [frozenset(map(stem, forms)) for forms in question.concepts] if question.is_open else []
-        ranked = newer_first(ranked, request.limit, finder.cosines_among(rows), telling)
+        asked = [frozenset(map(stem, forms)) for forms in question.concepts] if question.is_open else []
+        ranked = newer_first(ranked, request.limit, finder.cosines_among(rows), asked)
         if any(hit.candidate.cosine is not None for hit in ranked):
-            of_best = FLOOR  # rubino's ranking fills up with candidates that do not match: no floor there
+            of_best = FLOOR
     if not request.min_match and (request.min_match is not None or not of_best):
         set_named(ranked if request.explain else ranked[: request.limit], finder, question)
         return ranked, []
@@ -50,41 +57,48 @@ def ordered(finder: Finder, request: RecallRequest, question: Question) -> tuple
 
 
 def newer_first(
-    ranked: list[RecallHit], limit: int, cosines: Cosines, telling: Sequence[frozenset[str]] = ()
+    ranked: list[RecallHit], limit: int, cosines: Cosines, asked: Sequence[frozenset[str]] = ()
 ) -> list[RecallHit]:
     """Return the ranked items, each memory directly before the first older memory that says nearly the same.
 
     A memory moves at most once. It takes the score of the older memory, and the factor ``newer`` says by how much that is more.
-    It does not move before a memory that has a name or figure of an open question which it lacks: asked what Gus's gym is, a
-    newer statement on Hana's gym is no news.
+    It does not move before a memory on another thing that an open question is about: a memory that has a name or figure of the
+    question which the newer memory lacks, or that is of one form with the newer memory and has another key. Asked what Gus's
+    gym is, a newer statement on Hana's gym is no news.
 
     Args:
         ranked: The items, best first.
         limit: The most items of the pack.
         cosines: The cosines of the memories.
-        telling: The stems of each telling word of an open question, with its other forms.
+        asked: The stems of each telling word of an open question, with its other forms.
     """
-    top = _statements(ranked, limit)
-    stems, names = cache(content_stems), cache(_name_stems)
+    top = [(hit, memory, since(memory)) for hit, memory in _statements(ranked, limit)]
+    nearest = _nearest_of_each_other(cosines)
+    stems, names, in_order = cache(content_stems), cache(_name_stems), cache(stems_in_order)
     moved: set[int] = set()
     before: dict[int, list[RecallHit]] = {}
-    for at, (older, old) in enumerate(top):
+    for at, (older, old, of_old) in enumerate(top):
         if old.row in moved:
             continue
-        score, of_old = older.candidate.score, since(old)
-        for newer, new in islice(top, at + 1, None):
+        score = older.candidate.score
+        for newer, new, of_new in islice(top, at + 1, None):
             part = newer.candidate.score / score
             if part < PART:
                 break
-            if new.row in moved or new.project != old.project or since(new) < of_old:
+            if new.row in moved or new.project != old.project or of_new < of_old:
                 continue
-            cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)), 1.0)
-            said, said_newer = stems(old.content or ""), stems(new.content or "")
-            lacks = any(forms & names(old.content or "") and not forms & said_newer for forms in telling)
-            if cosine >= COSINE and not lacks and share_stems(said, said_newer):
-                moved.add(new.row)
-                before.setdefault(old.row, []).append(newer)
-                newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score
+            rows = (min(old.row, new.row), max(old.row, new.row))
+            said, said_newer = old.content or "", new.content or ""
+            is_near = cosines.get(rows, 1.0) >= COSINE and share_stems(stems(said), stems(said_newer))
+            if not is_near and rows not in nearest:
+                continue
+            if any(word & names(said) and not word & stems(said_newer) for word in asked):
+                continue
+            if asked and are_of_other_keys(asked, in_order(said), in_order(said_newer)):
+                continue
+            moved.add(new.row)
+            before.setdefault(old.row, []).append(newer)
+            newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score
     if not moved:
         return ranked
     ordered_hits: list[RecallHit] = []
@@ -95,6 +109,17 @@ def newer_first(
         ordered_hits += sorted(before.get(row, ()) if row is not None else (), key=_since, reverse=True)
         ordered_hits.append(hit)
     return ordered_hits
+
+
+def _nearest_of_each_other(cosines: Cosines) -> set[tuple[int, int]]:
+    """Return the pairs of rows of which each is the other's nearest, with a cosine of at least ``NEAREST``."""
+    nearest: dict[int, tuple[float, int]] = {}
+    for (row, other_row), cosine in cosines.items():
+        if cosine >= NEAREST:
+            nearest[row] = max(nearest.get(row, (0.0, 0)), (cosine, other_row))
+            nearest[other_row] = max(nearest.get(other_row, (0.0, 0)), (cosine, row))
+    pairs = {(row, other_row) for row, (_, other_row) in nearest.items()}
+    return {(row, other_row) for row, other_row in pairs if row < other_row and (other_row, row) in pairs}
 
 
 def _name_stems(text: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,21 @@ from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
 from ledger.domain.ids import message_id
-from ledger.domain.text import one_of
+from ledger.domain.text import counted, one_of
 from ledger.english import question
 from ledger.english.question import Question
 from ledger.log.reading import read_tip
 from ledger.memories.queries import memories_shown
 from ledger.memories.rules import MemoryState
+from ledger.policy.rules import PolicyState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project
-from ledger.recall import ordering, packing, reopening
-from ledger.recall.asked import AMONG_ITEMS, UNITS, RecallRequest, checked, size
+from ledger.recall import ordering, packs, reopening
 from ledger.recall.finding import Finder, RecallHit, of_memory
 from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
+from ledger.recall.request import AMONG_ITEMS, UNITS, RecallRequest, checked, size
+from ledger.recall.rubino import RubinoFinder
 from ledger.values.rules import labels_of
 from projections.core.conditions import Scope
 from projections.core.projector import text_indexes
@@ -36,17 +38,18 @@ from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import MESSAGE, VALUE
 from projections.search.passages import PassageRow as PassageRow
+from projections.search.ranking import RUBINO, SCORE
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions, values
 from projections.views.memories import MemoryFilter
 
 if TYPE_CHECKING:
     from ledger.vectors.embedding import QueryVector as Sought
 
-PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context
 _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model returns neighbors even for a question without such a character
 SHARED_ITEMS = 50  # memories of general interest in a pack by shares
 STATE_ITEMS = 500  # entries of a project's trusted state in a pack by shares
+FINDERS: dict[str, type[Finder]] = {SCORE: Finder, RUBINO: RubinoFinder}
 _TEXT_INDEXES = [index for _, index in text_indexes()]
 RANKED = 1_000  # candidates that ``explain`` lists: with observations they stay below the 2,000 entries of a receipt
 
@@ -72,22 +75,25 @@ def recall(engine: ReadingEngine, request: RecallRequest, receipt: Who | None = 
 
 def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | None]:
     """Return the pack, and the id of the project that the request is about."""
-    asked_question = question.read(request.query, numeric=request.scored)
+    ranked_by = FINDERS[request.ranking]
+    asked_question = question.read(request.question, numeric=ranked_by.numeric)
     sought = sought_of(engine, request, asked_question)
     with searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, request.user, "p", request.project)
         scope = searched_in(connection, request.user, request.project, about)
-        finder = Finder(engine, snapshot, request, scope, asked_question, sought)
+        finder = ranked_by(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)
-        items = items_of(connection, ranked[:RANKED] if request.explain else ranked[: request.limit])
+        shown = ranked[:RANKED] if request.explain else ranked[: request.limit]
+        items = items_of(connection, shown, {request.user: finder.policy})
         observing = Observing(engine, snapshot, request, scope, asked_question)
         if request.observations == AMONG_ITEMS:
             best = max((hit.candidate.words for hit in ranked), default=0.0)
             items = among_items(request, finder, items, best, observing.ranked())[:RANKED]
         searched = searched_among(engine, connection, finder, request, tip)
         warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
+        warnings = (*warnings, *held_warning(finder, request, len(ranked)))
         if request.packing == "shares":
             trusted = _trusted_state(connection, request.user, request.project) if not request.metadata else []
             if len(trusted) > STATE_ITEMS:
@@ -97,11 +103,11 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
                 )
             trusted = trusted[:STATE_ITEMS]
             unasked = _unasked(finder, snapshot, request, scope, items)
-            pack = packing.shared(request, trusted, items, unasked, searched, warnings)
+            pack = packs.shared(request, trusted, items, unasked, searched, warnings)
         else:
-            pack = packing.packed(request, items, searched, warnings)
+            pack = packs.packed(request, items, searched, warnings)
         if request.explain:
-            pack = packing.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
+            pack = packs.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
         if request.observations == AMONG_ITEMS:
             pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
         else:
@@ -109,13 +115,20 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
+def held_warning(finder: Finder, request: RecallRequest, found: int) -> tuple[str, ...]:
+    """Return a warning about matching texts in quarantine if fewer texts were found than the request asks for."""
+    if found >= request.limit or not (held := finder.held()):
+        return ()
+    return (f"{counted(held, 'text')} with words of the question left out, in quarantine: see guards.quarantined()",)
+
+
 def with_observations(request: RecallRequest, observing: Observing, pack: Pack) -> Pack:
     """Return the pack with the observations that stand beside its items."""
-    supported = observing.ranked(lambda: packing.contents_of(pack))
+    supported = observing.ranked(lambda: packs.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
     if not supported:
         return pack
-    return packing.with_observations(
+    return packs.with_observations(
         request, pack, [observed(observation, rank) for rank, observation in enumerate(supported, 1)]
     )
 
@@ -125,9 +138,9 @@ def sought_of(engine: ReadingEngine, request: RecallRequest, asked_question: Que
 
     Names of speakers are left out, because a name says whose turn is meant and nothing about the topic.
     """
-    if engine.vectors is None or not request.limit or not _VISIBLE.search(request.query):
+    if engine.vectors is None or not request.limit or not _VISIBLE.search(request.question):
         return None
-    whole = request.query[: question.READ_CHARS]
+    whole = request.question[: question.READ_CHARS]
     if "turns" not in request.among:
         return engine.vectors.ask(whole, request.user, request.letters)
     with engine.reading() as connection:
@@ -165,8 +178,11 @@ def index_texts(engine: ReadingEngine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def items_of(connection: Connection, hits: Sequence[RecallHit]) -> list[Item]:
-    shown = memories_shown(connection, [hit.memory for hit in hits if hit.memory is not None])
+def items_of(
+    connection: Connection, hits: Sequence[RecallHit], policies: Mapping[str, PolicyState] | None = None
+) -> list[Item]:
+    """Return hits as items; ``policies`` are those, by user, that were read on the same snapshot."""
+    shown = memories_shown(connection, [hit.memory for hit in hits if hit.memory is not None], policies)
     options = {memory.id: memory for memory in shown}
     disputed = conflicts.open_among(connection, options)
     rows = [hit.passage for hit in hits if hit.passage is not None]
@@ -212,7 +228,7 @@ def values_about(engine: ReadingEngine, user: str, query: str, namespace: tuple[
     """Return the ``match`` of the values below a namespace that answer a question, by row, best first, at most 500."""
     request = checked(
         RecallRequest(
-            query=query,
+            question=query,
             user=user,
             now=engine.now(),
             among=("values",),
@@ -221,7 +237,7 @@ def values_about(engine: ReadingEngine, user: str, query: str, namespace: tuple[
             namespace=namespace,
         )
     )
-    asked_question = question.read(request.query, numeric=request.scored)
+    asked_question = question.read(request.question, numeric=Finder.numeric)
     sought = sought_of(engine, request, asked_question)
     with searchable(engine) as snapshot:
         finder = Finder(engine, snapshot, request, None, asked_question, sought)
@@ -240,7 +256,7 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
     keys = {entry.position: (entry.category, entry.key) for entry in state.state}
     held = {keys[at] for at in quarantine.among(connection, keys)}
     return [
-        packing.of_state(state.id, entry)
+        packs.of_state(state.id, entry)
         for entry in entries
         if entry.to_position is None and (entry.category, entry.name) not in held
     ]
@@ -264,7 +280,7 @@ def _unasked(
         metadata=request.metadata,
         valid=snapshot.valid or request.now,
     )
-    if kinds := [kind for kind in packing.IDENTITY if kind in (request.kinds or packing.IDENTITY)]:
+    if kinds := [kind for kind in packs.PROFILE_KINDS if kind in (request.kinds or packs.PROFILE_KINDS)]:
         matches += memories.listing(connection, replace(filters, kinds=kinds, projects=scope), limit=SHARED_ITEMS)
     if request.project is not None and isinstance(scope, list):
         matches += memories.listing(connection, replace(filters, projects=scope[1:]), limit=SHARED_ITEMS)
@@ -296,16 +312,16 @@ def searched_among(
 # --- the user's profile, and a project's context ---------------------------------------------------------------------
 
 
-def user_profile(engine: ReadingEngine, user: str, *, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
-    """Return the active user_profile, identity and preference memories, newest first, by default within 1,375 characters."""
-    return _newest(engine, user, PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
+def user_profile(engine: ReadingEngine, user: str, *, kinds: Sequence[str], budget: int, unit: str) -> Pack:
+    """Return the active memories of some kinds, newest first, within a budget."""
+    return _newest(engine, user, kinds, None, LIST_CAP, size("budget", budget), unit)
 
 
 def project_context(
     engine: ReadingEngine, user: str, project: str | None, *, budget: int | None = None, unit: str = "chars"
 ) -> Pack:
     """Return a project's trusted state, then the ten newest memories of the kinds project and env of it or of no project."""
-    return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
+    return _newest(engine, user, CONTEXT_KINDS, project or "", CONTEXT_ITEMS, size("budget", budget), unit)
 
 
 def _newest(
@@ -321,27 +337,23 @@ def _newest(
     now = engine.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        if kinds == CONTEXT_KINDS and project is None:
-            scope: Scope = (None,)
-        else:
-            scope = searched_in(connection, owner, project, about)
         trusted = _trusted_state(connection, owner, project)
         filters = MemoryFilter(
             user=owner,
             statuses=believed(engine.valid, ("active",)),
             kinds=kinds,
-            projects=scope,
+            projects=searched_in(connection, owner, project, about),
             valid=engine.valid or now,
         )
         matches = memories.listing(connection, filters, limit=limit)
         policy = control.policy(connection, owner)
         items = items_of(connection, [of_memory(memory, policy, now) for memory in matches])
     ranked = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
-    return packing.with_long(ranked, budget, unit, nowhere_warning(about, project))
+    return packs.with_long(ranked, budget, unit, nowhere_warning(about, project))
 
 
 def searched_in(connection: Connection, user: str, project: str | None, about: str | None) -> Scope:
-    """Return the scope of a pack: a named project and no project, or all projects that are not archived."""
+    """Return the scope of a pack: a named project and no project, no project (""), or all projects that are not archived."""
     if project is None:
         return projects.archived(connection, user)
     return [None, *projects.together(connection, about)]

@@ -34,11 +34,10 @@ from ledger.events import (
 from ledger.memories.answers import Memory
 from ledger.memories.queries import memories_shown
 from ledger.projects import answers
-from ledger.recall import fitting
-from ledger.recall.asked import AMONG_ITEMS, RecallRequest
+from ledger.recall import packs
 from ledger.recall.observing import current, observed
-from ledger.recall.packing import finished, of_state
-from ledger.recall.packs import Item, Pack, Passage, spoken_by
+from ledger.recall.packs import Item, Pack, Passage, finished, of_state, spoken_by
+from ledger.recall.request import AMONG_ITEMS, RecallRequest
 from ledger.sessions.rules.message import part_texts
 from ledger.values.rules import ACTIVE, readable
 from projections.core.rows import Connection
@@ -82,7 +81,7 @@ def recorded(
     if request.min_match is not None:
         settings["min_match"] = round(request.min_match * confidence_rules.ONE)
     if request.packing == "shares":
-        settings["entry_chars"] = fitting.ENTRY_CHARS
+        settings["entry_chars"] = packs.ENTRY_CHARS
     beside = observations if request.observations != AMONG_ITEMS else []
     ranked = [item for item in everything if not beside or item.observation is None]
     order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
@@ -90,7 +89,7 @@ def recorded(
 
     def body(work: Work) -> str:
         work.project, work.session = project, session
-        query = work.body(request.query)
+        query = work.body(request.question)
         numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
         work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
         return LEDGER_STREAM
@@ -384,4 +383,4 @@ def _partly_erased(connection: Connection, item: Item, seen: int) -> str | None:
 
 
 def _shortened(item: Item, chars: int) -> Item:
-    return replace(item, content=fitting.shortened(item.content, chars)) if item.content is not None else item
+    return replace(item, content=packs.shortened(item.content, chars)) if item.content is not None else item

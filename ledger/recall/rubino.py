@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from ledger.english.question import READ_CHARS
 from ledger.memories.rules import MemoryState
-from ledger.recall.asked import RecallRequest
-from projections.core.rows import Connection
-from projections.search.memory_hits import MemoryScope
+from ledger.recall.finding import Finder, RecallHit, in_order, of_memory
+from projections.core.rows import TextIndex
 from projections.search.ranking import ScoredText, best_first
 from projections.views import graph, memories
 from projections.views.memories import MemoryFilter
@@ -20,6 +19,70 @@ from projections.views.memories import MemoryFilter
 RANK_OFFSET = 60
 WEIGHT = 3.0
 KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
+
+
+class RubinoFinder(Finder):
+    """A search that is ranked by ``rubino/1``."""
+
+    numeric = False
+    newer_first = False
+
+    def ranked(self) -> list[RecallHit]:
+        """Return the hits by their ranks, then the memories that fill up the page."""
+        if not self._request.limit:
+            return []
+        hits = self._by_words()
+        self._add_nearest(hits)
+        hits = self._without_ended(hits)
+        return self._filled_up(in_order(hits, by_rank([hit.candidate for hit in hits])))
+
+    def is_weighed_alone(self, index: TextIndex) -> bool:
+        """Return False: the rank of a hit depends on the other hits."""
+        return False
+
+    def is_hit(self, candidate: ScoredText) -> bool:
+        """Return True: a text that the index found has a rank."""
+        return True
+
+    def score_of_rank(self, rank: int) -> float:
+        """Return the score of an observation of a rank in a list of its own."""
+        return WEIGHT / (RANK_OFFSET + rank)
+
+    def _filled_up(self, ranked: list[RecallHit]) -> list[RecallHit]:
+        missing = self._request.limit - len(ranked)
+        if "memories" not in self._request.among or missing <= 0:
+            return ranked
+        known = {hit.memory.row for hit in ranked if hit.memory is not None}
+        for state, signals in self._fillers(known, missing):
+            ranked.append(of_memory(state, self.policy, self._request.now))
+            ranked[-1].candidate.signals = signals
+        return ranked
+
+    def _fillers(self, known: set[int], missing: int) -> list[tuple[MemoryState, dict[str, float]]]:
+        """Return the memories that fill up the page, with their signals: near in the graph of names, then the newest."""
+        request, filters = self._request, self.memories
+        near = graph.neighborhood(
+            self._connection,
+            request.question[:READ_CHARS],
+            request.user,
+            at=filters.at or request.now,
+            limit=2 * request.limit,
+            projects=filters.projects,
+        )
+        states = {state.row: state for state in self.memories_at([row for row, _ in near])}
+        fillers = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
+        known = known | {state.row for state, _ in fillers}
+        wanted = MemoryFilter(
+            user=request.user,
+            statuses=filters.statuses,
+            kinds=request.kinds,
+            projects=filters.projects,
+            valid=filters.at,
+            metadata=request.metadata,
+        )
+        newest = memories.listing(self._connection, wanted, limit=len(known) + missing)
+        fillers += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
+        return fillers[:missing]
 
 
 def by_rank(candidates: Sequence[ScoredText]) -> list[ScoredText]:
@@ -39,34 +102,3 @@ def by_rank(candidates: Sequence[ScoredText]) -> list[ScoredText]:
             candidate.signals["kind"] = factor
             candidate.score *= factor
     return best_first([candidate for candidate in candidates if candidate.score > 0], "score")
-
-
-def tail(
-    connection: Connection,
-    request: RecallRequest,
-    filters: MemoryScope,
-    states: dict[int, MemoryState],
-    near: Sequence[tuple[int, int]],
-    known: set[int],
-    missing: int,
-) -> list[tuple[MemoryState, dict[str, float]]]:
-    """Return the memories that fill up the page, with their signals."""
-    fillers = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
-    known = known | {state.row for state, _ in fillers}
-    wanted = MemoryFilter(
-        user=request.user,
-        statuses=filters.statuses,
-        kinds=request.kinds,
-        projects=filters.projects,
-        valid=filters.at,
-        metadata=request.metadata,
-    )
-    newest = memories.listing(connection, wanted, limit=len(known) + missing)
-    fillers += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
-    return fillers[:missing]
-
-
-def near_in_graph(connection: Connection, request: RecallRequest, filters: MemoryScope) -> list[tuple[int, int]]:
-    """Return the rows of memories near the names of the question, each with its distance."""
-    text, at = request.query[:READ_CHARS], filters.at or request.now
-    return graph.neighborhood(connection, text, request.user, at=at, limit=2 * request.limit, projects=filters.projects)

@@ -6,18 +6,21 @@ from ledger.core.answer import Answer
 
 
 class VectorModel(Answer, frozen=True, kw_only=True):
-    """A model that has vectors in the file: the number of vectors, and of numbers in each."""
+    """A model that has vectors in the file: the number of vectors, of numbers in each, and of bytes in all."""
 
     model: str
     vectors: int
     dimension: int
+    bytes: int = 0
 
 
 class VectorReport(Answer, frozen=True, kw_only=True):
     """The vectors of a model that were made, kept and deleted, the texts left without one, and the numbers in each vector.
 
-    ``dimension`` is None if no vector was made. ``stopped`` is "timeout" or "cancelled" if the call ended early: the same call
-    makes the rest.
+    ``dimension`` is None if no vector was made, and ``bytes`` is the size of the vectors made. ``stopped`` is "timeout" or
+    "cancelled" if the call ended early: the same call makes the rest. In a dry run no vector is made: ``left`` counts the texts
+    to do, ``seconds`` and ``bytes`` are what they would take by a measured sample, and ``memory_bytes`` is the most memory that
+    the process took. ``others`` are the models whose vectors would not be used any more, if this model has none yet.
     """
 
     model: str
@@ -27,4 +30,8 @@ class VectorReport(Answer, frozen=True, kw_only=True):
     left: int = 0
     seconds: float
     dimension: int | None = None
+    bytes: int = 0
     stopped: str = ""
+    memory_bytes: int = 0
+    others: tuple[VectorModel, ...] = ()
+    dry_run: bool = False

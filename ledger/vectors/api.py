@@ -9,6 +9,7 @@ from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, of_all, page
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import flags
 from ledger.types import Cancel, Page
 from ledger.vectors import answers, commands
 from ledger.vectors.commands import BATCH
@@ -37,6 +38,7 @@ class Vectors(Area):
         model: EmbedderLike | None = None,
         batch_size: int = BATCH,
         limit: int | None = None,
+        dry_run: bool = False,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -47,6 +49,7 @@ class Vectors(Area):
             model: A model as ``Ledger.open`` takes it as ``embedder``; None for the model that was given there.
             batch_size: Texts given to the model at a time, 1 or more.
             limit: The largest number of texts; None for all.
+            dry_run: Only measure a sample, and return the number of texts, seconds, memory and bytes that all would take.
             timeout: Seconds after which the call stops, between two calls of the model. The vectors made so far stay, ``stopped``
                 tells the reason, and the same call goes on later.
             cancel: An event or a function that tells the call to stop, as after ``timeout``.
@@ -55,11 +58,13 @@ class Vectors(Area):
         Raises:
             ModelError: The model raises an error, or gives no vectors, or vectors of another length than before.
         """
+        flags(dry_run=dry_run)
         return commands.embed(
             self._engine,
             model=model,
             batch=batch_size,
             limit=limit,
+            dry_run=dry_run,
             stopping=Stopping(timeout, cancel),
             progress=callback(progress),
         )

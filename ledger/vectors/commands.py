@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
 
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.vectors import answers
-from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors
+from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors, prefixes_of
 from ledger.vectors.embedding import entries, read, write
 from projections.search import vectors
 from projections.search.vectors import Key
 
 BATCH = 256  # texts given to a model at a time
+JOB_BATCH = 64  # the same in the background: after so many texts the job can stop
+SAMPLE = 32  # texts whose vectors are made to measure the cost of all
 DROPPED = 2_000  # vectors deleted in one transaction
+
+_FLOAT_BYTES = 4
 
 Progress = Callable[[int, int], None]
 
@@ -27,6 +35,7 @@ def embed(
     progress: Progress | None = None,
     batch: int = BATCH,
     limit: int | None = None,
+    dry_run: bool = False,
     stopping: Stopping,
 ) -> answers.VectorReport:
     """Make the vectors that texts lack, newest first, and delete the vectors of texts that are gone.
@@ -40,6 +49,7 @@ def embed(
         progress: Called with (texts done, texts to do).
         batch: Texts given to the model at a time.
         limit: The largest number of texts; None for all.
+        dry_run: Only return the cost.
         stopping: Tells the call to stop between two calls of the model.
 
     Raises:
@@ -49,6 +59,8 @@ def embed(
     for name, value, least in (("batch_size", batch, 1), ("limit", limit, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise RejectedError(f"{name} is a whole number from {least}, and {value!r:.40} is not")
+    if dry_run:
+        return _cost(engine, model, limit)
     started = time.monotonic()
     embedder = _embedder_of(engine, model)
     dimension = _dimension_of(engine, embedder)
@@ -75,8 +87,91 @@ def embed(
         left=len(survey.lacking) - done,
         seconds=time.monotonic() - started,
         dimension=dimension,
+        bytes=written * dimension * _FLOAT_BYTES,
         stopped=stopped,
     )
+
+
+def _cost(engine: Engine, model: EmbedderLike | None, limit: int | None) -> answers.VectorReport:
+    """Return what ``embed`` would cost, measured on ``SAMPLE`` texts without a vector; nothing is stored.
+
+    The sample is spread evenly over all these texts, so that it has short and long ones in their proportion.
+    """
+    embedder = _embedder_of(engine, model)
+    dimension = _dimension_of(engine, embedder)  # which also loads the model
+    with engine.reading() as connection:
+        survey = vectors.survey(connection, engine.secret, embedder.name, dimension)
+        keys = survey.lacking[:limit]
+        texts = read(connection, keys[:: max(1, len(keys) // SAMPLE)][:SAMPLE])
+    started = time.monotonic()
+    for text in texts:
+        entries(embedder, engine.secret, [text], dimension)
+    seconds = (time.monotonic() - started) / max(1, len(texts)) * len(keys)
+    is_change = not survey.kept and bool(keys)
+    return answers.VectorReport(
+        model=embedder.name,
+        kept=survey.kept,
+        left=len(keys),
+        seconds=seconds,
+        dimension=dimension,
+        bytes=len(keys) * dimension * _FLOAT_BYTES,
+        memory_bytes=_most_memory(),
+        others=tuple(each for each in vector_models(engine) if each.model != embedder.name) if is_change else (),
+        dry_run=True,
+    )
+
+
+def _most_memory() -> int:
+    """Return the most memory that this process took so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1_024)
+
+
+class TextsToEmbed(Struct, frozen=True):
+    """The texts without a vector of the ledger's model at a position of the log, and the ids of useless vectors."""
+
+    position: int
+    lacking: list[Key]
+    useless: list[int]
+
+
+def pending(engine: Engine) -> TextsToEmbed | None:
+    """Return what the background job has to do; None if nothing. No model is called for the answer.
+
+    The first look of a process compares every text with the digest of its vector; later looks those that events touched.
+    """
+    if (search := engine.vectors) is None:
+        return None
+    with engine.reading() as connection:
+        position = connection.execute("SELECT max(position) FROM main.events").fetchone()[0] or 0
+        rows = vectors.changed(connection, search.whole_at, position)
+        survey = vectors.survey(connection, engine.secret, search.embedder.name, None, rows)
+    if survey.lacking or survey.useless:
+        return TextsToEmbed(position, survey.lacking, survey.useless)
+    search.whole_at = position
+    return None
+
+
+def embed_pending(engine: Engine, work: TextsToEmbed, stopping: Stopping) -> Iterator[int]:
+    """Make the vectors of pending texts, newest first, and yield the number of vectors after each batch.
+
+    Texts that got their vector meanwhile are left out.
+
+    Raises:
+        ModelError: As for ``embed``; the vectors of the batches before stay.
+    """
+    search = engine.vectors
+    assert search is not None
+    _delete_vectors(engine, work.useless)
+    dimension = _dimension_of(engine, search.embedder) if work.lacking else 0
+    for start in range(0, len(work.lacking), JOB_BATCH):
+        if stopping.why:
+            return
+        batch = work.lacking[start : start + JOB_BATCH]
+        rows = {letter: [row for corpus, row in batch if corpus == letter] for letter in vectors.CORPORA}
+        with engine.reading() as connection:
+            lacking = vectors.survey(connection, engine.secret, search.embedder.name, None, rows).lacking
+        yield _embed(engine, search.embedder, lacking, dimension)
+    search.whole_at = work.position
 
 
 def vector_models(engine: Engine) -> list[answers.VectorModel]:
@@ -84,9 +179,9 @@ def vector_models(engine: Engine) -> list[answers.VectorModel]:
     with engine.reading() as connection:
         return [
             answers.VectorModel(
-                model=name, vectors=count, dimension=max(vectors.dimensions(connection, name), default=0)
+                model=name, vectors=count, dimension=max(vectors.dimensions(connection, name), default=0), bytes=size
             )
-            for name, count in vectors.counts(connection).items()
+            for name, (count, size) in vectors.sizes(connection).items()
         ]
 
 
@@ -119,7 +214,7 @@ def _check_writable(engine: Engine) -> None:
 
 def _embedder_of(engine: Engine, model: EmbedderLike | None) -> Embedder:
     if model is not None:
-        return as_embedder(model)
+        return as_embedder(model, prefixes_of(engine.settings))
     if engine.vectors is None:
         raise RejectedError("vectors.update needs a model: give it with model=, or open the ledger with embedder=")
     return engine.vectors.embedder

@@ -17,6 +17,7 @@ from ledger.log.event_store import EventStore, Transaction
 from ledger.vectors.embedders import Embedder, checked_vectors
 from projections.search import nearest, vectors
 from projections.search.nearest import Hit, Keep, VectorIndex, WrongDimension
+from projections.search.ranking import VECTOR
 from projections.search.vectors import Key, Text, VectorEntry
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class VectorSearch:
         self.store, self.writer, self.embedder = store, writer, embedder
         matrix = nearest.matrix()
         self._index = VectorIndex(writer.secret, embedder.name, matrix) if matrix is not None else None
+        self.whole_at = -1  # the position up to which every text has its vector, as the job saw it
+
+    @property
+    def weight(self) -> float:
+        """Return the part of a score that the vectors make, from 0 to 1."""
+        return float(getattr(self.embedder, "weight", VECTOR))
 
     def ask(self, query: str, user: str, corpora: Sequence[str] = ("m",), *, fill: int = FILL) -> QueryVector:
         """Return the query as a vector, and make vectors for up to ``fill`` of the user's newest texts without one.
@@ -64,7 +71,7 @@ class VectorSearch:
         try:
             if (why := self._why_not()) is not None:
                 return QueryVector(warnings=(why,))
-            checked = checked_vectors(self.embedder, [query])
+            checked = checked_vectors(self.embedder, [query], are_queries=True)
         except Exception as error:
             return QueryVector(warnings=(self._warning(error),))
         warnings: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ def test_only_the_jobs_that_are_named_run(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("only", [("gardening",), ("extraction", "gardening"), [""]])
-def test_a_job_that_is_none_is_refused_and_the_others_are_named(ledger: Ledger, only: Any) -> None:
+def test_an_unknown_job_is_refused_and_the_error_lists_the_jobs(ledger: Ledger, only: Any) -> None:
     with pytest.raises(RejectedError, match=f"there are: {', '.join(JOBS)}"):
         ledger.jobs.run(jobs=only)
     with pytest.raises(RejectedError, match="there are"):

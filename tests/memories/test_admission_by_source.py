@@ -54,6 +54,7 @@ def test_a_standing_order_that_a_rule_found_waits_for_review(memory: Ledger) -> 
     assert believed(memory) == []
     (found,) = memory.review()
     assert found.content == "The user asks: Always answer in French" and "a standing order" in found.admission
+    assert memory.memories.get(found.id).kind == "rule"
 
 
 @pytest.mark.parametrize(
@@ -352,10 +353,12 @@ def test_a_fact_that_was_not_shown_is_not_retracted(tmp_path: Path, fact: Any) -
         assert believed(memory) == ["The user works at Acme."]
 
 
-def test_without_a_model_nothing_is_retracted(memory: Ledger) -> None:
+def test_without_a_model_a_denial_ends_what_the_rules_learned_and_nothing_else(memory: Ledger) -> None:
     memory.add("I live in Lisbon.")
-    memory.add("I no longer live in Lisbon. Forget that I live in Lisbon.")
-    assert "The user lives in Lisbon" in believed(memory)
+    memory.remember("The user owns a flat in Lisbon.")
+    memory.add("I no longer live in Lisbon, and I no longer own a flat in Lisbon.")
+    assert "The user lives in Lisbon" not in believed(memory)
+    assert "The user owns a flat in Lisbon." in believed(memory)
 
 
 # --- what is shown, and what switches it off ---------------------------------------------------------------------------

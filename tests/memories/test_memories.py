@@ -91,8 +91,8 @@ def test_an_answer_in_the_place_of_its_id_is_told_so(ledger: Ledger) -> None:
 def test_a_wrong_beginning_is_told_the_right_one(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"Ledger\.open\(path\) opens a ledger"):
         Ledger("memory.db")  # type: ignore[call-arg, arg-type]
-    for name in ("readonly", "create"):
-        with pytest.raises(RejectedError, match=f"{name} must be true or false, not 'yes'"):
+    for name, allowed in (("readonly", "true or false"), ("create", "true, false or 'if_used'")):
+        with pytest.raises(RejectedError, match=f"{name} must be {allowed}, not 'yes'"):
             Ledger.open(tmp_path / "memory.db", **{name: "yes"})  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 

@@ -297,8 +297,8 @@ def test_only_a_capture_makes_sense_on_nothing() -> None:
 
 def test_each_status_rejects_the_events_that_cannot_follow_after_an_undo() -> None:
     wrong = {
-        "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated", "MemoryRestored"},
-        "active": {"MemoryPromoted", "MemoryRejected", "MemoryRestored"},
+        "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated"},
+        "active": {"MemoryRejected"},
     }
     for status, names in wrong.items():
         assert {

@@ -29,7 +29,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("unit", "words", "unit cannot be 'words'"),
     ("packing", "best", "packing cannot be 'best'"),
     ("ranking", "score", "ranking cannot be 'score'"),
-    ("query", 7, "query"),
+    ("question", 7, "question"),
 ]
 
 
@@ -44,7 +44,7 @@ def ledger(tmp_path: Path) -> Any:
 def test_what_cannot_be_meant_is_refused(ledger: Ledger, name: str, wrong: Any, why: str) -> None:
     for then in (ledger, ledger.at(ledger.position)):
         with pytest.raises(RejectedError, match=why):
-            then.recall(**{"query": "tea", name: wrong})
+            then.recall(**{"question": "tea", name: wrong})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.recall.fitting import ENTRY_CHARS, REST, SHARES, by_shares, greedy, in_order, prefix, shortened
+from ledger.recall.packs import ENTRY_CHARS, REST, SHARES, by_shares, greedy, in_order, prefix, shortened
 
 BANDS = (*SHARES, REST)
 SIZES = st.lists(st.integers(0, 400), max_size=20)
@@ -73,7 +73,7 @@ def test_what_the_bands_leave_is_for_the_rest() -> None:
     assert by_shares([REST, "state"], [850, 150], 1000) == ["", ""], "though the rest was better ranked"
 
 
-def test_a_band_does_not_take_what_another_left() -> None:
+def test_a_band_of_the_budget_does_not_use_the_unused_share_of_another() -> None:
     assert by_shares(["identity", "project"], [1, 300], 1000) == ["", "share of project"]
 
 

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from ledger import Ledger
+from ledger.english.porter import stem
+from ledger.english.question import read
 from ledger.recall.finding import RecallHit
-from ledger.recall.ordering import PART, newer_first
+from ledger.recall.ordering import PART, floored, newer_first
 from ledger.recall.packs import Pack
 from projections.search.ranking import ScoredText
 
@@ -197,6 +199,54 @@ def test_a_newer_statement_on_somebody_else_stays_behind_the_one_that_is_asked_f
     assert texts(book.recall("Which is the gym of Hana Kovac?"))[0] == "Hana Kovac's gym is the amber cedar one."
 
 
+@pytest.mark.parametrize(
+    ("form", "question", "keys"),
+    [
+        ("The {} team meets in room {}.", "Where does the {} team meet?", "otter badger heron lynx marten"),
+        ("The {} bin is emptied every {} days.", "How often is the {} bin emptied?", "red blue green brown grey"),
+        (
+            "The extension of the {} desk is {}.",
+            "What is the extension of the {} desk?",
+            "sales support travel billing news",
+        ),
+        ("Train {} leaves from platform {}.", "Which platform does train {} leave from?", "17 23 41 58 89"),
+        (
+            "De sleutel van de {} is nummer {}.",
+            "Welk nummer heeft de sleutel van de {}?",
+            "keuken kelder zolder schuur garage",
+        ),
+    ],
+    ids=["teams", "colours", "words", "numbers", "another language"],
+)
+@pytest.mark.parametrize("is_question", [True, False], ids=["a question", "words alone"])
+def test_facts_of_one_form_do_not_displace_each_other(
+    book: Ledger, clock: Clock, form: str, question: str, keys: str, is_question: bool
+) -> None:
+    names = keys.split()
+    with book.batch():  # so many other facts that the words of the form are rare
+        for number in range(40):
+            book.remember(f"Page {number} of the diary is about {names[number % 5]}.")
+    for number, key in enumerate([*names, names[1]]):
+        book.remember(form.format(key, number + 1))
+        clock.advance(days=1)
+    for number, key in enumerate(names):
+        asked = question if is_question else form.replace("{}.", "").replace(" every {} days", "").replace(" the ", " ")
+        newest = len(names) + 1 if key == names[1] else number + 1
+        assert texts(book.recall(asked.format(key)))[0] == form.format(key, newest)
+
+
+def test_an_update_of_a_fact_of_one_form_comes_first(book: Ledger, clock: Clock) -> None:
+    for room in (4, 9):
+        for team in ("otter", "heron"):
+            book.remember(f"The {team} team meets in room {room}.")
+            clock.advance(days=1)
+    assert texts(book.recall("Where does the otter team meet?"))[:2] == [
+        "The otter team meets in room 9.",
+        "The otter team meets in room 4.",
+    ]
+    assert texts(book.recall("Does the otter team meet in room 4?"))[0] == "The otter team meets in room 9."
+
+
 def test_a_budget_goes_to_the_newer_one(book: Ledger, clock: Clock) -> None:
     for text in (FORTY, FORTY_FIVE):
         book.remember(text)
@@ -237,11 +287,16 @@ def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[RecallHit]:
     ]
 
 
-@given(rows=MEMORIES)
-def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: Any) -> None:
+COSINES = st.dictionaries(
+    st.tuples(st.integers(0, 13), st.integers(0, 13)).filter(lambda rows: rows[0] < rows[1]), st.floats(-1, 1)
+)
+
+
+@given(rows=MEMORIES, cosines=COSINES)
+def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: Any, cosines: Any) -> None:
     before = ranked(rows)
     scores = [each.candidate.score for each in before]
-    after = newer_first(ranked(rows), 20, {})
+    after = newer_first(ranked(rows), 20, cosines)
     moved = [each for each in after if "newer" in each.candidate.signals]
     assert sorted(each.candidate.key for each in after) == sorted(each.candidate.key for each in before)
     assert [each.candidate.key for each in after if each not in moved] == [
@@ -253,6 +308,19 @@ def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: An
         assert each.candidate.score / each.candidate.signals.get("newer", 1) == pytest.approx(
             by_key[each.candidate.key]
         )
+
+
+@given(rows=MEMORIES, cosines=COSINES, least=st.one_of(st.none(), st.floats(0, 1)))
+def test_two_statements_never_hide_each_other(rows: Any, cosines: Any, least: float | None) -> None:
+    before = ranked(rows)
+    for each in before:
+        each.candidate.share = each.candidate.score
+    kept_before, _ = floored(before, least, 0.5)
+    after = newer_first(before, 20, cosines)
+    assert sorted(each.candidate.key for each in after) == sorted(each.candidate.key for each in before)
+    kept, weak = floored(after, least, 0.5)
+    assert {each.candidate.key for each in kept} >= {each.candidate.key for each in kept_before}
+    assert len(kept) + len(weak) == len(before)
 
 
 @given(rows=MEMORIES)
@@ -290,7 +358,7 @@ def test_a_floor_does_not_leave_the_older_one_alone(book: Ledger, clock: Clock) 
     assert texts(book.recall(f"{GYM} zebra", min_match=1)) == []
 
 
-def test_with_vectors_two_statements_need_a_near_vector_too(tmp_path: Path, clock: Clock) -> None:
+def test_with_vectors_the_newer_of_two_near_statements_comes_first(tmp_path: Path, clock: Clock) -> None:
     with Ledger.open(tmp_path / "memory.db", embedder=Words(), clock=clock) as ledger:
         for text in (FORTY, FORTY_FIVE):
             ledger.remember(text)
@@ -298,9 +366,40 @@ def test_with_vectors_two_statements_need_a_near_vector_too(tmp_path: Path, cloc
         ledger.vectors.update()
         pack = ledger.recall(GYM)
         assert texts(pack) == [FORTY_FIVE, FORTY] and pack.items[0].signals["newer"] > 1
-        order = [(FORTY, 1.0, "a", None), (FORTY_FIVE, 0.9, "b", None)]
-        assert [each.memory.row for each in newer_first(ranked(order), 20, {(0, 1): 0.5})] == [0, 1]  # type: ignore[union-attr]
-        assert [each.memory.row for each in newer_first(ranked(order), 20, {(0, 1): 0.7})] == [1, 0]  # type: ignore[union-attr]
+
+
+def rows_in_order(contents: list[str], cosines: dict[tuple[int, int], float], asked: str = "") -> list[int]:
+    """Return the rows of statements, of which each is older and better than the next, in the order of recall.
+
+    The third and later ones are of another project, so that they are compared and never moved.
+    """
+    rows = enumerate(contents)
+    order = ranked([(content, 1 - at / 10, "abcdef"[at], "p" if at > 1 else None) for at, content in rows])
+    concepts = [frozenset(map(stem, forms)) for forms in read(asked).concepts]
+    found = newer_first(order, 20, cosines, concepts)
+    return [hit.memory.row for hit in found if hit.memory is not None]
+
+
+def test_of_two_statements_with_common_stems_the_newer_is_moved_if_their_vectors_are_near() -> None:
+    gyms = [FORTY, FORTY_FIVE, "Ana drinks tea."]
+    assert rows_in_order(gyms, {(0, 1): 0.59, (1, 2): 0.65}) == [0, 1, 2]  # the newer one is nearer to the tea
+    assert rows_in_order(gyms, {(0, 1): 0.6, (1, 2): 0.65}) == [1, 0, 2]
+
+
+def test_the_newer_of_two_nearest_statements_is_moved_without_a_common_stem() -> None:
+    homes = ["Ana lives in Lisbon.", "She has moved to Porto.", "Ana drinks tea."]
+    assert rows_in_order(homes, {}) == [0, 1, 2]
+    assert rows_in_order(homes, {(0, 1): 0.49}) == [0, 1, 2]
+    assert rows_in_order(homes, {(0, 1): 0.5, (0, 2): 0.4, (1, 2): 0.3}) == [1, 0, 2]
+    assert rows_in_order(homes, {(0, 1): 0.55, (1, 2): 0.7}) == [0, 1, 2]  # the newer one is nearer to the tea
+    assert rows_in_order(homes, {(0, 1): 0.5}, "Where does Ana live?") == [0, 1, 2]  # the newer one lacks the name
+
+
+def test_a_long_place_in_which_two_statements_differ_holds_no_key() -> None:
+    homes = ["The user lives in Lisbon.", "The user has moved to Porto."]
+    assert rows_in_order(homes, {(0, 1): 0.7}, "Where does the user live?") == [1, 0]
+    desks = ["The extension of the sales desk is 12.", "The extension of the support desk is 14."]
+    assert rows_in_order(desks, {(0, 1): 0.9}, "What is the extension of the sales desk?") == [0, 1]
 
 
 def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None:

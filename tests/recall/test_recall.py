@@ -24,9 +24,8 @@ from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall import finding, ordering
-from ledger.recall.asked import AMONG, PACKINGS, UNITS, RecallRequest, checked
-from ledger.recall.packing import packed, shared, with_observations
-from ledger.recall.packs import Item, Pack
+from ledger.recall.packs import Item, Pack, packed, shared, with_observations
+from ledger.recall.request import AMONG, PACKINGS, UNITS, RecallRequest, checked
 from projections.search import text_hits
 from projections.search.ranking import RANKINGS
 
@@ -55,7 +54,8 @@ def test_only_what_is_active_and_holds_now_is_recalled(ledger: Ledger, clock: Cl
     ledger.remember("tea over", valid_from="2025-01-01", valid_to="2025-06-01")
     pack = ledger.recall("tea")
     assert {item.id for item in pack.items} == {kept.id, new.id}
-    assert (pack.cut, pack.warnings, pack.receipt, pack.budget) == ((), (), None, None)
+    held = "1 text with words of the question left out, in quarantine: see guards.quarantined()"
+    assert (pack.cut, pack.warnings, pack.receipt, pack.budget) == ((), (held,), None, None)
     assert pack.searched == 4, "those of another time are looked at too"
     clock.advance(days=200)
     assert "tea later" in texts(ledger.recall("tea"))
@@ -264,7 +264,14 @@ def test_the_text_of_a_pack_with_its_fences_is_within_the_budget(
 ) -> None:
     asked = checked(
         RecallRequest(
-            query="?", user="", now="", among=("memories",), observations=9, budget=budget, unit=unit, packing=packing
+            question="?",
+            user="",
+            now="",
+            among=("memories",),
+            observations=9,
+            budget=budget,
+            unit=unit,
+            packing=packing,
         )
     )
     found, noted = (
@@ -580,7 +587,7 @@ def test_a_match_is_the_share_of_the_question_that_an_item_has(ledger: Ledger) -
     assert weak.score > 0.9 and weak.match < 0.5, "the best of a pack may be a weak match"
 
 
-def test_a_match_does_not_hang_on_what_else_is_found(ledger: Ledger) -> None:
+def test_the_match_of_an_item_does_not_depend_on_other_results(ledger: Ledger) -> None:
     fact = ledger.remember("The user drinks tea.")
     alone = ledger.recall("tea with milk").items[0]
     ledger.remember("Tea with milk, always.")
@@ -730,6 +737,18 @@ def test_the_profile_is_what_is_known_of_the_user_newest_first(ledger: Ledger) -
     assert (pack.budget, pack.unit, pack.cut) == (1375, "chars", ())
     assert pack.used == len(pack.as_text())
     assert [item.cut for item in ledger.profile(budget=50).cut] == ["budget"] * 3
+
+
+def test_a_profile_has_the_kinds_asked_for(ledger: Ledger) -> None:
+    for kind in ("user_profile", "project", "env", "preference"):
+        ledger.remember(f"The user has a {kind}.", kind=kind, project="Home" if kind == "project" else None)
+    kinds = {("user_profile",): "user_profile", ("env", "project"): "env project", ("nothing",): ""}
+    for asked, found in kinds.items():
+        assert texts(ledger.profile(kinds=asked)) == [f"The user has a {kind}." for kind in found.split()]
+    assert ledger.profile(kinds=["preference"]) == ledger.at(ledger.position).profile(kinds=["preference"])
+    assert len(ledger.profile(kinds=()).items) == 4
+    with pytest.raises(RejectedError, match="kinds takes several"):
+        ledger.profile(kinds="preference")
 
 
 def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:

@@ -28,10 +28,8 @@ from ledger.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.recall.asked import PACKINGS, UNITS
-from ledger.recall.fitting import OBSERVATIONS_PERCENT
-from ledger.recall.packing import sizes
-from ledger.recall.packs import Item, Pack
+from ledger.recall.packs import OBSERVATIONS_PERCENT, Item, Pack, sizes
+from ledger.recall.request import PACKINGS, UNITS
 from ledger.types import Corpus
 from projections.views import observations
 
@@ -102,7 +100,7 @@ def test_of_two_that_say_the_same_one_is_shown(ledger: Ledger) -> None:
     assert ids(pack) == [second] and [(item.id, item.cut) for item in pack.cut] == [(first, "repeated")]
 
 
-def test_a_floor_is_one_for_observations_too(ledger: Ledger) -> None:
+def test_min_match_applies_to_observations(ledger: Ledger) -> None:
     sources = said(ledger, "Something else.")
     near, far = formed(ledger, COFFEE, sources), formed(ledger, "The coffee is in the left cupboard.", sources)
     question = "dark roast coffee"
@@ -286,7 +284,7 @@ def test_a_source_that_it_was_not_worded_from_goes_and_it_stays_with_less_proof(
     assert item.observation.confidence == confidence_rules.shown(confidence_rules.proven("proof/1", 0, 2))
 
 
-def test_an_interaction_bears_it_out_until_it_is_undone(ledger: Ledger) -> None:
+def test_an_interaction_supports_an_observation_until_it_is_undone(ledger: Ledger) -> None:
     turn = ledger.capture("Which coffee?", "A dark one.", reinforce=False)
     id = formed(ledger, COFFEE, [turn.id])
     assert shown(ledger) == [id]
@@ -294,7 +292,7 @@ def test_an_interaction_bears_it_out_until_it_is_undone(ledger: Ledger) -> None:
     assert shown(ledger) == []
 
 
-def test_a_chunk_bears_it_out_while_its_document_stands(ledger: Ledger) -> None:
+def test_a_chunk_supports_an_observation_only_while_its_document_is_in_use(ledger: Ledger) -> None:
     notes = ledger.documents.add("# Notes\n\nThe user writes of dark things.\n")
     id = formed(ledger, COFFEE, [notes.chunks[0].id])
     assert shown(ledger) == [id]
@@ -364,7 +362,7 @@ def test_a_moment_has_the_wordings_and_proof_of_then(drinker: tuple[Ledger, list
     assert shown(ledger.at(first), "dark roast") == [id] and shown(ledger, "dark roast") == []
 
 
-def test_before_it_was_formed_there_is_none(drinker: tuple[Ledger, list[str], str]) -> None:
+def test_recall_at_a_moment_before_an_observation_does_not_show_it(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, _, _ = drinker
     assert shown(ledger.at(ledger.position - 1)) == []
 
@@ -516,7 +514,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
     ledger, _, id = drinker
     chat = ledger.session("s")
     chat.append("user", "Which coffee shall I order?")
-    with_them = chat.window(2_000, query="coffee", receipt=True)
+    with_them = chat.window(2_000, question="coffee", receipt=True)
     assert with_them.pack is not None and ids(with_them.pack) == [id]
     assert with_them.memories[-1] == f"{SAID}: {COFFEE} (3 sources, dormant)"
     assert COFFEE in json.dumps(with_them.render().messages)
@@ -675,6 +673,26 @@ def test_with_reciprocal_ranks_an_observation_has_the_weight_too(drinker: tuple[
     ledger, _, id = drinker
     pack = ledger.recall("dark roast", observations="items", ranking="rubino/1")
     assert pack.items[0].id == id and pack.items[0].score == pytest.approx(1.5 * 3 / 61, abs=1e-6)
+
+
+@pytest.mark.parametrize("ranking", ["score/3", "rubino/1"])
+def test_the_weight_of_observations_among_the_items_can_be_set(
+    drinker: tuple[Ledger, list[str], str], ranking: Any
+) -> None:
+    ledger, sources, id = drinker
+    asked: dict[str, Any] = {"observations": "items", "ranking": ranking}
+    (plain,) = (item for item in ledger.recall("dark roast", **asked, observation_weight=1).items if item.id == id)
+    for weight in (0, 0.5, 4.0):
+        pack = ledger.recall("dark roast", **asked, observation_weight=weight, receipt=True)
+        (item,) = (item for item in pack.items if item.id == id)
+        assert item.score == pytest.approx(plain.score * weight, abs=1e-5)
+        assert item.signals["observation"] == weight and ledger.reopen(pack.receipt or "").items == pack.items
+        assert weight or item.rank == len(pack.items) == len(sources) + 1
+    for wrong in (-1, 10.1, float("nan"), True, "2"):
+        with pytest.raises(RejectedError, match="observation_weight must be a number from 0 to 10"):
+            ledger.recall("dark roast", **asked, observation_weight=wrong)  # type: ignore[arg-type]
+    with pytest.raises(RejectedError, match='observation_weight counts among the items: add observations="items"'):
+        ledger.recall("dark roast", observation_weight=2)
 
 
 def test_among_the_items_the_limit_and_the_budget_count_observations(drinker: tuple[Ledger, list[str], str]) -> None:

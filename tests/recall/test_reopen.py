@@ -9,30 +9,40 @@ from typing import Any
 import probe
 import pytest
 from absence import absent
-from conftest import Clock, folded_from_zero
+from conftest import Clock, fixed, folded_from_zero
 from full import full
 from msgspec.structs import replace
 
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
-from ledger.recall import fitting
-from ledger.recall.asked import AMONG, PACKINGS
+from ledger.recall import packs
 from ledger.recall.packs import Item, Pack
+from ledger.recall.request import AMONG, PACKINGS
 from ledger.types import EVERYTHING, Event, Project, Unit
 from projections.search.ranking import RANKINGS
 
 RARE = "zanzibarquux"
 
 
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a ledger with a bit of everything, which is made once; its ids are none that a test's ledger gives."""
+    path = tmp_path_factory.mktemp("stock") / "memory.db"
+    with Ledger.open(path, clock=Clock(), random=fixed("stock")) as ledger:
+        ledger.remember("The user drinks coffee.", kind="preference", tags=["drinks"], entities=["coffee"])
+        ledger.remember("Coffee is sold in Porto.", project="Home", confidence=0.5)
+        ledger.remember("The user is a coffee nerd. " * 20, kind="identity")
+        ledger.remember("The garden is big.", project="Home")
+        ledger.projects.set_state("Home", "status", "phase", "coffee is next", source="the board")
+        ledger.capture("Which coffee?", "Dark coffee, friend. " * 100, project="Home", session="s", reinforce=False)
+        ledger.capture("And where\0?", "Чай and 咖啡: coffee. " * 10_000, project="Home", session="s", reinforce=False)
+    return path.read_bytes()
+
+
 @pytest.fixture
-def stocked(ledger: Ledger) -> Ledger:
-    ledger.remember("The user drinks coffee.", kind="preference", tags=["drinks"], entities=["coffee"])
-    ledger.remember("Coffee is sold in Porto.", project="Home", confidence=0.5)
-    ledger.remember("The user is a coffee nerd. " * 20, kind="identity")
-    ledger.remember("The garden is big.", project="Home")
-    ledger.projects.set_state("Home", "status", "phase", "coffee is next", source="the board")
-    ledger.capture("Which coffee?", "Dark coffee, friend. " * 100, project="Home", session="s", reinforce=False)
-    ledger.capture("And where\0?", "Чай and 咖啡: coffee. " * 10_000, project="Home", session="s", reinforce=False)
+def stocked(stock: bytes, tmp_path: Path, request: pytest.FixtureRequest) -> Ledger:
+    (tmp_path / "memory.db").write_bytes(stock)
+    ledger: Ledger = request.getfixturevalue("ledger")
     return ledger
 
 
@@ -365,7 +375,7 @@ def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
 def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.remember("The user drinks coffee. " * 50)
     pack = delivered(ledger, packing="shares", budget=10_000)
-    monkeypatch.setattr(fitting, "ENTRY_CHARS", 100)
+    monkeypatch.setattr(packs, "ENTRY_CHARS", 100)
     assert [item.content for item in reopened(ledger, pack).items] == [item.content for item in pack.items]
 
 

@@ -1,4 +1,4 @@
-"""A question word that nothing searched has brings stored words that begin alike or are one edit away."""
+"""Words that are not stored bring stored words that are nearly equal, and a word that says little is not found by its stem."""
 
 from __future__ import annotations
 
@@ -43,3 +43,20 @@ def test_the_words_of_another_user_bring_nothing_and_take_nothing(book: Ledger) 
     other.remember("A kuber is a thing of its own.")
     other.remember("Kubernotes are another.")
     assert contents(book, "kuber") == [TEXTS[0]]
+
+
+@pytest.mark.parametrize(
+    ("question", "finds", "not_found"),
+    [
+        ("one", "That is the red one.", "The keys are on the shelf."),
+        ("What do I use?", "Ana uses Vim.", "Gus told us a joke."),
+        ("Who ate?", "Leo ate a pear.", "Mina is at school."),
+    ],
+)
+def test_a_word_that_says_little_is_not_found_by_its_stem(
+    tmp_path: Path, question: str, finds: str, not_found: str
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        for text in (finds, not_found):
+            ledger.remember(text)
+        assert contents(ledger, question) == [finds]

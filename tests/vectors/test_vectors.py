@@ -437,7 +437,7 @@ def test_a_reader_makes_what_is_lacking_for_itself_alone(told: Ledger, path: Pat
 @pytest.mark.parametrize(
     "named", [{"batch_size": 0}, {"batch_size": True}, {"batch_size": "many"}, {"limit": -1}, {"limit": 1.5}], ids=str
 )
-def test_numbers_that_are_none_are_rejected(told: Ledger, named: dict[str, Any]) -> None:
+def test_vectors_update_rejects_invalid_numbers(told: Ledger, named: dict[str, Any]) -> None:
     with pytest.raises(RejectedError):
         told.vectors.update(**named)
 

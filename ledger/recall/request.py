@@ -31,13 +31,14 @@ CONTEXT = "context"  # the packing of ledger.context(), which callers cannot nam
 NEVER = "candidate"  # the status of memories that no recall finds
 OBSERVATIONS, MOST_OBSERVATIONS = 3, 50  # the default number of observations beside the items, and the most
 AMONG_ITEMS = "items"  # instead of a number: observations are ranked among the items
+WEIGHT, MOST_WEIGHT = 1.5, 10  # the default weight of an observation among the items, as in astrocyte, and the most
 
 
 class RecallRequest(Struct, frozen=True, kw_only=True):
     """A request to recall, with the defaults of the public call. ``checked`` refuses a request that is not valid.
 
     Attributes:
-        query: The question, or the topic of the next prompt.
+        question: The question, or the topic of the next prompt.
         user: The user whose texts are searched.
         now: The time for confidences and validity.
         project: Search texts of this project and of no project; None or "" for all texts.
@@ -52,11 +53,12 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
         metadata: Search only texts that have each of these keys with this value.
         min_match: The least ``match`` of an item or observation, 0 to 1; None for the ranking's own floor.
         observations: The most observations beside the items, 0 to 50; "items" to rank them among the items.
+        observation_weight: The weight of an observation among the items, 0 to 10.
         explain: True to list the ranked candidates with their signals.
         namespace: Search only values of this namespace and of those below it.
     """
 
-    query: str
+    question: str
     user: str
     now: str
     project: str | None = None
@@ -71,13 +73,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True):
     metadata: Pairs = NO_PAIRS
     min_match: float | None = None
     observations: int | str = OBSERVATIONS
+    observation_weight: float = WEIGHT
     explain: bool = False
     namespace: tuple[str, ...] = ()
-
-    @property
-    def scored(self) -> bool:
-        """Return True if candidates are ranked by a score of their texts, not by their places in lists."""
-        return self.ranking == SCORE
 
     @property
     def lends(self) -> bool:
@@ -109,7 +107,7 @@ def checked(request: RecallRequest) -> RecallRequest:
     Raises:
         RejectedError: A value is not valid.
     """
-    query = check_text("query", request.query, max_bytes=QUERY_BYTES, blank_allowed=True)
+    question = check_text("question", request.question, max_bytes=QUERY_BYTES, blank_allowed=True)
     among, budget = text_list("among", request.among), size("budget", request.budget)
     kinds = tuple(
         check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
@@ -140,14 +138,16 @@ def checked(request: RecallRequest) -> RecallRequest:
                 rule="limit",
             )
     flags(explain=request.explain)
-    least = request.min_match
-    if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1):
-        raise RejectedError(f"min_match must be a number from 0 to 1, but {least!r:.40} was given")
+    if request.min_match is not None:
+        _within("min_match", request.min_match, 1)
+    _within("observation_weight", request.observation_weight, MOST_WEIGHT)
+    if request.observation_weight != WEIGHT and request.observations != AMONG_ITEMS:
+        raise RejectedError(f'observation_weight counts among the items: add observations="{AMONG_ITEMS}"')
     statuses, metadata = _statuses(request.statuses), checked_pairs(request.metadata)
     without_observations = bool(kinds or metadata or "active" not in statuses)
     return replace(
         request,
-        query=query,
+        question=question,
         project=project if project.strip() else None,
         kinds=kinds,
         statuses=statuses,
@@ -155,6 +155,11 @@ def checked(request: RecallRequest) -> RecallRequest:
         metadata=metadata,
         observations=0 if without_observations else request.observations,
     )
+
+
+def _within(argument: str, number: object, most: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= most:
+        raise RejectedError(f"{argument} must be a number from 0 to {most}, but {number!r:.40} was given")
 
 
 def _statuses(statuses: tuple[str, ...]) -> tuple[str, ...]:

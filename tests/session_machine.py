@@ -65,7 +65,7 @@ def picture(session: Any) -> tuple:
     messages = [
         (each.position, each.content, each.hidden) for each in session.messages(include_hidden=True, limit=1_000)
     ]
-    windows = [shown(session.window(budget, query=QUERY)) for budget in SMALL]
+    windows = [shown(session.window(budget, question=QUERY)) for budget in SMALL]
     return items, messages, [(each.id, each.status) for each in session.summaries.list()], session.abstract, windows
 
 
@@ -233,7 +233,7 @@ class Sessions(RuleBasedStateMachine):
     def look_through_a_window(self, name: str, budget: int, unit: str, asks: bool, tail: int, records: bool) -> None:
         session, told = self.ledger.session(name), self.told[name]
         budget *= 4 if unit == "chars" else 1
-        window = session.window(budget, unit=unit, query=QUERY if asks else None, tail=tail, receipt=records)
+        window = session.window(budget, unit=unit, question=QUERY if asks else None, tail=tail, receipt=records)
         standing = {each.id: each for each in self.session(name).summaries.list(statuses=("window",))}
         window_laws.check(window, told.messages, told.hidden, standing, tail)
         without = session.window(budget, unit=unit, tail=tail)

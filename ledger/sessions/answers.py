@@ -48,7 +48,7 @@ class Message(Answer, frozen=True, kw_only=True):
     quarantined: bool = False  # True if recall does not return the text; the session still shows the text
     replayed: bool = False
     skipped: str = ""
-    warnings: tuple[str, ...] = ()  # of an append: the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # of an append: the secrets that were redacted, and whether it is in quarantine
 
     @property
     def text(self) -> str:
@@ -80,9 +80,9 @@ class Summary(Answer, frozen=True, kw_only=True):
     """A summary of messages or of other summaries of a session.
 
     ``status`` is "window", "under" (another summary was written from this summary), "replaced" (by a summary of the same
-    messages), "invalid" or "erased". ``level`` is "normal", "aggressive" or "fallback". ``messages`` is the number of messages
-    that the summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries from which it was written;
-    empty for a summary of messages.
+    messages), "invalid" or "erased". ``level`` is "normal", "aggressive", "excerpt" or "fallback". ``messages`` is
+    the number of messages that the summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries
+    from which it was written; empty for a summary of messages.
     """
 
     id: str
@@ -156,7 +156,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     dry_run: bool = False
     replayed: bool = False
     skipped: str = ""
-    warnings: tuple[str, ...] = ()  # the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # the secrets that were redacted, and the texts in quarantine
 
 
 class CompactionSkip(Answer, frozen=True, kw_only=True):
@@ -164,8 +164,8 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 
     ``why`` is a code of ``ledger.sessions.rules.compaction.SKIPS``; for "over_budget" and "out_of_steps", ``tokens`` is the size
     that the window would need. Or ``why`` is "ignored", "stateless", "under_way" (another compaction of the session runs),
-    "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the summary was
-    written).
+    "failed" (the summarizer failed; ``error`` is the kind of the failure), "moved" (the window changed while the summary was
+    written) or "unread" (the model failed to extract memories; the messages wait for the next extraction).
     """
 
     why: str
@@ -178,7 +178,8 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 class CompactionReport(Answer, frozen=True, kw_only=True):
     """The effect of a compaction: the new summaries, the items that were not compacted, and the window before and after.
 
-    ``under`` is True if ``window(budget)`` holds everything. ``calls`` counts the calls of the summarizer.
+    ``under`` is True if ``window(budget)`` holds everything. ``calls`` counts the calls of the summarizer. ``remembered`` are the
+    ids of the memories that ``extract=True`` found in the messages before a summary took their place.
     """
 
     session: str
@@ -192,6 +193,7 @@ class CompactionReport(Answer, frozen=True, kw_only=True):
     under: bool | None = None
     calls: int = 0
     position: int = 0
+    remembered: tuple[str, ...] = ()
 
 
 def summary(row: SummaryRow, session: str | None, content: str | None, recorded_at: str) -> Summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
@@ -23,11 +24,11 @@ from ledger.sessions import (
     assembling,
     compacting,
     diagram,
-    extending,
+    expanding,
+    grepping,
     reading,
     reconciling,
     rewriting,
-    searching,
     summary_writes,
     writing,
 )
@@ -180,7 +181,7 @@ class SessionRead(Area):
         budget: int,
         *,
         unit: Unit = "tokens",
-        query: str | None = None,
+        question: str | None = None,
         share: float = SHARE,
         summary_share: float = SUMMARY_SHARE,
         among: Iterable[Corpus] = ("memories", "chunks", "turns"),
@@ -196,7 +197,7 @@ class SessionRead(Area):
         Args:
             budget: The most that the window may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
-            query: A text about which memories are added, as ``Ledger.context`` returns them, without those that the window shows.
+            question: A text about which memories are added, as ``Ledger.context`` returns them, without those in the window.
             share: The part of the budget that memories may take of the room that the last user turn leaves, from 0 and below 1.
             summary_share: The part of the budget that is kept for summaries, from 0 and below 1; ``Window.summaries_evicted`` is
                 the number of summaries that did not fit.
@@ -208,12 +209,12 @@ class SessionRead(Area):
             RejectedError: An argument is out of range, or a receipt was requested for a session that a pattern keeps out.
         """
         corpora = plural("among", among, get_args(Corpus))
-        texts(query=query)
+        texts(question=question)
         return assembling.assemble(
             self._inner,
             budget,
             unit=unit,
-            query=query,
+            question=question,
             share=share,
             summary_share=summary_share,
             among=corpora,
@@ -273,7 +274,7 @@ class SessionRead(Area):
             budget: The most that the messages may take, counted in ``unit``; a first message that is larger is returned whole.
             unit: "tokens" or "chars".
         """
-        return searching.expand(self._inner, ids, budget=budget, unit=unit)
+        return expanding.expand(self._inner, ids, budget=budget, unit=unit)
 
     def _filters(self, **more: object) -> dict[str, Any]:
         return {"user": self.user, "session": self.name, **more}
@@ -341,11 +342,11 @@ class Session(SessionRead):
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
             metadata: Keys of your own, which no model gets: {"channel": "C024BE91L"}.
             raw: JSON of your own, at most 10 MiB, that ``Message.raw`` returns equal, such as another program's form of the
-                message. No window, search or extraction reads it. A message with raw may say nothing else.
+                message. In the place of a secret it has a mark, within the same text of the JSON. No window, search or
+                extraction reads it. A message with raw may say nothing else.
 
         Raises:
-            RejectedError: The message has no content, a field that is not JSON or larger than 512 KiB, or has a secret in
-                ``raw``, which is never rewritten.
+            RejectedError: The message has no content, or a field that is not JSON or larger than 512 KiB.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
@@ -371,10 +372,10 @@ class Session(SessionRead):
                 out.
 
         Raises:
-            RejectedError: One of them is no message, or has a secret in ``raw``; nothing is appended.
+            RejectedError: One of them is no message; nothing is appended.
             ConflictError: The session changed after ``expected``, or has messages although 0 was expected.
         """
-        return extending.extend(self._inner, self._scope.asker(options), *to_append(messages))
+        return writing.extend(self._inner, self._scope.asker(options), *to_append(messages))
 
     @property
     def summaries(self) -> Summaries:
@@ -428,11 +429,13 @@ class Session(SessionRead):
         force: bool = False,
         summarizer: SummarizerLike | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        extract: bool = False,
         **options: Unpack[WriteOptions],
     ) -> answers.CompactionReport:
         """Put summaries in the place of older messages if there are enough; you may call this in every turn.
 
-        Without a summarizer or a model a summary is the cut beginning of its messages, marked "fallback".
+        Without a summarizer or a model a summary is an excerpt: the weightiest sentences of its messages, word for word, as many
+        as the budget has room for. If no sentence fits, it is the cut beginning of the messages, marked "fallback".
 
         Args:
             budget: The tokens that the window is meant for. The window is shortened while it takes more than three quarters of
@@ -442,21 +445,31 @@ class Session(SessionRead):
             force: True to make one step more than is due; the newest items are shortened too.
             summarizer: A function of a ``SummaryRequest``, to use in place of the ledger's summarizer.
             timeout: The most seconds to wait for a summary.
+            extract: True to first look for memories in the messages that leave the window, as ``extract()`` does, unless the
+                user's policy is against it. A failure of the model is in ``skipped`` as "unread".
 
         Raises:
             RejectedError: The call is inside a batch, the budget is below 1, or ``until_under`` comes without a budget or with
                 ``force``.
         """
+        asker = self._scope.asker(options)
+        leaving = partial(session_extraction.extract_leaving, self._inner, asker) if extract else None
         if not until_under:
             return compacting.compact(
-                self._inner, self._scope.asker(options), budget, summarizer=summarizer, force=force, timeout=timeout
+                self._inner,
+                asker,
+                budget,
+                summarizer=summarizer,
+                force=force,
+                timeout=timeout,
+                leaving=leaving,
             )
         if budget is None or force:
             raise RejectedError(
                 "until_under compacts until the window fits a budget: give a budget, and leave force out"
             )
         return compacting.compact_until_under(
-            self._inner, self._scope.asker(options), budget, summarizer=summarizer, timeout=timeout
+            self._inner, asker, budget, summarizer=summarizer, timeout=timeout, leaving=leaving
         )
 
     def extract(
@@ -524,7 +537,8 @@ class Session(SessionRead):
     ) -> answers.HistoryChange:
         """Make the session equal to a transcript that is kept elsewhere.
 
-        Missing messages are appended, messages that differ are replaced, and another name of a message's model is corrected.
+        Missing messages are appended, messages that differ are replaced, and another name of a message's model is corrected. A
+        message with the same role and content in the same place stays with its time, if the transcript has another time.
 
         Args:
             transcript: Messages as objects with role and content, and optionally parts, reasoning, model, speaker, created_at and
@@ -811,13 +825,13 @@ def _grep(inner: Conversation, request: GrepRequest, limit: int, after: str | No
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
-        result = searching.grep_messages(inner, bounded, limit=count, after=start)
+        result = grepping.grep_messages(inner, bounded, limit=count, after=start)
         first = first or result
         places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
         return result.hits
 
     hits = page("grep", asdict(request) | filters, limit, after, fetch, lambda hit: places[hit.position])
-    return Hits(hits, first)
+    return Hits(hits, first or GrepResult())
 
 
 def _id(answer: Any) -> str:

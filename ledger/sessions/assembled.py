@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from ledger.core.answer import Answer
 from ledger.domain.text import one_of
 from ledger.recall.packs import Pack, shown
-from ledger.sessions.rules import rendering
+from ledger.sessions.rules import excerpts, rendering
 from ledger.sessions.rules.anthropic_rendering import anthropic
 from ledger.sessions.rules.message import Part, read_besides, readable
 from ledger.sessions.rules.openai_rendering import openai
 from ledger.sessions.rules.provider_forms import TOOL_RESULT, Fields
 from ledger.sessions.rules.rendering import Content, Rendered
-from ledger.sessions.rules.shortening import shortened
+from ledger.sessions.rules.shortening import excerpted, shortened
 from ledger.sessions.rules.window import WindowItem
 
 
@@ -32,7 +32,8 @@ class Entry(Answer, frozen=True, kw_only=True):
     """A message or summary with its texts; a text is None if it was erased.
 
     ``item`` identifies the message or summary, and names the tool calls and results that can be shown. If the tool results were
-    cut, ``shortened`` is the number of characters that each result keeps, followed by a mark; None if the results are whole.
+    cut, ``shortened`` is the number of characters that each result keeps, followed by a mark; so is that of a message that does
+    not fit whole, and of an excerpt without its lightest lines. None if nothing is cut.
     """
 
     item: WindowItem
@@ -49,16 +50,26 @@ class Entry(Answer, frozen=True, kw_only=True):
     shortened: int | None = None
 
     def shortened_to(self, chars: int, tokens: int) -> Entry:
-        """Return the entry with each tool result cut to ``chars`` characters, and with the size ``tokens``."""
+        """Return the entry cut to ``chars`` characters, and with the size ``tokens``.
+
+        Of a message with tool results each result is cut, of another message the text, of an excerpt the lightest lines.
+        """
         position, parts = self.item.position, list[Part]()
         content = self.content
+        if self.item.is_summary:
+            item = replace(self.item, tokens=tokens)
+            return replace(self, item=item, content=excerpts.shorter(content or "", chars), shortened=chars)
         for part in self.parts:
             text = part.get("text")
             if part["type"] == TOOL_RESULT and isinstance(text, str):
                 cut = shortened(text, chars, position)
                 content = cut if content == text else content
                 part = part | {"text": cut}
+            elif isinstance(text, str) and text == self.content and not self.item.results:
+                part = part | {"text": excerpted(text, chars, position)}
             parts.append(part)
+        if not self.item.results:
+            content = excerpted(content or "", chars, position)
         item = replace(self.item, tokens=tokens)
         return replace(self, item=item, content=content, parts=tuple(parts), shortened=chars)
 
@@ -88,11 +99,17 @@ class Entry(Answer, frozen=True, kw_only=True):
 
 
 class Evicted(Struct, frozen=True):
-    """The part of the window that was left out: the items, the messages that the items stand for, and their tokens."""
+    """The part of the window that was left out: the items, the messages that the items stand for, and their tokens.
+
+    ``tokens`` counts the cut parts of shortened entries too. The object is false if nothing was left out.
+    """
 
     items: int = 0
     messages: int = 0
     tokens: int = 0
+
+    def __bool__(self) -> bool:
+        return self.items > 0 or self.tokens > 0
 
 
 class Window(Answer, frozen=True, kw_only=True):

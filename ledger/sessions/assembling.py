@@ -17,9 +17,9 @@ from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
 from ledger.events import LeftOut, Ranges, Shortened, WindowAssembled
 from ledger.log.reading import read_tip
 from ledger.recall import context, reopening
-from ledger.recall.asked import UNITS, RecallRequest
 from ledger.recall.context import ContextRequest
 from ledger.recall.packs import Pack
+from ledger.recall.request import UNITS, RecallRequest
 from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.conversation import Conversation
@@ -62,7 +62,7 @@ def assemble(
     conversation: Conversation,
     budget_tokens: int,
     *,
-    query: str | None = None,
+    question: str | None = None,
     share: float = SHARE,
     summary_share: float = SUMMARY_SHARE,
     among: Iterable[str] = context.AMONG,
@@ -81,8 +81,8 @@ def assemble(
     Args:
         conversation: The session.
         budget_tokens: The most that the window may take, counted in ``unit``.
-        query: A text about which memories are recalled into the window, within ``share`` of the budget and within the room that
-            the last user turn leaves. The conversation takes the unused part of the share.
+        question: A text about which memories are recalled into the window, within ``share`` of the budget and within the room
+            that the last user turn leaves. The conversation takes the unused part of the share.
         share: The part of the budget for memories, from 0 and below 1.
         summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
         among: The corpora of the memories.
@@ -104,7 +104,7 @@ def assemble(
             f"the session {conversation.name!r:.60} is {conversation.kept_out} by a pattern, so no receipt of it can be recorded",
             rule="pattern",
         )
-    pack = _recalled(conversation, query, request, among, receipt)
+    pack = _recalled(conversation, question, request, among, receipt)
     if conversation.kept_out == "ignored":
         return _without_entries(conversation, request, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
@@ -135,10 +135,10 @@ def _without_entries(
 
 
 def _recalled(
-    conversation: Conversation, query: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
+    conversation: Conversation, question: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
 ) -> Pack | None:
     """Return the recalled memories, which together with the text around them fit the room that the conversation leaves."""
-    if query is None or not query.strip():
+    if question is None or not question.strip():
         return None
     room, shown = window_request.budget, frozenset[int]()
     with conversation.reading() as (connection, state):
@@ -151,7 +151,7 @@ def _recalled(
             )
     engine = conversation.engine
     search = RecallRequest(
-        query=query,
+        question=question,
         user=conversation.user,
         now=engine.now(),
         project=project,
@@ -159,8 +159,8 @@ def _recalled(
         budget=max(0, min(int(window_request.budget * window_request.share), room)),
         unit=window_request.unit,
     )
-    latest = LATEST * (CHARS if window_request.unit == "chars" else 1)
-    request = context.checked(ContextRequest(search=search, session=session, shown=shown, latest=latest))
+    filled = LATEST * (CHARS if window_request.unit == "chars" else 1)
+    request = context.checked(ContextRequest(search=search, session=session, shown=shown, filled=filled))
     while True:
         pack, about = context.packed(engine, request)
         over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - room, request.search.budget
@@ -215,20 +215,23 @@ class Measured:
         )
 
     def entry(self, item: WindowItem, most: int | None) -> Entry:
-        """Return the item with its texts; with ``most``, the tool results are cut so that the entry is at most so large."""
+        """Return the item with its texts; with ``most``, these are cut so that the entry is at most so large."""
         entry = _entry(self.conversation, self.connection, item)
         if item.position in self._tokens:
             entry = replace(entry, item=replace(item, tokens=self._tokens[item.position]))
         if most is None:
             return entry
         whole = max(1, self._size(entry))
-        chars = max(len(str(part.get("text") or "")) for part in entry.parts) * most // whole
+        longest = max((len(str(part.get("text") or "")) for part in entry.parts), default=0)
+        chars = max(longest, len(entry.content or "")) * most // whole
         while True:
-            tokens = min(self._taken(entry.shortened_to(chars, 0)), entry.item.tokens)
-            cut = entry.shortened_to(chars, tokens)
-            if not chars or self._size(cut) <= most:
+            cut = entry.shortened_to(chars, 0)
+            tokens = min(self._taken(cut), entry.item.tokens)
+            cut = replace(cut, item=replace(cut.item, tokens=tokens))
+            size = self._size(cut)
+            if not chars or size <= most:
                 return cut
-            chars = max(0, chars * 4 // 5 - 16)
+            chars = max(0, min(chars - 8, chars * most // size - 8))
 
     def _measured(self, item: WindowItem) -> WindowItem:
         if self.window_request.unit != "chars":
@@ -253,10 +256,16 @@ class Measured:
         return entries_size + _used(pack) + frame, frame
 
     def _size(self, entry: Entry) -> int:
-        return entry.chars if self.window_request.unit == "chars" else self._taken(entry)
+        in_chars = self.window_request.unit == "chars"
+        if entry.item.is_summary:
+            shown = rendering.summary_element(entry.as_content)
+            return len(shown) if in_chars else max(entry.item.tokens, self.conversation.counter.of_text(shown))
+        return entry.chars if in_chars else self._taken(entry)
 
     def _taken(self, entry: Entry) -> int:
-        """Return the number of tokens of a message by the ledger's counter."""
+        """Return the number of tokens of a message or a summary by the ledger's counter."""
+        if entry.item.is_summary:
+            return self.conversation.counter.of_text(entry.content or "")
         texts, media = messages.read_of(entry.parts, entry.extra)
         content = [] if entry.content in texts else [entry.content or ""]
         counted = map(self.conversation.counter.of_text, [*content, entry.reasoning, entry.speaker, *texts])

@@ -7,39 +7,54 @@ writer's lock. If one of the items has changed, the summary is dropped, and a Co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.english.weighing import MessageToWeigh
 from ledger.events import CompactionSkipped
 from ledger.log.lease import HeldLease, leased
 from ledger.models.port import NamedSummarizer
 from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts
 from ledger.sessions import answers, reading, whole_window, writing
+from ledger.sessions.assembling import note_size
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.counting import MAX_TOKENS
 from ledger.sessions.drafting import (
     check_patience,
     first_short_enough,
-    message_texts,
     record_calls,
+    said_in,
     source_texts,
     summary_text,
     writer_of,
 )
-from ledger.sessions.rules import compaction, escalation
+from ledger.sessions.rules import compaction, escalation, excerpts, rendering
 from ledger.sessions.rules.assembly import FRESH_TAIL
 from ledger.sessions.rules.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, CompactionRun, Skip
+from ledger.sessions.rules.escalation import FEWEST_TOKENS
+from ledger.sessions.rules.rendering import Content
 from ledger.sessions.rules.session import SessionState as State
-from ledger.sessions.rules.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
+from ledger.sessions.rules.window import CONDENSED, EXCERPT, FALLBACK, LEAF, SUMMARY, Ranges, WindowItem
 from ledger.sessions.summary_writes import SummarySources, WrittenSummary, of_messages, of_summaries, record
-from ledger.sessions.window import OpenWindow
+from ledger.sessions.window import OpenWindow, of_summary
 from projections.views import erasures
 
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window, only so many tokens are read, from the beginning
+
+
+Leaving = Callable[[int], tuple[tuple[str, ...], str]]
+"""A function that reads the messages up to a position for memories; it returns their ids, and the kind of a failure."""
+
+
+class ExcerptSize(Struct, frozen=True):
+    """The most tokens of an excerpt, and the function that measures all of it."""
+
+    most: int
+    whole: Callable[[str], int]
 
 
 class SeenWindow(Struct, frozen=True):
@@ -62,6 +77,7 @@ def compact(
     summarizer: object = None,
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
+    leaving: Leaving | None = None,
 ) -> answers.CompactionReport:
     """Put summaries in the place of older messages if there are enough messages; a caller may do so in every turn.
 
@@ -77,10 +93,11 @@ def compact(
         conversation: The session.
         asker: The identity of the caller.
         budget: The number of tokens that the window is meant to fit.
-        summarizer: The summarizer to use in place of the ledger's. Without any summarizer a leaf is the cut beginning of its
-            messages, marked "fallback".
+        summarizer: The summarizer to use in place of the ledger's. Without any summarizer a leaf is an excerpt of its
+            messages.
         force: True to make one step more than is due, also over the newest items.
         timeout: The most seconds to wait for an answer of the summarizer.
+        leaving: A function to call with the last position of each run before a summary takes its place.
 
     Raises:
         RejectedError: The call is inside a batch, or the budget is below 1.
@@ -88,7 +105,8 @@ def compact(
     bound = _whole(budget) if budget is not None else None
 
     def steps(compactor: Compactor) -> None:
-        compactor.step(leaf_only=True)
+        if bound is None or compactor.writer is not None:
+            compactor.step(leaf_only=True)
         for _ in range(ITERATIONS - 1):
             if bound is None or not compaction.is_due(compactor.weight(), bound) or not compactor.step():
                 break
@@ -96,11 +114,17 @@ def compact(
             compactor.force = True
             compactor.step()
 
-    return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=False)
+    return _compacting(conversation, steps, bound, summarizer, timeout, asker, leaving, force=False)
 
 
 def compact_until_under(
-    conversation: Conversation, asker: Who, budget: int, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
+    conversation: Conversation,
+    asker: Who,
+    budget: int,
+    *,
+    summarizer: object = None,
+    timeout: float = TIMEOUT_SECONDS,
+    leaving: Leaving | None = None,
 ) -> answers.CompactionReport:
     """Compact until ``window(budget)`` holds everything, in at most 20 steps.
 
@@ -124,7 +148,7 @@ def compact_until_under(
         need = whole_window.needed(conversation)
         compactor.falls_short(why, need.messages, need.tokens)
 
-    return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
+    return _compacting(conversation, steps, bound, summarizer, timeout, asker, leaving, force=True)
 
 
 # --- one compaction ------------------------------------------------------------------------------------------------
@@ -137,6 +161,7 @@ def _compacting(
     summarizer: object,
     timeout: float,
     asker: Who,
+    leaving: Leaving | None,
     *,
     force: bool,
 ) -> answers.CompactionReport:
@@ -160,8 +185,10 @@ def _compacting(
             skipped = [answers.CompactionSkip(why="under_way", kind="")]
             return _report(conversation, [], skipped, before, bound, 0)
         compactor = Compactor(conversation, lease, writer, asker, timeout, bound=bound, force=force)
+        compactor.leaving = leaving
         steps(compactor)
-        return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
+        report = _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
+        return replace(report, remembered=tuple(compactor.remembered))
 
 
 def _window_size(conversation: Conversation) -> tuple[int, int]:
@@ -221,7 +248,9 @@ class Compactor:
     ) -> None:
         self.session, self.lease, self.writer, self.asker, self.timeout = session, lease, writer, asker, timeout
         self.bound, self.force = bound, force
+        self.leaving: Leaving | None = None
         self.made: list[str] = []
+        self.remembered: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
         self._attempts: list[ModelAttempt] = []  # the calls of a model for the present summary
@@ -233,10 +262,14 @@ class Compactor:
         self._skip(why, "", messages, tokens)
 
     def weight(self) -> int:
-        """Return the number of tokens of the window, with the tokens of the XML elements around its summaries."""
+        """Return the number of tokens of the window, with the tokens of the XML elements around its summaries.
+
+        An excerpt counts as 100 tokens, because a window shortens it where the messages need the room.
+        """
         with self.session.reading() as (connection, state):
             window = OpenWindow(connection, self.session.needed(state))
-            return window.tokens + compaction.ELEMENT_TOKENS * len(window.summaries)
+            spared = sum(max(0, row.tokens - FEWEST_TOKENS) for row in window.summaries if row.level == EXCERPT)
+            return window.tokens + compaction.ELEMENT_TOKENS * len(window.summaries) - spared
 
     def step(self, *, leaf_only: bool = False) -> bool:
         """Write the next summary if possible; return True if the window changed."""
@@ -251,17 +284,7 @@ class Compactor:
                 return False
             return self._succeeds(run_or_skip)
         tried = False
-        bound, entered = self.bound, None
-        if bound is not None and seen.protect and not self.force:
-            entered = compaction.near(seen.items, bound)
-        for run in compaction.runs(
-            seen.items,
-            protect=seen.protect,
-            force=self.force,
-            request=seen.request,
-            entered=entered,
-            hard=bound is not None,
-        ):
+        for run in self._runs(seen):
             tried = True
             if self._succeeds(run):
                 return True
@@ -270,6 +293,27 @@ class Compactor:
         if not tried:
             self._skip_all(seen)
         return False
+
+    def _runs(self, seen: SeenWindow) -> Iterator[CompactionRun]:
+        """Yield the runs to try; beside excerpts the newest messages that a quarter of the budget holds are the last."""
+        bound, entered = self.bound, None
+        excerpts = bound is not None and self.writer is None
+        if bound is not None and seen.protect and not self.force:
+            entered = compaction.near(seen.items, bound)
+        if bound is not None and excerpts and seen.protect:
+            stay, _ = compaction.tail_of(reversed(seen.items), bound)
+            yield from compaction.runs(
+                seen.items, protect=stay, request=seen.request, entered=stay, hard=True, excerpts=True
+            )
+        yield from compaction.runs(
+            seen.items,
+            protect=seen.protect,
+            force=self.force,
+            request=seen.request,
+            entered=entered,
+            hard=bound is not None,
+            excerpts=excerpts,
+        )
 
     def _succeeds(self, run: CompactionRun) -> bool:
         if run in self._failed_runs:
@@ -298,6 +342,12 @@ class Compactor:
         """Summarize a run; return the reason why that failed, or ""."""
         if run.kind == CONDENSED and self.writer is None:
             return self._skip("no_model", run.kind, run.messages, run.tokens)
+        if self.leaving is not None and run.kind == LEAF:
+            found, failure = self.leaving(run.ranges[0][1])
+            self.remembered += found
+            if failure:
+                self.leaving = None
+                self._skip("unread", run.kind, run.messages, run.tokens, failure)
         calls_before = self.calls
         self._attempts.clear()
         try:
@@ -329,19 +379,73 @@ class Compactor:
                 return None, None
             self._read = sources.ranges
             tries = run.attempts(self.bound) if self.writer is not None else ()
-            texts = source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
+            source = source_texts(session, connection, window.state.row, run.kind, sources) if tries else None
             context = {item.id for item in run.context}
             previous = [summary_text(session, connection, row) for row in window.summaries if row.id in context]
-            beginning: list[str] = []
-            if run.kind == LEAF:
-                beginning = texts or list(_beginning(message_texts(session, connection, window.state.row, sources)))
+            is_leaf = run.kind == LEAF
+            said = source.said if source is not None else self._said(window, run, sources) if is_leaf else ()
         written = None
-        if tries and self.writer is not None:
+        if source is not None and self.writer is not None:
             more = (self.timeout, self._called, self._attempts)
-            written = first_short_enough(session, self.writer, run.kind, tries, texts, previous, *more)
-        if written is None and run.kind == LEAF:
-            written = self._fallback(beginning, run.messages)
+            source = replace(source, previous=previous)
+            written = first_short_enough(session, self.writer, run.kind, tries, source, *more)
+        if written is None and is_leaf:
+            with session.reading() as (connection, state):
+                size = self._size(OpenWindow(connection, session.needed(state)), run)
+            counter = self.session.counter
+            text = excerpts.excerpt(said, size.most, counter.of_text, size.whole)
+            written = WrittenSummary(LEAF, EXCERPT, text, counter.of_text(text), counter.name, prompt=excerpts.RULE)
+            written = (
+                written if text else self._fallback([f"{message.head}{message.text}" for message in said], run.messages)
+            )
         return sources, written
+
+    def _said(self, window: OpenWindow, run: CompactionRun, sources: SummarySources) -> list[MessageToWeigh]:
+        """Return the messages of a run; of excerpts that are too large to read again, those that they name."""
+        session, ranges = self.session, sources.ranges
+        if not run.readable:
+            named = list[int]()
+            for row in sources.summaries:
+                content = reading.summary_shown(session, window.connection, row).content or ""
+                named += excerpts.positions(content) if row.level == EXCERPT else [first for first, _ in row.ranges]
+            ranges = tuple((at, at) for at in named if any(first <= at <= last for first, last in sources.ranges))
+        return said_in(session, window.connection, window.state.row, ranges)
+
+    def _size(self, window: OpenWindow, run: CompactionRun) -> ExcerptSize:
+        """Return the size that the excerpt of a run may have: without a budget that of a model's summary, else what is left."""
+        count = self.session.counter.of_text
+        if self.bound is None:
+            return ExcerptSize(min(escalation.LEAF_TARGET, run.source_tokens * escalation.NORMAL_PERCENT // 100), count)
+        items = [of_summary(row) for row in window.summaries if row.id not in run.summaries]
+        own = replace(run.items[0], kind=SUMMARY, id="y_" + "0" * 16, summary_kind=LEAF, depth=0, level=EXCERPT)
+        own = replace(own, messages=run.messages, time=run.items[-1].time)
+        items.append(own)
+        frame = note_size(self.session, items, "tokens")
+        elements = sum(count(rendering.summary_element(Content(item=item))) for item in items[:-1])
+        written = sum(item.tokens for item in items if item.level != EXCERPT)
+        messages = window.tokens - sum(row.tokens for row in window.summaries)
+        messages -= sum(item.tokens for item in run.items if not item.is_summary)
+        stay = min(messages, self._staying(window, run, self.bound))
+        aim = self.bound if self.force else self.bound * 3 // 4
+        room = aim - frame - elements - written - stay
+        others = [item for item in items[:-1] if item.level == EXCERPT]
+        most = compaction.excerpt_tokens(room, run, messages - stay, others)
+
+        def whole(text: str) -> int:
+            return count(rendering.summary_element(Content(item=own, content=text)))
+
+        return ExcerptSize(max(most, whole("") + FEWEST_TOKENS), whole)
+
+    def _staying(self, window: OpenWindow, run: CompactionRun, budget: int) -> int:
+        """Return the tokens of the messages that stay beside excerpts: those of the tail and of the turn under way."""
+        tail, _ = compaction.tail_of(window.backwards(), budget)
+        request, end, tokens = window.request(), run.ranges[0][1], 0
+        for count, item in enumerate(window.backwards()):
+            is_turn = request is not None and item.place >= request.place
+            if item.is_summary or item.place <= end or (count >= tail and not is_turn):
+                break
+            tokens += item.tokens
+        return tokens
 
     def _fallback(self, beginning: Sequence[str], messages: int) -> WrittenSummary:
         """Return the cut beginning of the messages, at most as long as the budget lets a summary be."""
@@ -364,7 +468,7 @@ class Compactor:
 
         def body(work: Work) -> str:
             nonlocal made
-            state = writing.known(self.session, work)
+            made, state = "", writing.known(self.session, work)
             connection = work.connection()
             # A summary may repeat a text that was erased while it was written.
             is_unerased = erasures.last(connection) == self._erased
@@ -416,24 +520,18 @@ def seen_of(window: OpenWindow) -> SeenWindow:
 
 def sources_of(window: OpenWindow, run: CompactionRun) -> SummarySources | None:
     """Return the sources of a run; None if the window no longer has all of them unchanged."""
-    if not run.summaries:
-        sources = of_messages(window, run.items[0].place, run.items[-1].place)
-        whole = sources is not None and (sources.messages, sources.tokens) == (len(run.items), run.tokens)
-        return sources if whole else None
-    in_window = {row.id: row for row in window.summaries}
-    if len(run.summaries) != len(run.items) or not all(id in in_window for id in run.summaries):
+    messages = [item for item in run.items if not item.is_summary]
+    sources = of_messages(window, messages[0].place, messages[-1].place) if messages else None
+    tokens = sum(item.tokens for item in messages)
+    if messages and (sources is None or (sources.messages, sources.tokens) != (len(messages), tokens)):
         return None
-    return of_summaries(window.connection, window.state.row, [in_window[id] for id in run.summaries])
-
-
-def _beginning(texts: Iterator[str]) -> Iterator[str]:
-    """Yield the first texts, as many as a fallback summary can need."""
-    size = 0
-    for text in islice(texts, escalation.FALLBACK_BYTES):
-        yield text
-        size += len(text)
-        if size > escalation.FALLBACK_BYTES:
-            return
+    in_window = {row.id: row for row in window.summaries}
+    if not all(id in in_window for id in run.summaries):
+        return None
+    rows = [in_window[id] for id in run.summaries]
+    if not rows:
+        return sources
+    return of_summaries(window.connection, window.state.row, rows, sources)
 
 
 def _whole(budget: object) -> int:

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.core.log_reading import read_known
-from ledger.core.optimistic import Moved, optimistic
+from ledger.core.optimistic import optimistic
 from ledger.core.snapshot import load
 from ledger.core.stopping import Stopping
 from ledger.core.who import Who
@@ -28,12 +28,11 @@ from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing
 from ledger.sessions.answers import Message
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.reconciling import clean, line_of
-from ledger.sessions.rules import continuing, transcript
-from ledger.sessions.rules.continuing import KnownPrefix, Newest, TurnPlace
+from ledger.sessions.reconciling import clean, is_erased, line_of, reopened
+from ledger.sessions.rules.aligning import Aligner, KnownPrefix, TranscriptMessage, loosely_same, same_but_for_ids
 from ledger.sessions.rules.session import SessionState as State
-from ledger.sessions.rules.transcript import TranscriptMessage
-from ledger.sessions.transcripts import Outside, cleared, outside, without_ids, without_thinking
+from ledger.sessions.rules.turns import TurnPlace, places
+from ledger.sessions.transcripts import Outside, outside
 from projections.core.rows import Connection
 from projections.views import audit, sessions
 from projections.views.sessions import MessageRow as MessageRow
@@ -128,13 +127,12 @@ def look(conversation: Conversation, lines: list[Outside]) -> ContinuationPlan:
         if state is None:
             return ContinuationPlan(0, KnownPrefix(0), None, taken)
         rows = sessions.backwards(connection, state.row)
-        newest = Newest(_Message(conversation, connection, row) for row in rows)
         compared = [line.line for line in lines]
-        first = (compared[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
-        known = continuing.known(newest, compared, _same, _is_exchange, lambda message: message.looks == first)
-        if not known.count:
-            by_text = continuing.repeated(newest, compared, _same_but_for_ids, _is_exchange)
-            known = by_text if by_text.count else known
+        aligner = Aligner((_Message(conversation, connection, row) for row in rows), compared, _is_exchange)
+        first = (compared[0].role, writing.count_tokens(conversation, lines[0])[0])
+        known = aligner.known(_same, lambda message: message.looks == first)
+        if not known.count and (by_text := aligner.repeated(_same_but_for_ids)).count:
+            known = by_text
         return ContinuationPlan(state.position, known, _open_turn(conversation, connection, state), taken)
 
 
@@ -149,31 +147,16 @@ class _Message:
     def line(self) -> TranscriptMessage | None:
         """Return the message in the form for a comparison; None if a part of it was erased."""
         texts = reading.texts(self._conversation, self._connection, self._row)
-        data = texts.event.data
-        is_erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
-        return None if is_erased else line_of(self._connection, self._row, texts, None)
+        return None if is_erased(texts) else line_of(self._connection, self._row, texts, None)
 
 
 def _same(ours: _Message, theirs: TranscriptMessage) -> bool:
-    """Return True if a message of the session (``ours``) and a message of the caller (``theirs``) are the same.
-
-    An erased message counts as the same. Thinking that only one of the two messages has makes no difference.
-    """
-    if ours.looks[0] != theirs.role:
-        return False
-    line = ours.line
-    if line is None or transcript.same(line, theirs):
-        return True
-    if cleared(line, theirs):
-        return True
-    if line.content != theirs.content:
-        return False
-    our_plain, their_plain = without_thinking(line), without_thinking(theirs)
-    return (our_plain is line) != (their_plain is theirs) and transcript.same(our_plain, their_plain)
+    """Return True if a message of the session and a message of the list are the same; an erased message counts as the same."""
+    return ours.looks[0] == theirs.role and (ours.line is None or loosely_same(ours.line, theirs))
 
 
 def _same_but_for_ids(ours: _Message, theirs: TranscriptMessage) -> bool:
-    return ours.line is not None and transcript.same(without_ids(ours.line), without_ids(theirs))
+    return ours.line is not None and same_but_for_ids(ours.line, theirs)
 
 
 def _is_exchange(part: Sequence[TranscriptMessage]) -> bool:
@@ -255,19 +238,16 @@ def _append(
 ) -> Outcome:
     first = plan.known.count
     new = lines[first : first + TOGETHER]
-    tokens = [writing.count_tokens(conversation, line.draft, line.token_count) for line in new]
+    counted = writing.events_of(conversation, new)
     captured = dict[str, None]()
 
     def body(work: Work) -> str:
-        stream, row = writing.opened(conversation, work)
-        state: State | None = work.load(stream, "s") if row else None
-        if (state.position if state is not None else 0) != plan.seen:
-            raise Moved
-        work.taken.update(plan.taken)
-        _Appending(work, stream, row, plan.turn, captured, metadata).emit(new, tokens)
+        stream, row, _ = reopened(conversation, work, plan.seen, plan.taken)
+        _Appending(work, stream, row, plan.turn, captured, metadata).emit(new, counted)
         return stream
 
-    outcome = conversation.writer.run("add", asker, body, arguments)
+    texts = (conversation.name, [line.line for line in new], metadata)
+    outcome = conversation.writer.run("add", asker, body, arguments, texts=texts)
     turns |= captured
     return outcome
 
@@ -289,16 +269,15 @@ class _Appending:
         current: InteractionState | None = work.at_row(turn.row, "i") if turn is not None else None
         self.open = current if current is not None and current.response_at is None else None
 
-    def emit(self, lines: Sequence[Outside], counted: Sequence[tuple[int, str]]) -> None:
-        work, turn_places = self.work, continuing.places([line.draft for line in lines])
-        work.need("interactions", "quarantine")
+    def emit(self, lines: Sequence[Outside], counted: Sequence[MessageAppended]) -> None:
+        turn_places = places([line.draft for line in lines])
+        self.work.need("interactions", "quarantine")
         responses = {
             place.turn: at for at, place in enumerate(turn_places) if place is not None and place.field == "response"
         }
         ids: dict[int, str] = {}
-        for line, place, tokens in zip(lines, turn_places, counted, strict=True):
-            work.occurred_at = line.created_at or work.who.occurred_at
-            data = writing.appended(line.draft, *tokens, line.model, line.metadata)
+        for line, place, data in zip(lines, turn_places, counted, strict=True):
+            self.work.occurred_at = line.created_at or self.work.who.occurred_at
             if place is not None and place.field == "prompt":
                 at = responses.get(place.turn)
                 ids[place.turn] = self._capture(line, lines[at] if at is not None else None)
@@ -306,7 +285,7 @@ class _Appending:
                 ids[-1] = self.open.id if self.open is not None else ""
             if place is not None:
                 data = replace(data, content="", interaction=ids[place.turn], field=place.field)
-            work.emit(self.stream, writing.with_bodies(work, data), first=self.row)
+            writing.emit(self.work, self.stream, self.row, data)
 
     def _capture(self, prompt: Outside, response: Outside | None) -> str:
         id = self.work.new_id("i")

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.stopping import check_seconds
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
+from ledger.english.weighing import MessageToWeigh
+from ledger.models.day import check_day
 from ledger.models.port import NamedSummarizer, SummaryRequest
 from ledger.models.summarizing import PROMPTS, ModelAttempt, answer_of, as_summarizer, emit_attempts
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.rules import escalation
+from ledger.sessions.rules import escalation, excerpts
 from ledger.sessions.rules.escalation import Attempt
+from ledger.sessions.rules.excerpts import Kept
 from ledger.sessions.rules.message import readable
 from ledger.sessions.rules.window import CONDENSED, Ranges
 from ledger.sessions.summary_writes import SummarySources, WrittenSummary
 from projections.core.rows import Connection
 from projections.views.summaries import SummaryRow
+
+KEEP_PART = 3
+"""What a summary must not lose takes at most a third of its target (our choice)."""
 
 SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, whatever number of tokens a counter returns
 
@@ -45,19 +52,27 @@ def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer
 
 def source_texts(
     conversation: Conversation, connection: Connection, row: int, kind: str, sources: SummarySources
-) -> list[str]:
-    """Return the texts of the sources of a summary, one text for each message or summary."""
+) -> SourceTexts:
+    """Return the texts of the sources of a summary, and what must not be lost of them."""
     if kind == CONDENSED:
-        return [summary_text(conversation, connection, summary) for summary in sources.summaries]
-    return list(message_texts(conversation, connection, row, sources))
+        summed = [summary_text(conversation, connection, summary) for summary in sources.summaries]
+        return SourceTexts(summed, said=[line for text in summed for line in excerpts.lines_of(text)])
+    said = said_in(conversation, connection, row, sources.ranges)
+    return SourceTexts([message.dated for message in said], said=said)
 
 
-def message_texts(
-    conversation: Conversation, connection: Connection, row: int, sources: SummarySources
-) -> Iterator[str]:
-    for message, texts in reading.all_texts(conversation, connection, row, sources.ranges):
-        name = f"{message.role} {speaker}" if (speaker := texts.event.data.speaker) else message.role
-        yield f"{name} ({message.time[:16]}): {readable(texts.content, texts.parts)}"
+def said_in(conversation: Conversation, connection: Connection, row: int, ranges: Ranges) -> list[MessageToWeigh]:
+    """Return the messages in these ranges with their texts, to be weighed."""
+    return [
+        MessageToWeigh(
+            message.row,
+            message.role,
+            readable(texts.content, texts.parts),
+            texts.event.data.speaker or "",
+            message.time,
+        )
+        for message, texts in reading.all_texts(conversation, connection, row, ranges)
+    ]
 
 
 def summary_text(conversation: Conversation, connection: Connection, summary: SummaryRow) -> str:
@@ -65,42 +80,75 @@ def summary_text(conversation: Conversation, connection: Connection, summary: Su
     return f"{summary.earliest[:16]} to {summary.latest[:16]}, {summary.messages} messages: {content}"
 
 
+class SourceTexts(Struct, frozen=True):
+    """The texts to summarize, the summaries before them, and the messages whose weightiest sentences must not be lost.
+
+    Of summaries these are the lines of excerpts in them.
+    """
+
+    texts: Sequence[str]
+    previous: Sequence[str] = ()
+    said: Sequence[MessageToWeigh] = ()
+
+
 def first_short_enough(
     conversation: Conversation,
     writer: NamedSummarizer,
     kind: str,
     tries: Sequence[Attempt],
-    texts: list[str],
-    previous: list[str],
+    source: SourceTexts,
     timeout: float,
     counted: Callable[[], None] | None,
     model_attempts: list[ModelAttempt],
 ) -> WrittenSummary | None:
     """Return the first answer of the summarizer that is short enough; None if no answer is.
 
-    Each call of a language model is appended to ``model_attempts``.
+    If the answer lost a sentence that must not be lost, it is asked for once more. What is lost then too is appended
+    word for word, as far as the size of an answer allows. Each call of a language model is appended to ``model_attempts``.
     """
-    attempt = escalation.following(tries)
-    while attempt is not None:
+    count = conversation.counter.of_text
+
+    def asked(attempt: Attempt, keep: Sequence[Kept], draft: str = "") -> tuple[str, bool]:
+        """Return an answer, and True if it is short enough."""
         request = SummaryRequest(
             kind=kind,
             level=attempt.level,
-            texts=tuple(texts),
-            previous=tuple(previous),
+            texts=tuple(source.texts),
+            previous=tuple(source.previous),
             target_tokens=attempt.target_tokens,
             temperature=attempt.temperature,
             prompt_version=PROMPTS[kind],
+            keep=tuple(kept.line for kept in keep),
+            draft=draft,
         )
+        if writer.model is not None:
+            check_day(conversation.present, writer.model)
         if counted is not None:
             counted()
         text = answer_of(writer, request, timeout, model_attempts)
-        tokens = conversation.counter.of_text(text)
-        accepted = len(text) <= SUMMARY_CHARS and escalation.accepts(attempt, text, tokens)
+        accepted = len(text) <= SUMMARY_CHARS and escalation.accepts(attempt, text, count(text))
         if model_attempts and not accepted:
             model_attempts[-1] = replace(model_attempts[-1], outcome="too_long" if text else "empty")
+        return text, accepted
+
+    attempt = escalation.following(tries)
+    while attempt is not None:
+        keep = excerpts.must_keep(source.said, attempt.target_tokens // KEEP_PART, count)
+        text, accepted = asked(attempt, keep)
+        if accepted and (lost := excerpts.lost(keep, text)):
+            first, before = text, len(model_attempts)
+            text, is_short = asked(attempt, lost, first)
+            is_better = is_short and len(excerpts.lost(keep, text)) < len(lost)
+            text = text if is_better else first
+            if model_attempts and is_short:
+                unused = before - 1 if is_better else before
+                model_attempts[unused] = replace(model_attempts[unused], outcome="incomplete")
+            for kept in excerpts.lost(keep, text):
+                longer = f"{text}\n{kept.line}"
+                text = longer if escalation.accepts(attempt, longer, count(longer)) else text
         if accepted:
             return WrittenSummary(
-                kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind]
+                kind, attempt.level, text, count(text), conversation.counter.name, writer.name, PROMPTS[kind]
             )
         attempt = escalation.following(tries, attempt, text)
     return None

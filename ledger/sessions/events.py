@@ -60,7 +60,7 @@ class MessageAppended(EventData, frozen=True):
     index of the part whose text is ``content``, or -1. The text of a captured turn is stored in the ``field`` of the
     ``interaction``. ``speaker`` is the name of the person, if several persons share a role. ``tokens`` was counted by
     ``counter`` before the append. ``extra`` holds further fields of a provider's message, which only this provider gets.
-    ``metadata`` is shown to no model. ``raw`` is JSON that is returned as it was given, to the program that gave it; "" for none.
+    ``metadata`` is shown to no model. ``raw`` is JSON in the form of the program that gave it, which gets it back; "" for none.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -78,7 +78,7 @@ class MessageAppended(EventData, frozen=True):
     speaker: Annotated[Text | None, Use("material")] = ""
     extra: Json = NOTHING
     metadata: Annotated[Json, Use("material")] = NOTHING
-    raw: Annotated[Body | None, Use("exact")] = ""
+    raw: Annotated[Body | None, Use("json")] = ""
 
 
 class MessageRepaired(EventData, frozen=True):
@@ -124,7 +124,8 @@ class SummaryCreated(EventData, frozen=True):
     """A summary of ``ranges`` of the session's messages, written from the messages or from other ``summaries`` in order.
 
     ``kind`` is "leaf" (from messages) or "condensed" (from summaries). ``level`` is how it was written: "normal", "aggressive",
-    or "fallback" (the cut beginning of the text). ``messages`` and ``source_tokens`` count the messages that the summary stands
+    "excerpt" (the weightiest sentences of the messages) or "fallback" (the cut beginning of the text).
+    ``messages`` and ``source_tokens`` count the messages that the summary stands
     for, ``descendants`` and ``descendant_tokens`` the summaries from which it was written. ``first`` is the position of the
     oldest message. ``replaces`` is the summary that was rewritten.
     """

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import one_of
+from ledger.recall.request import UNITS
+from ledger.sessions import reading
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.rules.compaction import EXPAND_TOKENS
+from ledger.sessions.rules.message import readable
 from ledger.sessions.rules.session import SessionState
-from ledger.sessions.search_answers import Unexpanded
+from ledger.sessions.search_answers import Expansion, Unexpanded
 from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import MessageRow
@@ -15,6 +22,58 @@ from projections.views.summaries import SummaryRow
 Span = tuple[int, int]
 Ranges = Sequence[Span]
 _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
+
+
+def expand(
+    conversation: Conversation,
+    what: str | int | Unexpanded | Iterable[str | int | Unexpanded],
+    *,
+    budget: int = EXPAND_TOKENS,
+    unit: str = "tokens",
+) -> Expansion:
+    """Return the whole messages behind summaries or positions, oldest first.
+
+    Messages are returned up to the first that does not fit the budget; the very first is always returned. The other messages are
+    listed with their tokens, and ``expand(expansion.rest)`` returns them next.
+
+    Args:
+        conversation: The session.
+        what: Ids of summaries or their beginnings, positions (45 or "45-67"), or the rest of an expansion.
+        budget: The most that the messages may take, counted in ``unit``.
+        unit: "tokens" or "chars".
+
+    Raises:
+        RejectedError: The budget is below 1, or an entry is neither an id nor a position.
+    """
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise RejectedError(f"a budget is a whole number from 1, and {budget!r:.40} is not", rule="budget")
+    one_of("unit", unit, tuple(UNITS))
+    if not isinstance(what, str | int | Unexpanded | Iterable):
+        raise RejectedError(f"expand() takes ids of summaries and positions of messages, and {what!r:.40} is neither")
+    entries = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
+    names = tuple(entry.name if isinstance(entry, Unexpanded) else entry for entry in entries)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise RejectedError(f"expand() takes a summary's id or a message's position, and {name!r:.40} is neither")
+    with conversation.reading() as (connection, state):
+        if state is None or conversation.kept_out == "ignored":
+            return Expansion(messages=(), unknown=names, budget=budget, unit=unit)
+
+        def chars(row: MessageRow) -> int:
+            texts = reading.texts(conversation, connection, row)
+            return len(readable(texts.content, texts.parts))
+
+        expanding = Expanding(connection, state, budget, chars if unit == "chars" else lambda row: row.tokens)
+        expanding.take(names)
+        return Expansion(
+            messages=tuple(reading.messages_shown(conversation, connection, expanding.rows, expanding.hidden)),
+            rest=tuple(expanding.rest),
+            unknown=tuple(expanding.unknown),
+            used=expanding.used,
+            budget=budget,
+            unit=unit,
+            over_budget=expanding.used > budget,
+        )
 
 
 class Expanding:

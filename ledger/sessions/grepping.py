@@ -1,22 +1,32 @@
-"""The grep of sessions on a snapshot: the text index yields candidates in order, and the pattern checks their texts."""
+"""The grep of sessions: the text index yields candidates in order, and the pattern checks their texts."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.snapshot import Snapshot
+from ledger.core.snapshot import listed
 from ledger.core.who import Time
+from ledger.domain import times
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import one_of
+from ledger.english.porter import stem
+from ledger.recall import recalling
+from ledger.sessions import reading
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import HiddenReason, is_held
+from ledger.sessions.rules import grep
 from ledger.sessions.rules.grep import GrepPattern, Span
+from ledger.sessions.rules.message import ROLES
 from ledger.sessions.rules.snippet import snippet
-from ledger.sessions.search_answers import Hit
+from ledger.sessions.search_answers import GrepResult, Hit
 from projections.core.conditions import NEWEST, Start
+from projections.core.rows import Connection
 from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
 from projections.search.session_texts import SearchedRow
@@ -35,12 +45,16 @@ A text is read whole if neither the index nor a single passage shows that the te
 GLANCED = 2_000
 """The most rows of the index that are read for a hint at matches outside of the searched part."""
 
+HITS = 1_001  # the most hits: a page of 1,000, and one hit more that shows if there is another page
 SNIPPET_CHARS = 240
 
 NEWEST_FIRST, RELEVANCE = "newest", "relevance"
-ORDERS = (NEWEST_FIRST, RELEVANCE)
+SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
+INSIDE = "no text has these words; these have them inside of longer words"
 
 Row = SearchedRow | SummaryRow
+Candidate = tuple[int, bool]
+"""A row of the index that may match, and True if the row matches for sure; else the whole text has to be read."""
 
 
 class GrepRequest(Struct, frozen=True, kw_only=True):
@@ -80,39 +94,159 @@ class GrepQuery(Struct, frozen=True, kw_only=True):
     limit: int
     include_hidden: bool
     start: Start  # the place of the last hit of the page before, after which this page begins
-    by_relevance: bool = False
+    by_relevance: bool
 
 
 class Where(Struct, frozen=True):
     """The sessions to search: their names by row; ``only`` is the id of the session if a single session is searched."""
 
-    user: str
     names: dict[int, str | None]
-    only: str | None
+    only: str | None = None
 
 
 class GrepMatches(Struct):
-    """The result of a grep; ``left_off`` is True if there may be more matches."""
+    """The matching rows, each after the place from which a next page can go on; ``left_off`` if there may be more matches."""
 
-    rows: list[Row]
-    places: list[int] = []  # the places of the rows, after which a next page can begin
+    found: list[tuple[int, Row]] = []
     total: int = 0
     read: int = 0
     left_off: bool = False
 
 
-class GrepSearch:
-    """A search for a pattern; ``of_turn(interaction, field)`` returns the text of a captured turn."""
+# --- the request -----------------------------------------------------------------------------------------------------
 
-    def __init__(
-        self, snapshot: Snapshot, query: GrepQuery, where: Where, of_turn: Callable[[str, str], str | None]
-    ) -> None:
-        self._snapshot, self._connection = snapshot, snapshot.connection
-        self._query, self._where, self._of_turn = query, where, of_turn
-        self._hidden_spans: dict[int, list[sessions.Hidden]] = {}
+
+def grep_messages(
+    conversation: Conversation, request: GrepRequest, *, limit: int = HITS, after: int | None = None
+) -> GrepResult:
+    """Return the messages and summaries that a pattern matches, in the requested order.
+
+    A message is searched with its tool calls and results, as one text. If no text has the words of the pattern, texts with these
+    words inside of longer words are returned, and ``hint`` says so. Matches are counted up to 10,000. At most 20,000 texts are
+    read whole for the hits, and 1,000 for the total.
+
+    Args:
+        conversation: The session; with ``everywhere`` in the request, all sessions of the user are searched.
+        request: The pattern and the filters.
+        limit: The most hits, up to 1,001.
+        after: The place of a hit, after which the hits begin.
+    """
+    query = _checked(request, limit, after)
+    if conversation.kept_out == "ignored":
+        return GrepResult(hint="this session is ignored")
+    recalling.index_texts(conversation.engine)
+    with conversation.reading() as (connection, state):
+        if request.everywhere:
+            where = _every_session(conversation, connection)
+        elif state is not None:
+            where = Where({state.row: conversation.name}, state.id)
+        else:
+            return GrepResult(hint="nothing was said in this session yet")
+        search, hint = GrepSearch(conversation, connection, query, where), ""
+        matches = search.page()
+        if not matches.found and query.limit:
+            inside = _inside(search)
+            if inside is not None and (loosened := inside.page()).found:
+                search, matches, hint = inside, loosened, INSIDE
+            else:
+                hint = _hint(search, matches)
+        messages, summaries = session_texts.count(connection, list(where.names), hidden=query.include_hidden)
+        return GrepResult(
+            hits=tuple(search.hit(row) for _, row in matches.found),
+            places=tuple(place for place, _ in matches.found),
+            total=matches.total,
+            searched=messages * (MESSAGE in query.corpora) + summaries * (SUMMARY in query.corpora),
+            is_exact=not matches.left_off,
+            hint=hint,
+        )
+
+
+def _checked(request: GrepRequest, limit: int, after: int | None) -> GrepQuery:
+    pattern, role = _pattern(request.pattern), request.role
+    one_of("scope", request.scope, tuple(SCOPES))
+    one_of("order", request.order, (NEWEST_FIRST, RELEVANCE))
+    by_relevance = request.order == RELEVANCE
+    if by_relevance and (pattern.inside or request.oldest_first):
+        raise RejectedError(
+            "order='relevance' ranks words: it goes with no %text% and no oldest_first; leave one of them out"
+        )
+    if role is not None:
+        one_of("role", role, ROLES)
+        if request.scope == "summary":
+            raise RejectedError("a summary has no role: leave the role out, or look among messages")
+    return GrepQuery(
+        pattern=pattern,
+        corpora=SCOPES[request.scope] if role is None else (MESSAGE,),
+        role=role,
+        since=times.moment("since", request.since) if request.since is not None else "",
+        until=times.moment("until", request.until) if request.until is not None else "",
+        limit=listed(limit, HITS),
+        include_hidden=request.include_hidden,
+        start=Start(after, request.oldest_first),
+        by_relevance=by_relevance,
+    )
+
+
+def _pattern(pattern: str) -> GrepPattern:
+    parsed = grep.parse(pattern, stem)
+    if not parsed.inside and (why := one_text.why_unreadable(parsed.expression)):
+        grep.refuse(pattern, why)
+    for term in parsed.terms:
+        if not one_text.matches(term.asked, term.words):
+            grep.refuse(pattern, f"SQLite takes no character of {term.words!r:.40} for a letter")
+    return parsed
+
+
+def _every_session(conversation: Conversation, connection: Connection) -> Where:
+    names, keeps_out = session_texts.of_user(connection, conversation.user), conversation.engine.keeps_out
+    return Where({row: known[0] for row, known in names.items() if keeps_out(*known) != "ignored"})
+
+
+def _inside(search: GrepSearch) -> GrepSearch | None:
+    """Return the search for the words inside of longer words; None if the pattern has none, or if the words alone match."""
+    query = search.query
+    pattern = query.pattern.loosened
+    if pattern is None:
+        return None
+    if query.start.row is not None and not query.by_relevance:
+        from_first = search.with_query(replace(query, start=Start(oldest_first=query.start.oldest_first)))
+        if from_first.run(counted=1).total:
+            return None
+    return search.with_query(replace(query, pattern=pattern, by_relevance=False))
+
+
+def _hint(search: GrepSearch, matches: GrepMatches) -> str:
+    """Return a hint at another place or filter with a match, for a search that found nothing."""
+    query = search.query
+    free = replace(query, by_relevance=False, start=NEWEST, corpora=SCOPES["both"], role=None, since="", until="")
+    hints = [f"only {READ:,} long texts were read: bound the time"] if matches.left_off else []
+    if free != query and search.with_query(free).is_somewhere():
+        hints.append("something matches outside of this scope, role and time")
+    elif not query.include_hidden and search.with_query(replace(free, include_hidden=True)).is_somewhere():
+        hints.append("all matches are hidden or out of use: ask with include_hidden=True")
+    if search.where.only is not None:
+        others = _every_session(search.conversation, search.connection)
+        for row in search.where.names:
+            others.names.pop(row, None)
+        if GrepSearch(search.conversation, search.connection, free, others).is_somewhere():
+            hints.append("other sessions have it: ask sessions.grep")
+    return "; ".join(hints) or "nothing matches; try fewer words, OR between them, or %a part of a word%"
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
+
+
+class GrepSearch:
+    """A search for a pattern on a snapshot."""
+
+    def __init__(self, conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> None:
+        self.conversation, self.connection, self.query, self.where = conversation, connection, query, where
+        self._snapshot, self._pattern = conversation.engine.seen(connection), query.pattern
+        self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, HiddenReason] = {}
-        self._pattern = query.pattern
-        self._doubts: set[int] = set()  # rows of the index that may not match, so that the whole text has to be read
+
+    def with_query(self, query: GrepQuery) -> GrepSearch:
+        return GrepSearch(self.conversation, self.connection, query, self.where)
 
     def is_somewhere(self) -> bool:
         """Return True if something matches among the first rows of the index."""
@@ -120,146 +254,129 @@ class GrepSearch:
 
     def page(self) -> GrepMatches:
         """Return the matches of the requested page, in the requested order."""
-        return self._ranked() if self._query.by_relevance else self.run()
+        return self._ranked() if self.query.by_relevance else self.run()
 
     def _ranked(self) -> GrepMatches:
         """Return the page of the best of at most 10,000 matches by BM25; of equal matches the newest comes first."""
-        query = self._query
-        every = GrepSearch(self._snapshot, replace(query, limit=COUNTED, start=NEWEST), self._where, self._of_turn)
-        matches = every.run()
-        scores = every.scores(matches)
-        best = sorted(range(len(matches.rows)), key=lambda at: (-scores[at], -matches.places[at]))
-        if matches.rows and (last := query.start.row) is not None:
-            place = next((number for number, at in enumerate(best) if matches.places[at] == last), None)
-            if place is None:
+        query = self.query
+        matches = self.with_query(replace(query, limit=COUNTED, start=NEWEST)).run()
+        scores = self._scores(matches)
+        best = sorted(matches.found, key=lambda match: (-scores.get(match[0], 0.0), -match[0]))
+        if best and (last := query.start.row) is not None:
+            at = next((number for number, (place, _) in enumerate(best, 1) if place == last), None)
+            if at is None:
                 raise RejectedError("the item at this cursor is not listed any more: list again from the beginning")
-            best = best[place + 1 :]
-        shown = best[: query.limit]
-        rows, places = [matches.rows[at] for at in shown], [matches.places[at] for at in shown]
-        return GrepMatches(rows, places, len(best), matches.read, matches.left_off)
+            best = best[at:]
+        return GrepMatches(best[: query.limit], len(best), matches.read, matches.left_off)
 
-    def scores(self, matches: GrepMatches) -> list[float]:
-        """Return the BM25 scores of matches; a text of several passages has the score of its best passage."""
-        known = session_texts.scores(
-            self._connection,
-            self._snapshot.schema,
-            session_texts.asked(self._pattern.any_row, self._where.only, (MESSAGE, SUMMARY, TURN)),
-        )
+    def _scores(self, matches: GrepMatches) -> dict[int, float]:
+        """Return the BM25 scores of matches by place; a text of several passages has the score of its best passage."""
+        expression = session_texts.asked(self._pattern.any_row, self.where.only, (MESSAGE, SUMMARY, TURN))
+        known = session_texts.scores(self.connection, self._snapshot.schema, expression)
         scores, texts = dict[int, float](), dict[int, str]()
-        for at, (row, place) in enumerate(zip(matches.rows, matches.places, strict=True)):
-            passages = [score for part in session_texts.parts(place, row.row) if (score := known.get(part)) is not None]
-            if passages:
-                scores[at] = max(passages)
+        for place, row in matches.found:
+            if parts := known.keys() & session_texts.parts(place, row.row):
+                scores[place] = max(known[part] for part in parts)
             else:  # the text waits for the index, or is a text of an earlier moment
-                texts[at] = self.text(row)
-        scores |= session_texts.scores_aside(texts, self._pattern.any_row)
-        return [scores.get(at, 0.0) for at in range(len(matches.rows))]
+                texts[place] = self._text(row)
+        return scores | session_texts.scores_aside(texts, self._pattern.any_row)
 
     def run(self, counted: int = COUNTED, looked_at: int | None = None) -> GrepMatches:
         """Return the matches of a page, with the number of all matches up to ``counted``.
 
         At most ``looked_at`` rows of the index are read.
         """
-        result = GrepMatches([])
-        for place, row, is_sure in self._candidates(looked_at):
-            enough = READ_ON if len(result.rows) == self._query.limit else READ
-            if result.total >= counted or result.read >= enough:
-                result.left_off = True
+        matches = GrepMatches()
+        for place, row, is_sure in self._owned(looked_at):
+            enough = READ_ON if len(matches.found) == self.query.limit else READ
+            if matches.total >= counted or matches.read >= enough:
+                matches.left_off = True
                 break
             if not is_sure:
-                result.read += 1
-                if not self._matches(self.text(row)):
+                matches.read += 1
+                if not self._matches(self._text(row)):
                     continue
-            result.total += 1
-            if len(result.rows) < self._query.limit:
-                result.rows.append(row)
-                result.places.append(place)
-        return result
+            matches.total += 1
+            if len(matches.found) < self.query.limit:
+                matches.found.append((place, row))
+        return matches
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
-    def _candidates(self, looked_at: int | None) -> Iterator[tuple[int, Row, bool]]:
-        """Yield (place, row, True if the row surely matches) of the candidates that pass the filters, in order."""
-        yielded, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
-        while batch := list(islice(rows, size)):
+    def _owned(self, looked_at: int | None) -> Iterator[tuple[int, Row, bool]]:
+        """Yield (place, message or summary, True if it matches for sure) of the candidates that pass the filters, in order."""
+        yielded, candidates, size = set[int](), islice(self._candidates(), looked_at), session_texts.FEWEST
+        while batch := list(islice(candidates, size)):
             size = min(2 * size, session_texts.MOST)
-            rows_by_index: dict[int, Row] = {}
-            if SUMMARY in self._query.corpora:
-                rows_by_index |= session_texts.summaries(self._connection, batch, others=self._query.include_hidden)
-            if MESSAGE in self._query.corpora:
-                rows_by_index |= session_texts.messages(
-                    self._connection, [row for row in batch if row not in rows_by_index]
-                )
-            for row in batch:
-                message = rows_by_index.get(row)
-                if message is not None and message.row not in yielded and self._passes_filters(message):
-                    yielded.add(message.row)
-                    place = session_texts.place(row, message.row, oldest_first=self._query.start.oldest_first)
-                    yield place, message, row not in self._doubts
+            owners: dict[int, Row] = {}
+            rows = [row for row, _ in batch]
+            if SUMMARY in self.query.corpora:
+                owners |= session_texts.summaries(self.connection, rows, others=self.query.include_hidden)
+            if MESSAGE in self.query.corpora:
+                owners |= session_texts.messages(self.connection, [row for row in rows if row not in owners])
+            for row, is_sure in batch:
+                owner = owners.get(row)
+                if owner is not None and owner.row not in yielded and self._passes_filters(owner):
+                    yielded.add(owner.row)
+                    place = session_texts.place(row, owner.row, oldest_first=self.query.start.oldest_first)
+                    yield place, owner, is_sure
 
-    def _rows(self) -> Iterator[int]:
+    def _candidates(self) -> Iterator[Candidate]:
         """Return an iterator over the rows of the index that may match, in order."""
-        first, start = self._first_visible(), self._query.start
+        first, start = self._first_visible(), self.query.start
         if self._pattern.inside:
             return self._scanned(first)
-        streams = self._ordered((MESSAGE, SUMMARY), first)
-        if self._where.only is not None:
-            streams += self._ordered((TURN,), 0)  # the text of a turn lies before its message, which may be visible
-        waiting = session_texts.waiting(self._connection, self._snapshot.schema)
-        ended = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
-        others = {*waiting, *(row[0] for row in ended)}
-        unindexed = sorted((row for row in others if start.includes(row)), reverse=not start.oldest_first)
-        return heapq.merge(*streams, self._doubted(unindexed), reverse=not start.oldest_first)
+        waiting = session_texts.waiting(self.connection, self._snapshot.schema)
+        ended = self._snapshot.passages_gone("m.user = ?", (self.conversation.user,))
+        unindexed = sorted({row for row in (*waiting, *(row for row, *_ in ended)) if start.includes(row)})
+        if not start.oldest_first:
+            unindexed.reverse()
+        streams = [((row, False) for row in unindexed), *self._indexed((MESSAGE, SUMMARY), first)]
+        if self.where.only is not None:
+            streams += self._indexed((TURN,), 0)  # the text of a turn lies before its message, which may be visible
+        return heapq.merge(*streams, key=lambda candidate: candidate[0], reverse=not start.oldest_first)
 
-    def _scanned(self, first: int) -> Iterator[int]:
+    def _scanned(self, first: int) -> Iterator[Candidate]:
         """Yield the rows whose passage contains texts inside of words, by reading all passages.
 
         A scan of 100,000 messages takes about 0.2 seconds. An index of trigrams would need three to five times the space of the
         index of words.
         """
-        only = (self._where.only, next(iter(self._where.names))) if self._where.only is not None else None
-        passages = session_texts.scanned(self._connection, self._where.user, only, first, self._query.start)
-        has = self._pattern.search
-        for row, text, pieces in passages:
-            if pieces > 1:  # a match may lie across two passages
-                self._doubts.add(row)
-                yield row
-            elif has(text):
-                yield row
+        only = (self.where.only, next(iter(self.where.names))) if self.where.only is not None else None
+        user, has = self.conversation.user, self._pattern.search
+        for row, text, pieces in session_texts.scanned(self.connection, user, only, first, self.query.start):
+            if pieces > 1 or has(text):  # a match may lie across two passages
+                yield row, pieces == 1
 
-    def _ordered(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
+    def _indexed(self, corpora: Sequence[str], first: int) -> list[Iterator[Candidate]]:
         """Return streams of rows from the index.
 
         A text of several passages has several rows, and each row may have another word of the pattern. Such a text is found by
-        any word, and its rows are marked as doubtful.
+        any word, and has to be read whole.
         """
 
-        def stream(expression: str, several: bool | None) -> Iterator[int]:
-            query = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.ordered(self._connection, self._snapshot.schema, query, first, self._query.start)
+        def stream(expression: str, several: bool | None) -> Iterator[Candidate]:
+            query = session_texts.asked(expression, self.where.only, corpora, several)
+            rows = session_texts.ordered(self.connection, self._snapshot.schema, query, first, self.query.start)
+            return ((row, not several) for row in rows)
 
         if self._pattern.expression == self._pattern.any_row:
             return [stream(self._pattern.expression, None)]
-        return [stream(self._pattern.expression, False), self._doubted(stream(self._pattern.any_row, True))]
-
-    def _doubted(self, rows: Iterable[int]) -> Iterator[int]:
-        for row in rows:
-            self._doubts.add(row)
-            yield row
+        return [stream(self._pattern.any_row, True), stream(self._pattern.expression, False)]
 
     def _first_visible(self) -> int:
         """Return the position before which all messages of the searched session are hidden, or 0."""
-        if self._where.only is None or self._query.include_hidden:
+        if self.where.only is None or self.query.include_hidden:
             return 0
-        (row,) = self._where.names
+        (row,) = self.where.names
         visible = sessions.besides([(hidden.first, hidden.last) for hidden in self._hidden(row)])
         return next((first for first, last in reversed(visible) if last > row), 0)
 
     # --- filters -------------------------------------------------------------------------------------------------
 
     def _passes_filters(self, row: Row) -> bool:
-        query = self._query
-        if row.session not in self._where.names:
+        query = self.query
+        if row.session not in self.where.names:
             return False
         if isinstance(row, SummaryRow):
             return (not query.until or row.earliest < query.until) and row.latest >= query.since
@@ -268,9 +385,9 @@ class GrepSearch:
         return query.role in (None, row.role) and (query.include_hidden or not self._why_hidden(row))
 
     def _hidden(self, session: int) -> list[sessions.Hidden]:
-        if session not in self._hidden_spans:
-            self._hidden_spans[session] = sessions.hidden(self._connection, session)
-        return self._hidden_spans[session]
+        if session not in self._gone:
+            self._gone[session] = sessions.hidden(self.connection, session)
+        return self._gone[session]
 
     def _why_hidden(self, row: SearchedRow) -> str:
         if row.session not in self._why:
@@ -279,34 +396,41 @@ class GrepSearch:
 
     # --- hits ----------------------------------------------------------------------------------------------------
 
-    def text(self, row: Row) -> str:
+    def _text(self, row: Row) -> str:
         if isinstance(row, SearchedRow) and row.interaction is not None:
-            return self._of_turn(row.interaction, row.field or "") or ""
-        return session_texts.text(self._connection, row.row)
+            return reading.of_interaction(self.conversation, self.connection, row.interaction, row.field or "") or ""
+        return session_texts.text(self.connection, row.row)
 
     def _matches(self, text: str) -> bool:
-        if self._pattern.inside:
-            return self._pattern.search(text)
-        return one_text.matches(self._pattern.expression, text)
+        return self._pattern.search(text) if self._pattern.inside else one_text.matches(self._pattern.expression, text)
 
     def _places(self, text: str) -> list[Span]:
         return self._pattern.places(text) if self._pattern.inside else one_text.spans(self._pattern.any_term, text)
 
     def hit(self, row: Row) -> Hit:
-        text = self.text(row)
+        text = self._text(row)
         spans = self._places(text)
-        shown_text = snippet(text, spans, SNIPPET_CHARS)
-        shown = {
-            "position": row.row,
-            "session": self._where.names[row.session],
-            "snippet": shown_text,
-            "spans": tuple(self._places(shown_text)),
-            "score": len(spans),
-            "quarantined": is_held(self._connection, row),
-            "tokens": row.tokens,
-        }
+        shown = snippet(text, spans, SNIPPET_CHARS)
+        hit = partial(
+            Hit,
+            position=row.row,
+            session=self.where.names[row.session],
+            snippet=shown,
+            spans=tuple(self._places(shown)),
+            score=len(spans),
+            quarantined=is_held(self.connection, row),
+            tokens=row.tokens,
+        )
         if isinstance(row, SearchedRow):
-            place = {"occurred_at": row.time, "until": row.time, "role": row.role, "hidden": self._why_hidden(row)}
-            return Hit(kind=MESSAGE, **shown, **place)  # type: ignore[arg-type]
-        fields = {"id": row.id, "summary_kind": row.kind, "depth": row.depth, "level": row.level, "status": row.status}
-        return Hit(kind=SUMMARY, occurred_at=row.earliest, until=row.latest, **shown, **fields)  # type: ignore[arg-type]
+            why = self._why_hidden(row)
+            return hit(kind=MESSAGE, occurred_at=row.time, until=row.time, role=row.role, hidden=why)
+        return hit(
+            kind=SUMMARY,
+            occurred_at=row.earliest,
+            until=row.latest,
+            id=row.id,
+            summary_kind=row.kind,
+            depth=row.depth,
+            level=row.level,
+            status=row.status,
+        )

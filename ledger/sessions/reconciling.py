@@ -22,32 +22,31 @@ from ledger.guards.guarding import TakenSecret
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
+from ledger.sessions.rules import aligning
 from ledger.sessions.rules import message as messages
-from ledger.sessions.rules import transcript
+from ledger.sessions.rules.aligning import KnownMessage, TranscriptMessage, TranscriptPlan, comparable
 from ledger.sessions.rules.session import SessionState as State
-from ledger.sessions.rules.transcript import KnownMessage, TranscriptMessage, TranscriptPlan
-from ledger.sessions.transcripts import Outside, comparable, outside
+from ledger.sessions.transcripts import Outside, outside
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import TOGETHER, appended, hide, history_change, with_bodies, with_dependents
+from ledger.sessions.writing import TOGETHER, hide, history_change, with_dependents
 from projections.core.rows import Connection
 from projections.views import control, summaries
 from projections.views.sessions import MessageRow as MessageRow
 from projections.views.sessions import besides
 
+RECONCILE, REPLACE = "session.reconcile", "session.replace"  # the commands, as their events name them
 REPAIR_BYTES = 256 * 1024  # the most bytes of a reasoning that a repair adds
 
 
 class _Planned(Struct, frozen=True):
     """A plan that makes a session equal to a transcript.
 
-    ``seen`` is the position of the session's last event when the plan was made. ``taken`` are the secrets that were redacted, and
-    ``counted`` holds (tokens, name of the counter) of each line.
+    ``seen`` is the position of the session's last event when the plan was made. ``taken`` are the secrets that were redacted.
     """
 
     seen: int
     plan: TranscriptPlan
     taken: dict[str, tuple[TakenSecret, ...]]
-    counted: list[tuple[int, str]]
 
 
 def reconcile(
@@ -63,9 +62,9 @@ def reconcile(
     replaced from that message on: its messages from there are hidden and stay in the log, and summaries of hidden messages go out
     of use.
 
-    Role, speaker, content and parts are compared; token counts are not. Reasoning (up to 256 KiB), time, ``extra`` or metadata
-    that only the transcript has is added in place, and the name of the model is taken from the transcript. More than 5,000
-    messages take several appends, and after an interruption a second call continues. An empty transcript is taken for a
+    Role, speaker, content and parts are compared; token counts and times are not. Reasoning (up to 256 KiB), time, ``extra`` or
+    metadata that only the transcript has is added in place, and the name of the model is taken from the transcript. More than
+    5,000 messages take several appends, and after an interruption a second call continues. An empty transcript is taken for a
     mistake: nothing changes, and ``skipped`` is "empty".
 
     Args:
@@ -75,29 +74,37 @@ def reconcile(
             ``created_at`` and ``token_count``; messages of OpenAI chat completions and of Anthropic are read too.
         dry_run: True to only return the changes that would be made.
     """
-    lines, left_out = outside(transcript)
-    if not lines and not conversation.kept_out:
-        return answers.HistoryChange(
-            session=conversation.name, change="none", left_out=left_out, dry_run=dry_run, skipped="empty"
-        )
-    if dry_run:
-        return _would_be(conversation, lines, left_out)
-    return _take_over(conversation, "session.reconcile", lines, left_out, asker)
+    lines, none = _checked(conversation, transcript, dry_run=dry_run)
+    if none.skipped or not lines:
+        return replace(none, skipped=none.skipped or "empty")
+    return _would_be(conversation, lines, none) if dry_run else _take_over(conversation, RECONCILE, lines, none, asker)
 
 
 def replace_messages(
     conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object] | answers.Message]
 ) -> answers.HistoryChange:
-    """Make these messages the whole history of the session; messages that the two have in common at the beginning stay."""
-    return _take_over(conversation, "session.replace", *outside(messages), asker)
+    """Make these messages the whole history of the session; messages that the two have in common at the beginning stay.
+
+    A message with another time is another message.
+    """
+    lines, none = _checked(conversation, messages)
+    return none if none.skipped else _take_over(conversation, REPLACE, lines, none, asker)
 
 
-def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -> answers.HistoryChange:
+def _checked(
+    conversation: Conversation, transcript: object, *, dry_run: bool = False
+) -> tuple[list[Outside], answers.HistoryChange]:
+    """Return the messages of a transcript, and the answer if nothing changes."""
+    lines, left_out = outside(transcript)
+    why = conversation.kept_out
+    return lines, answers.HistoryChange(
+        session=conversation.name, change="none", skipped=why, left_out=left_out, dry_run=dry_run
+    )
+
+
+def _would_be(conversation: Conversation, lines: list[Outside], none: answers.HistoryChange) -> answers.HistoryChange:
     """Return the changes that a reconciliation would make."""
-    none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
-    if conversation.kept_out:
-        return replace(none, skipped=conversation.kept_out)
-    planned = _plan(conversation, lines)
+    planned = _plan(conversation, RECONCILE, lines)
     plan = planned.plan
     with conversation.reading() as (connection, state):
         rows = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
@@ -105,7 +112,7 @@ def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -
     span = [(plan.hidden[0], 2**62)] if plan.hidden else []
     touched = {row.id for row in in_use.values() if summaries.touches(row.ranges, span)}
     invalidated = with_dependents(in_use, touched)
-    change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
+    change = "repaired" if plan.kind == aligning.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
     return replace(
         none,
         change=change,
@@ -119,18 +126,13 @@ def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -
 
 
 def _take_over(
-    conversation: Conversation, verb: str, lines: list[Outside], left_out: int, asker: Who
+    conversation: Conversation, verb: str, lines: list[Outside], total: answers.HistoryChange, asker: Who
 ) -> answers.HistoryChange:
-    if conversation.kept_out:
-        return answers.HistoryChange(
-            session=conversation.name, change="none", skipped=conversation.kept_out, left_out=left_out
-        )
-    total = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
     arguments = (conversation.name, [line.line for line in lines])
-    planned = _plan(conversation, lines)
+    planned = _plan(conversation, verb, lines)
     while True:
         # The plan is made again if another process wrote meanwhile.
-        plans = chain([planned], (_plan(conversation, lines) for _ in count()))
+        plans = chain([planned], (_plan(conversation, verb, lines) for _ in count()))
 
         def decide(plan: _Planned, asker: Who = asker) -> tuple[_Planned, answers.HistoryChange | None]:
             return plan, _apply(conversation, verb, lines, plan, asker, arguments)
@@ -143,33 +145,26 @@ def _take_over(
         if not done.replayed:
             total = _together(total, done, planned.plan)
             planned = replace(planned, seen=done.position, plan=_rest(planned.plan))
-            if planned.plan.kind == transcript.UNCHANGED and not planned.plan.repairs:
+            if planned.plan.kind == aligning.UNCHANGED and not planned.plan.repairs:
                 return total
         asker = replace(asker, key=None)  # the key belongs to the first append only
 
 
-def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
+def _plan(conversation: Conversation, verb: str, lines: list[Outside]) -> _Planned:
     """Return the plan that makes the session equal to the transcript.
 
     Secrets in the transcript are redacted first, because they are redacted in the stored texts.
     """
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
-        if state is None:
-            return _Planned(
-                0, transcript.reconcile((), [line.line for line in lines]), taken, _counts(conversation, lines)
-            )
-        visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
-        known_lines = [
-            KnownMessage(row.row, line_of(connection, row, texts, lines[at] if at < len(lines) else None))
-            for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
-        ]
-        plan = transcript.reconcile(known_lines, [line.line for line in lines])
-    return _Planned(state.position, plan, taken, _counts(conversation, lines))
-
-
-def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[int, str]]:
-    return [writing.count_tokens(conversation, line.draft, line.token_count) for line in lines]
+        known = list[KnownMessage]()
+        if state is not None:
+            visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
+            for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible))):
+                line = line_of(connection, row, texts, lines[at] if at < len(lines) else None)
+                known.append(KnownMessage(row.row, line))
+    plan = aligning.reconcile(known, [line.line for line in lines], by_time=verb == REPLACE)
+    return _Planned(state.position if state is not None else 0, plan, taken)
 
 
 def clean(
@@ -199,13 +194,14 @@ def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs
         extra=texts.extra or UNSET,
         metadata=row.metadata or UNSET,
     )
-    erased = None in (texts.content, data.reasoning, texts.extra) or b"null" in (
-        bytes(data.parts),
-        bytes(data.metadata),
-    )
-    if theirs is None or not erased:
+    if theirs is None or not is_erased(texts):
         return line
     return replace(theirs.line, role=row.role, created_at=line.created_at)
+
+
+def is_erased(texts: MessageTexts) -> bool:
+    data = texts.event.data
+    return None in (texts.content, data.reasoning, texts.extra) or b"null" in (bytes(data.parts), bytes(data.metadata))
 
 
 def _was_dated(connection: Connection, row: MessageRow) -> bool:
@@ -224,34 +220,47 @@ def _apply(
 
     The answer is None if both the session and the transcript are empty.
     """
-    plan, counted = planned.plan, planned.counted
-    if not planned.seen and plan.kind == transcript.UNCHANGED:
+    plan = planned.plan
+    if not planned.seen and plan.kind == aligning.UNCHANGED:
         return None
+    new = lines[plan.kept : plan.kept + min(plan.appended, TOGETHER)]
+    counted = writing.events_of(conversation, new)
 
     def body(work: Work) -> str:
-        if plan.kind == transcript.UNCHANGED and not plan.repairs:
+        if plan.kind == aligning.UNCHANGED and not plan.repairs:
             return _unchanged(conversation, work)
-        work.taken.update(planned.taken)
-        stream, first = writing.opened(conversation, work)
-        state: State | None = work.load(stream, "s") if first else None
-        if (state.position if state is not None else 0) != planned.seen:
-            raise Moved
+        stream, first, state = reopened(conversation, work, planned.seen, planned.taken)
         if plan.hidden and state is not None:
             work.rows.flush()
             window = OpenWindow(work.connection(), state)
             hide(work, state, window, (plan.hidden[0], 2**62), "replace")
         for repair in plan.repairs[:TOGETHER]:
             _repair(work, stream, first, repair)
-        end = plan.kept + min(plan.appended, TOGETHER)
-        for line, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
+        for line, data in zip(new, counted, strict=True):
             work.occurred_at = line.created_at
-            data = appended(line.draft, *tokens, line.model, line.metadata)
-            work.emit(stream, with_bodies(work, data), first=first)
+            writing.emit(work, stream, first, data)
         return stream
 
-    outcome = conversation.writer.run(verb, asker, body, arguments)
+    texts = [line.line for line in new], plan.repairs[:TOGETHER]
+    outcome = conversation.writer.run(verb, asker, body, arguments, texts=texts)
     change = _CHANGES.get(plan.kind, "repaired")
     return history_change(conversation.name, outcome, change)
+
+
+def reopened(
+    conversation: Conversation, work: Work, seen: int, taken: Mapping[str, tuple[TakenSecret, ...]]
+) -> tuple[str, int, State | None]:
+    """Return (id, row, state) of the session, under the writer's lock, for a plan that redacted the secrets ``taken``.
+
+    Raises:
+        Moved: The last event of the session is not at the position ``seen`` any more.
+    """
+    work.taken.update(taken)
+    stream, row = writing.opened(conversation, work)
+    state: State | None = work.load(stream, "s") if row else None
+    if (state.position if state is not None else 0) != seen:
+        raise Moved
+    return stream, row, state
 
 
 def _unchanged(conversation: Conversation, work: Work) -> str:
@@ -259,7 +268,7 @@ def _unchanged(conversation: Conversation, work: Work) -> str:
     return id if id is not None else writing.opened(conversation, work)[0]
 
 
-def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> None:
+def _repair(work: Work, stream: str, first: int, repair: aligning.Repair) -> None:
     reasoning = repair.reasoning
     if reasoning is not None and len(reasoning.encode()) > REPAIR_BYTES:
         reasoning = None
@@ -284,16 +293,16 @@ def _same(time: str, theirs: Outside | None) -> str | None:
 def _rest(plan: TranscriptPlan) -> TranscriptPlan:
     """Return the part of a plan that remains after one append."""
     appended = max(0, plan.appended - TOGETHER)
-    kind = transcript.APPEND if appended else transcript.UNCHANGED
+    kind = aligning.APPEND if appended else aligning.UNCHANGED
     return TranscriptPlan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
 
 
 def _was_cut(plan: TranscriptPlan) -> bool:
     """Return True if an earlier run of the command with the same key was interrupted before its last append."""
-    return plan.kind == transcript.APPEND and plan.kept >= TOGETHER
+    return plan.kind == aligning.APPEND and plan.kept >= TOGETHER
 
 
-_CHANGES = {transcript.APPEND: "appended", transcript.REPLACE: "replaced"}
+_CHANGES = {aligning.APPEND: "appended", aligning.REPLACE: "replaced"}
 _WEIGHTS = ("none", "repaired", "appended", "replaced")  # from the weakest to the strongest change
 
 

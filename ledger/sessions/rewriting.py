@@ -9,6 +9,7 @@ from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attemp
 from ledger.sessions import answers, reading, summary_writes, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.drafting import (
+    SourceTexts,
     check_patience,
     first_short_enough,
     record_calls,
@@ -52,7 +53,7 @@ def rewrite(
         raise RejectedError(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
         )
-    row, sources, texts, seen, size = _to_rewrite(conversation, id)
+    row, sources, source, seen, size = _to_rewrite(conversation, id)
     tries = escalation.attempts(row.kind, size + ELEMENT_TOKENS * max(0, len(sources.summaries) - 1))
     model_attempts = list[ModelAttempt]()
 
@@ -64,7 +65,7 @@ def rewrite(
             record_calls(conversation, asker, writer, calls, sources.ranges, why)
 
     try:
-        written = first_short_enough(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
+        written = first_short_enough(conversation, writer, row.kind, tries, source, timeout, None, model_attempts)
     except ModelError:
         record_attempts("failed")
         raise
@@ -98,7 +99,7 @@ def rewrite(
     return summary_writes.summary_now_of(conversation, made)
 
 
-def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, SummarySources, list[str], int, int]:
+def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, SummarySources, SourceTexts, int, int]:
     """Return a summary in use, its sources, their texts, the position of the last erasure, and the tokens of the texts."""
     with conversation.reading() as (connection, state):
         row = reading.summary_row(connection, conversation.needed(state), id)
@@ -106,7 +107,7 @@ def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, Summar
         rows = {row.id: row for row in summaries.of_session(connection, row.session)}
         underlying = tuple(rows[id] for id in row.summaries if id in rows)
         sources = SummarySources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
-        texts = source_texts(conversation, connection, row.session, row.kind, sources)
+        source = source_texts(conversation, connection, row.session, row.kind, sources)
         seen = erasures.last(connection)
     size = sum(summary.tokens for summary in underlying) if row.kind == CONDENSED else row.source_tokens
     if size > REWRITTEN_TOKENS:
@@ -118,4 +119,4 @@ def _to_rewrite(conversation: Conversation, id: str) -> tuple[SummaryRow, Summar
             limit=REWRITTEN_TOKENS,
             requested=size,
         )
-    return row, sources, texts, seen, size
+    return row, sources, source, seen, size

@@ -44,10 +44,10 @@ class GrepResult(Answer, frozen=True, kw_only=True):
     messages and summaries that were searched. ``hint`` names another place to search if nothing was found.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[Hit, ...] = ()
     places: tuple[int, ...] = ()  # the places of the hits, after which ``grep(after=)`` continues
-    total: int
-    searched: int
+    total: int = 0
+    searched: int = 0
     is_exact: bool = True
     hint: str = ""
 
@@ -61,18 +61,13 @@ class Hits(Page[Hit]):
 
     __slots__ = ("hint", "is_exact", "searched", "total")
 
-    def __init__(self, page: Page[Hit], result: GrepResult | None) -> None:
+    def __init__(self, page: Page[Hit], result: GrepResult) -> None:
         super().__init__(page._items, page._next, page._follow)
-        result = result if result is not None else GrepResult(hits=(), total=0, searched=0)
-        self.total, self.searched, self.is_exact, self.hint = (
-            result.total,
-            result.searched,
-            result.is_exact,
-            result.hint,
-        )
+        self.total, self.searched = result.total, result.searched
+        self.is_exact, self.hint = result.is_exact, result.hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        result = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
+        result = GrepResult(total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
         return type(self), (Page(self._items, self._next), result)
 
 

@@ -70,15 +70,19 @@ def of_messages(window: OpenWindow, first: int, last: int) -> SummarySources | N
     )
 
 
-def of_summaries(connection: Connection, row: int, rows: Sequence[SummaryRow]) -> SummarySources:
-    """Return the messages that some summaries stand for, with these summaries."""
-    ranges = joined(connection, row, [span for summary in rows for span in summary.ranges])
+def of_summaries(
+    connection: Connection, row: int, rows: Sequence[SummaryRow], more: SummarySources | None = None
+) -> SummarySources:
+    """Return the messages that some summaries stand for, with these summaries, and with ``more`` messages."""
+    spans = [span for summary in rows for span in summary.ranges]
+    found = [more] if more is not None else []
+    counted: list[SummaryRow | SummarySources] = [*rows, *found]
     return SummarySources(
-        ranges=ranges,
-        messages=sum(summary.messages for summary in rows),
-        tokens=sum(summary.source_tokens for summary in rows),
-        earliest=min(summary.earliest for summary in rows),
-        latest=max(summary.latest for summary in rows),
+        ranges=joined(connection, row, [*spans, *(span for each in found for span in each.ranges)]),
+        messages=sum(each.messages for each in counted),
+        tokens=sum(summary.source_tokens for summary in rows) + sum(each.tokens for each in found),
+        earliest=min(each.earliest for each in counted),
+        latest=max(each.latest for each in counted),
         summaries=tuple(rows),
     )
 

@@ -6,14 +6,12 @@ A message has our own field names, or those of OpenAI chat completions or Anthro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
-from msgspec.structs import replace
 
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
@@ -24,11 +22,10 @@ from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import provider_forms as forms
-from ledger.sessions.rules import transcript
+from ledger.sessions.rules.aligning import TranscriptMessage, comparable
 from ledger.sessions.rules.message import Draft
 from ledger.sessions.rules.other_forms import as_chat as in_chat_form
 from ledger.sessions.rules.provider_forms import MESSAGE_FIELD, OPENAI, Fields
-from ledger.sessions.rules.transcript import TranscriptMessage
 
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {
@@ -40,9 +37,6 @@ _OTHERS = {
 _TIMES = ("timestamp", "date", "time")
 """Other names of ``created_at``, which are read if they hold a time with its day, or seconds or milliseconds since 1970."""
 
-_IDS = ("id", "message_id", "uuid", "timestamp", "created", "date", "time")
-_CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncated|expired)\b[^\n]{0,60}", re.I)
-_THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
 _TEXTS = {
     "refusal": "",
@@ -77,82 +71,13 @@ class Outside(Struct, frozen=True):
         )
 
 
-def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
-    """Return parts and speaker in a form that compares equal if their values are equal."""
-    return msgspec.json.encode([*parts], order="deterministic"), content_of, speaker or ""
-
-
-def without_thinking(line: TranscriptMessage) -> TranscriptMessage:
-    """Return the message without Anthropic's thinking blocks; the same object if the message has none."""
-    stored, content_of, speaker = cast(tuple[bytes, int, str], line.parts)
-    if b'thinking"' not in stored:
-        return line
-    parts = messages.stored_parts(stored)
-    indexes = [at for at, part in enumerate(parts) if part["type"] != forms.OTHER or part["name"] not in _THINKING]
-    if len(indexes) == len(parts):
-        return line
-    spoken, content_of = [parts[at] for at in indexes], indexes.index(content_of) if content_of in indexes else -1
-    if content_of == 0 and len(spoken) == 1 and spoken[0]["type"] == forms.TEXT:  # a text alone is no part
-        spoken, content_of = [], -1
-    extra = line.extra
-    if extra and "parts" in extra:
-        extra_by_number = {
-            str(at): extra["parts"][str(old)] for at, old in enumerate(indexes) if str(old) in extra["parts"]
-        }
-        extra = {name: fields for name, fields in (extra | {"parts": extra_by_number}).items() if fields} or UNSET
-    return replace(line, parts=comparable(spoken, content_of, speaker), extra=extra)
-
-
-def cleared(ours: TranscriptMessage, theirs: TranscriptMessage) -> bool:
-    """Return True if two messages differ only in tool results, in whose place ``theirs`` has notes that they were cleared."""
-    our_parts, their_parts = (
-        messages.stored_parts(cast(tuple[bytes, int, str], line.parts)[0]) for line in (ours, theirs)
-    )
-    if len(our_parts) != len(their_parts):
-        return False
-    with_notes, any_cleared = list[messages.Part](), False
-    for old, new in zip(our_parts, their_parts, strict=True):
-        is_same_result = (
-            old["type"] == new["type"] == forms.TOOL_RESULT and old["id"] == new["id"] and old.get("extra") is None
-        )
-        note = new.get("text") or theirs.content
-        if is_same_result and (old != new or ours.content != theirs.content):
-            if not _CLEARED.fullmatch(note):
-                return False
-            any_cleared, old = True, new
-        with_notes.append(old)
-    _, content_of, speaker = cast(tuple[bytes, int, str], ours.parts)
-    return any_cleared and transcript.same(
-        replace(ours, content=theirs.content, parts=comparable(with_notes, content_of, speaker)), theirs
-    )
-
-
-def without_ids(line: TranscriptMessage) -> TranscriptMessage:
-    """Return the message without the ids and times of a client, which change from call to call."""
-    if not line.extra or "message" not in line.extra:
-        return line
-    providers = line.extra["message"].items()
-    without = {by: {name: value for name, value in fields.items() if name not in _IDS} for by, fields in providers}
-    return replace(line, extra=line.extra | {"message": without})
-
-
 def outside(listed: object) -> tuple[list[Outside], int]:
     """Return the messages of a transcript, and the number of blank messages that were left out.
 
     Raises:
         RejectedError: The transcript is not a list of messages, or a message is wrong; the error names the message.
     """
-    if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-        raise RejectedError(f"a transcript is a list of messages, not {type(listed).__name__}")
-    lines, left_out = [], 0
-    for number, message in enumerate(listed, 1):
-        what = f"message {number:,} of the transcript"
-        line = _message(message, what)
-        if line is None:
-            left_out += 1
-        else:
-            lines.append(line)
-    return lines, left_out
+    return _read(listed, "a transcript is", " of the transcript", with_raw=False)
 
 
 def to_append(listed: Iterable[object]) -> tuple[list[Outside], int]:
@@ -160,14 +85,18 @@ def to_append(listed: Iterable[object]) -> tuple[list[Outside], int]:
 
     A message with raw may say nothing else.
     """
+    return _read(listed, "extend takes", "", with_raw=True)
+
+
+def _read(listed: object, verb: str, place: str, *, with_raw: bool) -> tuple[list[Outside], int]:
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-        raise RejectedError(f"extend takes a list of messages, not {type(listed).__name__}")
-    lines, left_out = [], 0
+        raise RejectedError(f"{verb} a list of messages, not {type(listed).__name__}")
+    lines, left_out = list[Outside](), 0
     for number, message in enumerate(listed, 1):
-        what, raw = f"message {number:,}", None
-        if isinstance(message, Message):
+        what, raw = f"message {number:,}{place}", None
+        if with_raw and isinstance(message, Message):
             raw = message.raw
-        elif isinstance(message, Mapping):
+        elif with_raw and isinstance(message, Mapping):
             raw, message = message.get("raw"), {name: value for name, value in message.items() if name != "raw"}
         line = _message(message, what, messages.encoded_raw(raw, f"raw of {what}"))
         if line is None:
@@ -177,7 +106,7 @@ def to_append(listed: Iterable[object]) -> tuple[list[Outside], int]:
     return lines, left_out
 
 
-def _message(message: object, what: str, raw: str = "") -> Outside | None:
+def _message(message: object, what: str, raw: str) -> Outside | None:
     if isinstance(message, Mapping) and message.keys() >= _ANSWER:
         message = _answer(message, what)
     if isinstance(message, Message):

@@ -9,7 +9,16 @@ from ledger.sessions.conversation import Conversation
 from ledger.sessions.rules.assembly import FRESH_TAIL
 
 LACKS_ROOM = frozenset(
-    ("budget", "tail_trimmed", "turn_over_budget", "results_shortened", "turn_trimmed", "summaries_evicted")
+    (
+        "budget",
+        "tail_trimmed",
+        "turn_over_budget",
+        "results_shortened",
+        "turn_trimmed",
+        "summaries_evicted",
+        "excerpts_shortened",
+        "message_shortened",
+    )
 )
 """The reasons of a window that lacks a part of the session because of the budget."""
 

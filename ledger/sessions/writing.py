@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form, keys, of_row
 from ledger.domain.text import check_text
 from ledger.events import (
@@ -23,12 +23,13 @@ from ledger.events import (
     MessagesHidden,
     SummaryInvalidated,
 )
-from ledger.sessions import answers, from_empty, reading
+from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.rules import session as session_rules
 from ledger.sessions.rules.message import Draft, encoded_raw
 from ledger.sessions.rules.session import SessionState as State
+from ledger.sessions.transcripts import Outside
 from ledger.sessions.window import OpenWindow
 from ledger.types import Json
 from projections.core.rows import Connection
@@ -63,7 +64,7 @@ def append(
         token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
         model: The model that wrote the message.
         metadata: Keys and values of the caller.
-        raw: JSON of the caller, returned as it was given.
+        raw: JSON of the caller, returned equal but for its secrets.
     """
     check_text("model", model, blank_allowed=True)
     pairs, exact = checked(metadata), encoded_raw(raw)
@@ -71,29 +72,19 @@ def append(
         texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
         texts |= {"metadata": pairs, "raw": raw}
         return answers.skipped(draft.role, conversation.name, why, texts)
-    tokens, counter = count_tokens(conversation, draft, token_count)
-    data = appended(draft, tokens, counter, model, pairs, exact)
-    asker, is_from_empty = from_empty.asker_from_empty(asker)
-
-    def body(work: Work) -> str:
-        stream, first = opened(conversation, work)
-        if is_from_empty:
-            from_empty.check_empty(conversation, work, stream, first)
-        work.emit(stream, with_bodies(work, data), first=first)
-        return stream
-
+    line = Outside(draft, model, None, token_count, pairs, exact)
     arguments = (conversation.name, draft, model, token_count, asker.occurred_at, *((pairs,) if pairs else ()))
     arguments = (*arguments, {"raw": exact}) if exact else arguments
-    outcome = conversation.writer.run("session.append", asker, body, arguments)
+    outcome = _appended(conversation, "session.append", asker, [line], arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
-    if outcome.warnings:  # secrets were redacted, so the stored text is not the text of the draft
+    if outcome.warnings:  # the stored text is not the text of the draft, or is in quarantine
         return replace(_stored(conversation, outcome), warnings=outcome.warnings)
-    envelope = outcome.events[-1].envelope
-    at = envelope.occurred_at
+    event = outcome.events[-1]
+    at, data = event.envelope.occurred_at, event.data
     return answers.Message(
-        id=ids.message_id(outcome.events[-1].stream, outcome.events[-1].position),
-        position=outcome.events[-1].position,
+        id=ids.message_id(event.stream, event.position),
+        position=event.position,
         session=conversation.name,
         role=draft.role,
         content=draft.content,
@@ -102,13 +93,13 @@ def append(
         extra=draft.extra.get("message", {}),
         metadata=pairs,
         raw=raw,
-        tokens=tokens,
-        counter=counter,
+        tokens=data.tokens,
+        counter=data.counter,
         model=model,
         speaker=draft.speaker,
         interaction=None,
-        occurred_at=times.moment("occurred_at", at) if at else envelope.recorded_at,
-        recorded_at=envelope.recorded_at,
+        occurred_at=times.moment("occurred_at", at) if at else event.envelope.recorded_at,
+        recorded_at=event.envelope.recorded_at,
     )
 
 
@@ -126,11 +117,67 @@ def _again(conversation: Conversation, outcome: Outcome) -> answers.Message:
     return replace(message, replayed=True)
 
 
-def count_tokens(conversation: Conversation, draft: Draft, token_count: int | None) -> tuple[int, str]:
-    """Return the number of tokens of a message, and the name of the counter."""
-    if token_count is not None:
-        return check_tokens("token_count", token_count), "given"
-    return conversation.counter.of_message(draft), conversation.counter.name
+def extend(
+    conversation: Conversation, asker: Who, lines: Sequence[Outside], left_out: int = 0
+) -> answers.HistoryChange:
+    """Add several checked messages to the session in one append.
+
+    Raises:
+        RejectedError: There are more than 5,000 messages.
+        ConflictError: The session was changed after the expected position, or has messages although 0 was expected.
+    """
+    if len(lines) > TOGETHER:
+        raise RejectedError(
+            f"extend takes at most {TOGETHER:,} messages, because it makes one append; {len(lines):,} were given",
+            rule="size",
+            limit=TOGETHER,
+            requested=len(lines),
+        )
+    none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
+    if conversation.kept_out or not lines:
+        return replace(none, skipped=conversation.kept_out)
+    given = [(line.draft, line.model, line.created_at, line.token_count, {**line.metadata}, line.raw) for line in lines]
+    outcome = _appended(conversation, "session.extend", asker, lines, (conversation.name, given, asker.occurred_at))
+    return replace(history_change(conversation.name, outcome, "appended"), left_out=left_out)
+
+
+def _appended(
+    conversation: Conversation, verb: str, asker: Who, lines: Sequence[Outside], arguments: object
+) -> Outcome:
+    """Append checked messages in one command.
+
+    ``expected`` 0 stands for a session without messages. The pipeline would also refuse a session that was cleared or only named
+    before.
+    """
+    counted = events_of(conversation, lines)
+    is_from_empty = asker.expected is not None and not asker.expected.position
+    if is_from_empty:
+        asker = replace(asker, expected=None)
+    for line in lines:
+        conversation.writer.guard.verdict_of_json(line.raw)  # before the lock is taken
+
+    def body(work: Work) -> str:
+        stream, first = opened(conversation, work)
+        if is_from_empty:
+            _check_empty(conversation, work, stream, first)
+        for line, data in zip(lines, counted, strict=True):
+            work.occurred_at = line.created_at or asker.occurred_at
+            emit(work, stream, first, data)
+        return stream
+
+    return conversation.writer.run(verb, asker, body, arguments)
+
+
+def _check_empty(conversation: Conversation, work: Work, stream: str, first: int) -> None:
+    state: State | None = work.load(stream, "s") if first else None
+    if state is None:
+        return
+    work.rows.flush()
+    if count := OpenWindow(work.connection(), state).messages:
+        raise ConflictError(
+            f"the session {conversation.name!r:.60} has {count:,} messages, and expected 0 stands for a session without"
+            " messages; nothing was written"
+        )
 
 
 # --- the beginning of every command ----------------------------------------------------------------------------
@@ -145,7 +192,7 @@ def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
     id = conversation.writer.named(work.who.user, "s", conversation.name)
     state: State | None = work.find(id, "s") if id is not None else None
     if state is not None:
-        work.project, work.session = state.project, state.id
+        work.project, work.session = work.recorded_in(state.project), state.id
         return state.id, state.row
     work.project = work.project_named(conversation.project)
     work.session = work.session_named(conversation.name)
@@ -378,9 +425,20 @@ def _with_visible_messages(work: Work, state: State) -> State:
 # --- events ----------------------------------------------------------------------------------------------------------
 
 
-def appended(
-    draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS, raw: str = ""
-) -> MessageAppended:
+def count_tokens(conversation: Conversation, line: Outside) -> tuple[int, str]:
+    """Return the number of tokens of a message, and the name of the counter."""
+    if line.token_count is not None:
+        return check_tokens("token_count", line.token_count), "given"
+    return conversation.counter.of_message(line.draft), conversation.counter.name
+
+
+def events_of(conversation: Conversation, lines: Iterable[Outside]) -> list[MessageAppended]:
+    """Return the events that append checked messages. Their tokens are counted, so call it before the lock is taken."""
+    return [_event(line, *count_tokens(conversation, line)) for line in lines]
+
+
+def _event(line: Outside, tokens: int, counter: str) -> MessageAppended:
+    draft = line.draft
     return MessageAppended(
         role=draft.role,
         tokens=tokens,
@@ -389,21 +447,23 @@ def appended(
         reasoning=draft.reasoning,
         parts=draft.encoded if draft.parts else NO_PARTS,
         content_of=draft.content_of,
-        model=model,
+        model=line.model,
         speaker=draft.speaker,
         extra=Raw(json.encode(draft.extra)) if draft.extra else NOTHING,
-        metadata=event_form(pairs),
-        raw=raw,
+        metadata=event_form(line.metadata),
+        raw=line.raw,
     )
 
 
-def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
-    """Return the message with its long texts moved to the table of long texts."""
+def emit(work: Work, stream: str, first: int, data: MessageAppended) -> None:
+    """Append a message, with its long texts in the table of long texts."""
     texts = {"content": data.content, "reasoning": data.reasoning, "raw": data.raw}
     large = {
-        name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
+        name: body
+        for name, text in texts.items()
+        if isinstance(text, str) and (body := work.body(text, is_json=name == "raw")) is not text
     }
-    return replace(data, **large) if large else data
+    work.emit(stream, replace(data, **large) if large else data, first=first)
 
 
 def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], why: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windows import ANY_WINDOWS, call, conversations, cut, message, result, said, summary, user, window
 
 from ledger.domain.errors import RejectedError
-from ledger.sessions.rules.assembly import REASONS, SHORTEST, Fitted, answers, fit, is_turn, paired
+from ledger.sessions.rules.assembly import FEWEST, REASONS, SHORTEST, Fitted, answers, fit, is_turn, paired
 from ledger.sessions.rules.window import WindowItem
 
 BUDGETS = st.integers(1, 3_000) | st.integers(1, 10**6)
@@ -48,9 +48,11 @@ def test_a_window_that_fits_is_taken_whole() -> None:
 
 def test_older_items_follow_up_to_the_first_that_does_not_fit() -> None:
     found = fitted(user(1), user(500), user(100), user(100), budget=300, tail=2)
-    assert (places(found), found.tokens, found.reasons) == ([3, 4], 200, ("budget",))
-    assert left_out(found) == [(2, "budget")], "an older one that would fit is not looked at"
+    assert (places(found), found.tokens) == ([2, 3, 4], 300), "an older one that would fit is not looked at"
+    assert (found.reasons, found.shortened, left_out(found)) == (("budget", "message_shortened"), {2: 100}, [])
     assert found.looked_at == 3
+    little = fitted(user(1), user(500), user(100), user(100), budget=200 + FEWEST - 1, tail=2)
+    assert (places(little), little.reasons, left_out(little)) == ([3, 4], ("budget",), [(2, "budget")])
 
 
 def test_no_more_of_a_long_window_is_read_than_fits() -> None:
@@ -71,8 +73,10 @@ def test_no_more_of_a_long_window_is_read_than_fits() -> None:
 
 def test_a_tail_over_the_budget_loses_its_oldest_items() -> None:
     found = fitted(user(), said(), user(), said(), user(), budget=250)
-    assert (places(found), found.over_budget, found.reasons) == ([4, 5], False, ("tail_trimmed",))
-    assert left_out(found) == [(3, "tail_trimmed")], "older ones are not looked at"
+    assert (places(found), found.over_budget, found.shortened) == ([3, 4, 5], False, {3: 50})
+    assert found.reasons == ("tail_trimmed", "message_shortened") and left_out(found) == [], (
+        "older ones are not looked at"
+    )
 
 
 def test_the_last_turn_is_kept_with_its_oldest_results_shortened() -> None:
@@ -110,8 +114,8 @@ def test_the_newest_user_message_stays_however_many_calls_follow() -> None:
 def test_a_share_is_kept_for_summaries_and_messages_take_what_they_do_not_need() -> None:
     items = [summary(1, 150), summary(0, 100), *[user() for _ in range(60)]]
     found = fitted(*items, budget=2_000, kept=400)
-    assert [item.tokens for item in found.items[:2]] == [150, 100] and len(found.items) == 2 + 17
-    assert (found.summaries_evicted, found.reasons) == (0, ("tail_trimmed",))
+    assert [item.tokens for item in found.items[:3]] == [150, 100, 50] and len(found.items) == 3 + 17
+    assert (found.summaries_evicted, found.reasons) == (0, ("tail_trimmed", "message_shortened"))
     assert len(fitted(*items[2:], budget=2_000, kept=400).items) == 20, "without summaries nothing is kept free"
     none = fitted(*items, budget=2_000)
     assert (none.summaries_evicted, len(none.items)) == (2, 20) and "summaries_evicted" in none.reasons
@@ -157,17 +161,19 @@ def test_a_budget_of_nothing_is_refused(budget: int, tail: int, rule: str) -> No
 
 def test_what_a_cut_left_of_a_turn_is_not_the_beginning() -> None:
     turn = (call("a"), result("a"), call("b"), result("b"))
-    found = fitted(user(900), *turn, user(), said(), budget=600)
+    found = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST - 1)
     assert (places(found), found.reasons) == ([6, 7], ("tail_trimmed", "unsafe_start"))
     assert left_out(found)[1:] == [(place, "unsafe_start") for place in (2, 3, 4, 5)]
-    older = fitted(user(900), *turn, user(), said(), budget=650, tail=2)
+    older = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST - 1, tail=2)
     assert (places(older), older.reasons) == ([6, 7], ("budget", "unsafe_start"))
+    part = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST)
+    assert (places(part), part.shortened) == ([1, 2, 3, 4, 5, 6, 7], {1: FEWEST}), "a part of its request begins it"
 
 
 def test_a_users_message_is_the_beginning_also_where_it_has_a_call() -> None:
     """Which nobody can answer, and no provider is given."""
     items = window(said(900), message("user", 200, calls=["a"]), result("a", tokens=100))
-    found = fit_of(items, 400)
+    found = fit_of(items, 300 + FEWEST - 1)
     assert [(item.place, item.calls) for item in found.items] == [(2, ())]
     assert left_out(found) == [(1, "tail_trimmed"), (3, "orphan_result")]
 
@@ -178,7 +184,9 @@ def test_an_answer_may_be_the_beginning() -> None:
 
 def test_after_a_summary_calls_may_begin() -> None:
     found = fitted(user(9_000), summary(), call("a"), result("a"), user(), budget=5_000)
-    assert (places(found), found.reasons) == ([2, 12, 13, 14], ("tail_trimmed", "mid_turn"))
+    assert (places(found), found.reasons) == ([1, 2, 12, 13, 14], ("tail_trimmed", "message_shortened"))
+    whole = fitted(summary(), call("a"), result("a"), user(), budget=5_000)
+    assert (places(whole), whole.reasons) == ([1, 11, 12, 13], ("mid_turn",))
 
 
 # --- calls and results -----------------------------------------------------------------------------------------------
@@ -242,7 +250,8 @@ def test_what_is_chosen_is_in_order_accounted_for_and_within_the_budget(
     given = {item.place: item for item in items}
     for item in found.items:
         assert item.tokens == found.shortened.get(item.position, given[item.place].tokens)
-        assert item.position not in found.shortened or given[item.place].results
+        is_part = "message_shortened" in found.reasons and not (given[item.place].calls or item.role == "tool")
+        assert item.position not in found.shortened or given[item.place].results or is_part
 
 
 @given(ANY_WINDOWS | conversations(), BUDGETS, st.integers(1, 40))

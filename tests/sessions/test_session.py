@@ -563,7 +563,7 @@ def test_an_ignored_session_has_nothing_to_read_and_a_stateless_one_what_was_the
 
 
 @pytest.mark.parametrize("name", ["heartbeat", "cron:9", "probe:9"])
-def test_a_turn_captured_in_such_a_session_is_no_message_of_it(filtered: Ledger, name: str) -> None:
+def test_a_turn_captured_in_a_filtered_session_appends_no_message(filtered: Ledger, name: str) -> None:
     turn = filtered.capture("What?", "That.", session=name, append=True)
     later = filtered.capture("And?", session=name, append=True)
     filtered.interactions.add_response(later.id, "Nothing.")
@@ -810,7 +810,7 @@ def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger
     [
         lambda session: session.summaries.invalidate("\ud800abc"),
         lambda session: session.window(100, tail=2**70),
-        lambda session: session.window(10**400, query="x"),
+        lambda session: session.window(10**400, question="x"),
         lambda session: session.append("user", parts=[{"type": []}]),
         lambda session: session.grep("x", scope=[]),
         lambda session: session.window(10).render([]),

@@ -117,9 +117,13 @@ def test_an_assembled_window_takes_as_many_newest_messages_as_fit(chat, count: i
     talk(chat, 100)
     for budget, expected in ((count * 100, count), (count * 100 + 99, count), (count * 100 - 1, count - 1)):
         found = chat.window(budget)
-        assert len(found.entries) == expected and found.entries[-1].content.endswith(" 99")
-        assert found.reasons or budget == expected * 100
-        assert found.evicted.messages == 100 - expected
+        part = [entry for entry in found.entries if entry.shortened is not None]
+        assert len(found.entries) == expected + len(part) and found.entries[-1].content.endswith(" 99")
+        assert part == ([found.entries[0]] if budget > expected * 100 else []), (
+            "what is left goes to the next older one"
+        )
+        assert found.used >= budget * 0.97 and (found.reasons or budget == expected * 100)
+        assert found.evicted.messages == 100 - expected - len(part)
         whole(found, chat)
 
 
@@ -171,7 +175,7 @@ def test_summaries_stand_in_their_place_in_time_oldest_first(chat) -> None:
     assert block not in str(rendered.messages[1:]) and rendered.summaries == block
     whole(found, chat)
     small = chat.window(20_000)
-    assert small.evicted.messages == 15 and small.summaries_evicted == 0, "a share is kept for them"
+    assert small.evicted.messages == 14 and small.summaries_evicted == 0, "a share is kept for them"
     whole(small, chat)
     none = chat.window(20_000, summary_share=0)
     assert none.summaries_evicted and "summaries_evicted" in none.reasons and none.evicted.messages > 50
@@ -267,34 +271,34 @@ def test_recalled_memories_are_in_the_window_within_their_share(ledger: Ledger, 
     for number in range(40):
         ledger.remember(f"Weather fact {number}: in Bern it rains {words(20)} {number}")
     talk(chat, 100)
-    found = chat.window(2_000, query="weather in Bern", share=0.2)
+    found = chat.window(2_000, question="weather in Bern", share=0.2)
     assert found.pack is not None and 0 < found.pack.used <= 400 and found.memories
     assert not found.over_budget and found.used <= 2_000
     rendered = found.render()
     assert found.memories[0].split(":")[0] in str(rendered.messages[0]) and rendered.messages[0]["role"] == "user"
     assert size_of(rendered) <= 2_000 and size_of(found.render("anthropic")) <= 2_000 + SLACK
     whole(found, chat)
-    without = chat.window(2_000, query="  ")
+    without = chat.window(2_000, question="  ")
     assert without.pack is None and len(without.entries) > len(found.entries)
-    nothing = chat.window(2_000, query="zebra")
+    nothing = chat.window(2_000, question="zebra")
     assert nothing.pack is not None and {each.section for each in nothing.pack.items} == {"latest"}
     assert nothing.pack.used <= LATEST, "where nothing answers, what the user said last of himself takes a bounded part"
     whole(nothing, chat)
-    assert chat.window(2_000, query="weather", share=0).used <= 2_000
+    assert chat.window(2_000, question="weather", share=0).used <= 2_000
 
 
 def test_what_is_not_recalled_is_left_to_the_talk(ledger: Ledger, chat) -> None:
     """The turns of the assistant alone, so that there is no statement of the user's to fill up with."""
     for number in range(100):
         chat.append("assistant", f"m {words(90)} {number}")
-    nothing, without = chat.window(2_000, query="zebra"), chat.window(2_000, query="  ")
+    nothing, without = chat.window(2_000, question="zebra"), chat.window(2_000, question="  ")
     assert nothing.memories == () and len(nothing.entries) == len(without.entries)
 
 
 def test_memories_of_another_user_are_not_in_the_window(ledger: Ledger, chat) -> None:
     ledger.bind(user="ben").remember("CANARY weather in Bern")
     tell(chat, ("user", "Hi"))
-    assert "CANARY" not in full(chat.window(1_000, query="weather in Bern"))
+    assert "CANARY" not in full(chat.window(1_000, question="weather in Bern"))
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------
@@ -307,7 +311,7 @@ def test_a_recorded_window_is_reopened_unchanged(ledger: Ledger, chat, clock: Cl
     tell(chat, call("a", "Look"), result("a"))
     chat.compact(summarizer=Writer("First part."))
     given_ = [
-        chat.window(budget, query=query, receipt=True) for budget in (1, 3_000, 10**6) for query in (None, "weather")
+        chat.window(budget, question=query, receipt=True) for budget in (1, 3_000, 10**6) for query in (None, "weather")
     ]
     clock.advance(days=1)
     chat.append("user", "later")
@@ -388,7 +392,7 @@ def test_an_unknown_provider_is_named(chat) -> None:
     assert chat.window(10).render(system="Be kind.").messages[0] == {"role": "system", "content": "Be kind."}
 
 
-def test_a_counter_of_ones_own_is_what_the_budget_is_in(tmp_path: Path) -> None:
+def test_a_window_budget_is_measured_by_the_given_token_counter(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", token_counter=len) as ledger:
         session = ledger.session("chat")
         for _ in range(50):

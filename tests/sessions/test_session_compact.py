@@ -13,6 +13,7 @@ from conversations import RAIN, WEATHER, said, talk, totals_agree, words
 from soundness import assert_sound, events_of, types
 from summarizing import Writer
 from threads import together
+from turns import Scripted, adds
 
 from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.models.port import SummaryRequest
@@ -180,7 +181,7 @@ def test_a_long_leaf_has_the_greatest_targets(chat) -> None:
     writer = Writer(words(LEAF_TARGET * 6 // 5 + 1), words(769))
     (summary,) = chat.compact(summarizer=writer).created
     assert [each.target_tokens for each in writer.asked] == [1_200, 640]
-    assert (summary.level, summary.model, summary.prompt) == ("fallback", "", "")
+    assert (summary.level, summary.model, summary.prompt) == ("excerpt", "", "excerpt/1")
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n", None])
@@ -190,7 +191,7 @@ def test_an_empty_answer_is_asked_for_again_coldly_and_then_more_sternly(chat, n
     found = chat.compact(summarizer=writer)
     asked = [(each.level, each.temperature) for each in writer.asked]
     assert asked == [("normal", 0.3), ("normal", 0.0), ("aggressive", 0.3), ("aggressive", 0.0)]
-    assert found.calls == 4 and all(each.level == "fallback" for each in found.created)
+    assert found.calls == 4 and all(each.level == "excerpt" for each in found.created)
     talk(chat, 20, start=100)
     writer = Writer(nothing, "Short.")
     assert chat.compact(summarizer=writer).created[0].level == "normal" and len(writer.asked) == 2
@@ -223,18 +224,25 @@ def test_the_request_says_all_in_words_and_no_message_ends_its_block(chat) -> No
 # --- without a model, and with a bad one -----------------------------------------------------------------------------
 
 
-def test_without_a_model_the_beginning_stands_in_and_says_so(chat) -> None:
-    talk(chat, TAIL + 20, 200)
+def endless(chat, count: int, sign: str = " x") -> None:
+    """Messages of one sentence each, which is longer than any excerpt."""
+    for _ in range(count):
+        chat.append("user", "x" + sign * 4_000)
+
+
+def test_where_no_sentence_fits_the_beginning_stands_in_and_says_so(chat) -> None:
+    endless(chat, 20)
+    talk(chat, TAIL)
     (summary,) = chat.compact().created
-    assert (summary.level, summary.model) == ("fallback", "") and "[Truncated from 20 messages]" in summary.content
+    assert (summary.level, summary.model) == ("fallback", "") and "[Truncated from 4 messages]" in summary.content
     assert len(summary.content.encode()) <= FALLBACK_BYTES + 40
     assert "is no summary" in chat.window(10**6).summary and 'level="fallback"' in chat.window(10**6).summary
 
 
 @pytest.mark.parametrize("sign", ["é", "日", "👩‍👩‍👧‍👦", "e\u0301", "🇨🇭"])
 def test_a_fallback_ends_between_two_signs(chat, sign: str) -> None:
-    chat.append("user", "x" + sign * 3_000)
-    talk(chat, TAIL + 10, start=100)
+    endless(chat, 10, sign)
+    talk(chat, TAIL)
     (summary,) = chat.compact().created
     cut = summary.content.split("\n[Truncated")[0].split(": x", 1)[1]
     assert cut == sign * (len(cut) // len(sign)) and cut
@@ -242,7 +250,7 @@ def test_a_fallback_ends_between_two_signs(chat, sign: str) -> None:
 
 @pytest.mark.slow
 def test_fallbacks_are_never_condensed(chat) -> None:
-    talk(chat, TAIL + 200, 400)
+    endless(chat, TAIL + 200, " x")
     found = chat.compact(100, until_under=True)
     assert not found.under and all(each.kind == "leaf" for each in chat.summaries.list())
     found = chat.compact(100, summarizer=Writer(*[words(5_000)] * 100))
@@ -294,7 +302,7 @@ def test_too_much_is_refused_however_it_is_counted(chat, much: str) -> None:
     talk(chat, TAIL + 20)
     writer = Writer(*[much] * 10)
     found = chat.compact(summarizer=writer)
-    assert [each.level for each in found.created] in (["fallback"], []) and len(writer.asked) == 2
+    assert [each.level for each in found.created] in (["excerpt"], []) and len(writer.asked) == 2
     assert all(len(each.content) < 10_000 for each in chat.summaries.list())
 
 
@@ -759,3 +767,46 @@ def test_a_counter_that_fails_at_the_summary_replaces_nothing(tmp_path: Path) ->
             session.append("user", f"{number} {words(50)}")
         found = session.compact(summarizer=lambda _: "CANARY")
         assert [each.why for each in found.skipped] == ["failed"] and session.summaries.list() == []
+
+
+def test_what_leaves_a_window_is_read_for_memories_first(ledger: Ledger) -> None:
+    session = ledger.session("harbor")
+    said = session.append("user", "I live in Oslo.")
+    for number in range(50):
+        session.append("user", f"Is crane {number} free?")
+    session.append("user", "I live in Bergen now.")
+    report = session.compact(400, extract=True)
+    (memory,) = [ledger.memories.get(id) for id in report.remembered]
+    assert (memory.content, memory.status) == ("The user lives in Oslo", "active")
+    assert ledger.why(memory.id).provenance.position == said.position, "its source is the message"
+    left = max(last for summary in report.created for _, last in summary.ranges)
+    assert left <= session.info().cursor < session.messages(limit=1)[0].position
+    assert [memory.content for memory in session.extract().kept] == ["The user lives in Bergen now"]
+
+
+def test_a_model_reads_what_leaves_and_its_failure_does_not_stop_the_compaction(tmp_path: Path) -> None:
+    model = Scripted(adds("The user moors at pier nine."), ModelError("no", kind="Broken", status=400))
+    with Ledger.open(tmp_path / "memory.db", user="ada", model=model, summarizer=Writer()) as ledger:
+        session = ledger.session("harbor")
+        for number in range(60):
+            session.append("user", f"I moor at pier nine, and crane {number} is slow.")
+        report = session.compact(400, extract=True)
+        (memory,) = [ledger.memories.get(id) for id in report.remembered]
+        assert memory.content == "The user moors at pier nine." and report.created
+        cursor = session.info().cursor
+        for number in range(60):
+            session.append("user", f"Crane {number} was mended.")
+        report = session.compact(400, extract=True)
+        assert report.remembered == () and report.created, "the summary is written all the same"
+        assert [(skip.why, skip.error) for skip in report.skipped if skip.why == "unread"] == [("unread", "Broken")]
+        assert session.info().cursor == cursor, "a later extraction reads it"
+
+
+def test_no_memories_are_looked_for_unasked_or_against_the_policy(ledger: Ledger) -> None:
+    session = ledger.session("harbor")
+    for _ in range(60):
+        session.append("user", "I live in Oslo.")
+    assert session.compact(200).remembered == () and session.info().cursor == 0
+    ledger.policy.set(extract=False)
+    session.append("user", "And now?")
+    assert session.compact(200, force=True, extract=True).remembered == () and session.info().cursor == 0

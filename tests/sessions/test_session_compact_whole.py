@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from summarizing import Writer
 
@@ -46,7 +46,6 @@ def test_a_summary_of_very_many_summaries_fits_a_small_budget_too(ledger: Ledger
     assert report.under and session.window(FEWEST).evicted.items == 0
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     budget=st.integers(min_value=FEWEST, max_value=6_000),
     pieces=st.lists(st.tuples(st.integers(1, 120), st.integers(1, 30)), min_size=1, max_size=4),
@@ -77,7 +76,6 @@ def test_after_under_nothing_is_left_out_at_any_budget_where_one_summary_fits(
         assert (window.evicted.items, window.summaries_evicted, window.over_budget) == (0, 0, False)
 
 
-@settings(max_examples=30, deadline=None)
 @given(budget=st.integers(1, 700), count=st.integers(1, 60), size=st.integers(1, 60), model=st.booleans())
 def test_the_report_says_under_exactly_where_nothing_is_left_out_and_else_why(
     budget: int, count: int, size: int, model: bool

@@ -81,7 +81,7 @@ def test_a_transcript_that_breaks_off_while_it_is_read_changes_nothing(memory: L
 def test_the_window_of_a_sessions_first_turn_has_a_receipt(memory: Ledger, query: str | None) -> None:
     memory.remember("The user drinks green tea.")
     session = memory.session("new", project="kitchen")
-    window = session.window(1_000, query=query, receipt=True)
+    window = session.window(1_000, question=query, receipt=True)
     assert window.receipt and window.entries == () and len(window.memories) == (query is not None)
     session.append("user", "What shall I drink?")
     again = session.reopen(window.receipt)
@@ -120,7 +120,7 @@ def test_append_takes_calls_and_results_as_a_transcript_has_them(memory: Ledger)
 
 
 @pytest.mark.parametrize("bad", ["call_1", [CALL["function"]], [{"id": "x"}], 7])
-def test_calls_that_are_none_are_refused(memory: Ledger, bad: object) -> None:
+def test_append_refuses_invalid_tool_calls(memory: Ledger, bad: object) -> None:
     with pytest.raises(RejectedError):
         memory.session("chat").append("assistant", "x", tool_calls=bad)  # type: ignore[arg-type]
     assert memory.session("chat").id is None
@@ -136,13 +136,13 @@ def test_a_session_of_the_past_is_read_whole(memory: Ledger) -> None:
         session.append("user", f"Which ship comes on day {day}?")
         session.append("assistant", f"Ship number {day} comes; it carries tea.")
     summary = session.compact(summarizer=lambda request: "Ships came every day.").created[0]
-    then, position = session.window(10_000, query="what do ships carry?"), memory.position
+    then, position = session.window(10_000, question="what do ships carry?"), memory.position
     grepped, expanded = session.grep('"ship number 3"'), session.expand(summary.id, budget=10_000)
     session.clear()
     memory.retract(then.memory_ids[0])
     session.append("user", "Something else.")
     past = memory.at(position).session("harbor")
-    window = past.window(10_000, query="what do ships carry?")
+    window = past.window(10_000, question="what do ships carry?")
     assert (window.entries, window.memories, window.used) == (then.entries, then.memories, then.used)
     assert window.render() == then.render()
     assert [hit.position for hit in past.grep('"ship number 3"')] == [hit.position for hit in grepped] != []
@@ -279,7 +279,7 @@ def test_memories_take_what_the_conversation_leaves(memory: Ledger, query: str |
     session = memory.session("chat")
     session.append("user", evaluate_windows.words(600, 0), token_count=turn)
     for share in (0.25, 0.9):
-        window = session.window(750, query=query, share=share, receipt=True)
+        window = session.window(750, question=query, share=share, receipt=True)
         assert window.over_budget == (turn > 750) and (window.used <= 750 or turn > 750)
         assert len(window.entries) == 1 and window.reasons == (("turn_over_budget",) if turn > 750 else ())
         assert bool(window.memories) == (query is not None and turn < 700)
@@ -290,5 +290,5 @@ def test_what_a_long_turn_takes_is_shortened_before_memories_are_left_out(memory
     memory.remember("The build fails where the cache is stale.")
     session = memory.session("chat")
     long_turn(session, calls=12)
-    window = session.window(2_500, query="why does the build fail?")
+    window = session.window(2_500, question="why does the build fail?")
     assert window.memories and window.used <= 2_500 and "results_shortened" in window.reasons

@@ -415,7 +415,7 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(tmp_path: Path) -> N
     with Ledger.open(tmp_path / "memory.db") as ledger:
         session = ledger.session("therapy")
         session.append("user", "I am anxious about flying on Friday.")
-        session.window(2_000, query="who lives in Harbour Row, Zanzibarquux?", receipt=True)
+        session.window(2_000, question="who lives in Harbour Row, Zanzibarquux?", receipt=True)
         ledger.recall("something else of Harbour Row", receipt=True)
         (asked, other) = reversed(ledger.history.audit(type="RecallDelivered"))
         report = ledger.erase(SessionName("therapy"))

@@ -11,7 +11,7 @@ from summarizing import invalidate, summarise, tie
 
 from ledger import Ledger
 from ledger.domain.errors import RejectedError
-from ledger.sessions import grepping, searching
+from ledger.sessions import grepping
 from ledger.sessions.search_answers import GrepResult
 from ledger.types import Event
 
@@ -279,7 +279,6 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
     assert (found.total, found.is_exact, len(found)) == (10, False, 3)
     monkeypatch.setattr(grepping, "READ", 10)
     assert [session.grep(pattern).is_exact for pattern in ("tea", "%see here%")] == [True, False]
-    monkeypatch.setattr(searching, "READ", 10)
     assert "only 10 long texts" in session.grep("%@%").hint
 
 

@@ -85,7 +85,9 @@ def test_what_stands_for_nothing_is_drawn_only_where_asked_for(ledger: Ledger) -
 
 
 def test_a_fallback_says_that_it_is_no_summary(ledger: Ledger) -> None:
-    session, _ = said(ledger, 50, tokens=100)
+    session = ledger.session("endless")
+    for _ in range(40):
+        session.append("user", "x " * 9_000)
     session.compact()
     found = session.summaries.graph()
     assert found.window[0].level == "fallback"

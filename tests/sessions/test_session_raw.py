@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -87,20 +88,40 @@ def test_an_exported_log_has_the_raw(ledger: Any, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [{"key": KEY}, {"deep": [{"text": f"use {KEY} here"}]}, {"name": "password", "value": "hunter2!x"}]
+    ("raw", "clean"),
+    [
+        ({"key": KEY, "n": 1}, {"key": "[redacted:anthropic_key]", "n": 1}),
+        (
+            {"deep": [{"text": f"use {KEY} here"}, None]},
+            {"deep": [{"text": "use [redacted:anthropic_key] here"}, None]},
+        ),
+        ({"name": "password", "value": "hunter2!x"}, {"name": "password", "value": "[redacted:password]"}),
+        ({"ä": "x" * 300_000, "key": f'"{KEY}"'}, {"ä": "x" * 300_000, "key": '"[redacted:anthropic_key]"'}),
+    ],
 )
-def test_raw_with_a_secret_is_refused_and_never_rewritten(ledger: Any, raw: Any) -> None:
+def test_a_secret_in_raw_is_redacted_within_its_text_unless_the_policy_says_otherwise(
+    ledger: Any, raw: Any, clean: Any, tmp_path: Any
+) -> None:
     session = ledger.session("chat")
-    for act in (
-        lambda: session.append("user", "Hello.", raw=raw),
-        lambda: session.extend([{"role": "user", "raw": raw}]),
-    ):
-        with pytest.raises(RejectedError, match="the raw of a message has a secret") as refused:
-            act()
-        assert refused.value.rule == "secret" and KEY not in str(refused.value)
-    assert session.id is None
+    said = session.append("user", "Hello.", raw=raw)
+    change = session.extend([{"role": "user", "raw": raw}])
+    assert [message.raw for message in (said, *session.messages().all())] == [clean] * 3
+    assert said.warnings == change.warnings and said.warnings[0].startswith("raw: 1 × ")
+    stored = json.dumps(clean, separators=(",", ":"), ensure_ascii=False)
+    ledger.maintenance.export_log(tmp_path / "log.jsonl")
+    events = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    marks = [json.loads(event["state"])["redactions"] for event in events if event.get("type") == "MessageAppended"]
+    assert [len(each) for each in marks] == [1, 1]
+    for (mark,) in marks:
+        assert stored[mark["start"] : mark["end"]] == f"[redacted:{mark['kind']}]"
+    for file in tmp_path.iterdir():
+        assert KEY.encode() not in file.read_bytes() and b"hunter2!x" not in file.read_bytes()
+    ledger.policy.set(secrets="refuse")
+    with pytest.raises(RejectedError, match="the policy refuses secrets") as refused:
+        session.append("user", "Hello.", raw=raw)
+    assert refused.value.rule == "secret" and KEY not in str(refused.value)
     ledger.policy.set(secrets="off")
-    assert session.append("user", "Hello.", raw=raw).raw == raw == session.messages()[0].raw
+    assert session.append("user", "Hello.", raw=raw).raw == raw == session.messages(limit=1)[0].raw
 
 
 @pytest.mark.parametrize("raw", [object(), {1: 2}, float("nan"), 2**70, {"a": {1, 2}}])

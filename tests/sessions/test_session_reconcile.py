@@ -197,11 +197,24 @@ def test_the_time_of_the_append_given_back_is_nothing_new(ledger: Ledger, clock:
     assert session.reconcile(told).change == "none" and ledger.position == position
 
 
-def test_two_times_of_one_message_are_two_messages_and_one_instant_is_one(ledger: Ledger) -> None:
+def test_a_transcript_with_other_times_replaces_nothing_and_the_old_times_stay(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    told = [user(text, created_at=f"2026-01-01T10:00:0{at}Z") for at, text in enumerate(("ok", "so", "ok"))]
+    session.reconcile(told)
+    before, position = session.messages(), ledger.position
+    later = [each | {"created_at": "2026-06-01T10:00:00Z"} for each in told]
+    assert session.reconcile(later, dry_run=True).change == session.reconcile(later).change == "none"
+    assert session.reconcile([*later[:2], user("new")]).change == "replaced"
+    assert [each.occurred_at for each in session.messages()[:2]] == [each.occurred_at for each in before[:2]]
+    assert ledger.at(position).session("chat").messages() == before
+
+
+def test_a_replaced_history_has_the_times_that_it_was_given(ledger: Ledger) -> None:
     session = ledger.session("chat")
     session.append("user", "ok", occurred_at="2026-01-01T12:00:00+02:00")
-    assert session.reconcile([user("ok", created_at="2026-01-01T10:00:00Z")]).change == "none"
-    assert session.reconcile([user("ok", created_at="2026-01-01T10:00:01Z")]).change == "replaced"
+    assert session.replace([user("ok", created_at="2026-01-01T10:00:00Z")]).change == "none"
+    assert session.replace([user("ok", created_at="2026-01-01T10:00:01Z")]).change == "replaced"
+    assert session.messages()[0].occurred_at.startswith("2026-01-01T10:00:01")
 
 
 # --- the chat format, there and back ---------------------------------------------------------------------------------

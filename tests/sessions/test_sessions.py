@@ -96,7 +96,7 @@ def test_a_window_fits_its_budget_in_tokens_or_characters_and_is_reopened(ledger
     session = ledger.session("chat")
     talk(session)
     fact = ledger.remember("The user drinks green tea.")
-    window = session.window(1_000, query="tea", receipt=True)
+    window = session.window(1_000, question="tea", receipt=True)
     assert [each.content for each in window.entries] == [*CHAT] and window.unit == "tokens"
     assert window.memory_ids == (fact.id,) and 0 < window.used <= window.budget
     assert repr(window) == f"<Window of 4, {window.used} of 1,000 tokens>"
@@ -251,7 +251,7 @@ def test_a_dry_run_with_a_model_shows_what_it_proposes_and_leaves_no_trace(ledge
 
     position = ledger.position
     for would in (session.extract(dry_run=True, model=model), ledger.extract(turn.id, dry_run=True, model=model)):
-        assert (would.dry_run, would.calls, would.kept, would.extractor) == (True, 1, (), "extract/2")
+        assert (would.dry_run, would.calls, would.kept, would.extractor) == (True, 1, (), "extract/3")
         proposed = [(each["what"], each["content"]) for each in would.dropped if each["reason"] == ""]
         assert proposed == [("add", fact["content"]), ("relations", "Ana lives_in Porto")] and len(would.dropped) == 3
     assert ledger.position == position and ledger.history.model_calls() == [] and ledger.memories.list() == []

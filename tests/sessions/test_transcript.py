@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.sessions.rules.transcript import KnownMessage, Repair, TranscriptMessage, TranscriptPlan, reconcile, same
+from ledger.sessions.rules.aligning import KnownMessage, Repair, TranscriptMessage, TranscriptPlan, reconcile, same
 
 NOON = "2026-01-01T12:00:00.000000Z"
 
@@ -88,9 +88,9 @@ def test_times_are_compared_as_instants_and_a_missing_one_fits_any(
 
 
 @pytest.mark.parametrize("wrong", ["yesterday", "2026-01-01T12:00:00"])
-def test_a_time_that_is_none_or_says_no_offset_is_refused(wrong: str) -> None:
+def test_a_transcript_time_that_is_invalid_or_has_no_offset_is_refused(wrong: str) -> None:
     with pytest.raises(RejectedError):
-        reconcile(known(line(created_at=NOON)), [line(created_at=wrong)])
+        reconcile(known(line(created_at=NOON)), [line(created_at=wrong)], by_time=True)
 
 
 def test_different_reasoning_makes_another_message_and_missing_reasoning_fits_any() -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
-from ledger.sessions.rules.window import WindowItem
+from ledger.sessions.rules.window import EXCERPT, WindowItem
 
 FRESH_TAIL = 32
 """The number of newest items (messages and summaries) that are chosen first, and that are compacted only by force."""
@@ -24,6 +24,9 @@ USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 
 SHORTEST = 64
 """The least size of a shortened tool result with its mark: tokens, or four times as many characters."""
+
+FEWEST = 24
+"""The least size of a part of the first message that does not fit, with its mark: tokens, or four times as many characters."""
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -34,6 +37,8 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "results_shortened": "the oldest tool results of the last user turn are shortened; the log has them whole",
         "turn_trimmed": "the last user turn is longer than the tail and over the budget: its oldest steps are left out",
         "summaries_evicted": "not all summaries fit the share that is kept for them and the room that the messages leave",
+        "excerpts_shortened": "excerpts have only their weightiest lines, as many as the room that the messages leave holds",
+        "message_shortened": "the next older message does not fit: the window has its weightiest sentences",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
         "mid_turn": "the first message makes tool calls: its turn began in a summary, or with messages that did not fit",
         "orphan_result": "a tool result has no call among the messages before it",
@@ -53,8 +58,9 @@ class DroppedItem(Struct, frozen=True):
 class Fitted(Struct, frozen=True):
     """A window for a model, oldest item first, with the reasons for what it lacks.
 
-    ``calls`` and ``results`` of an item are only those that a provider accepts. ``shortened`` holds, by the position of an item,
-    the number of tokens that the item may take, which is also the item's ``tokens``. ``tokens`` is the sum of the items' tokens.
+    ``calls`` and ``results`` of an item are only those that a provider accepts. ``shortened`` holds, by the position of an item
+    (a message with tool results, an excerpt, or the first message that does not fit whole), the number of tokens that the item
+    may take, which is also the item's ``tokens``. ``tokens`` is the sum of the items' tokens.
     ``looked_at`` is the number of the newest messages that were read.
     """
 
@@ -106,7 +112,8 @@ def fit(
 
     The turn that ``request`` began comes first. If the turn does not fit whole, its oldest tool results are shortened. If it
     still does not fit and is longer than ``tail`` items, its oldest steps are left out. Older messages follow, newest first, up
-    to the first that does not fit. Then come the summaries, those that stand for most messages first.
+    to the first that does not fit. Then come the summaries, those that stand for most messages first; excerpts are shortened to
+    the room. What is left goes to a part of the first message that does not fit, unless it calls a tool or is a result.
 
     Args:
         newest_first: The items of the window; summaries among them are ignored.
@@ -129,13 +136,22 @@ def fit(
     turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
     messages, sizes = _shortened(turn, max(1, budget - share), shortest)
     dropped = [DroppedItem(item, "turn_trimmed") for item in turn.left_out]
-    spent, whole = _tokens(messages), turn.complete and not turn.left_out
+    spent, whole, results_shortened = _tokens(messages), turn.complete and not turn.left_out, bool(sizes)
     reasons = ["turn_over_budget"] if spent > budget else []
     older, last = _older(window, budget - spent, share, tail - turn.looked_at) if whole else ([], None)
     if last is not None:
         reasons.append(last.why)
         dropped.append(last)
-    fitting, evicted = _best(summaries, budget - spent - _tokens(older))
+    fitting, evicted = _best(summaries, budget - spent - _tokens(older), shortest)
+    sizes |= {item.position: item.tokens for item in fitting if item not in summaries}
+    excerpts_shortened = bool(sizes.keys() & {item.position for item in fitting})
+    left = budget - spent - _tokens(older) - _tokens(fitting)
+    part = _part(last, left, shortest * FEWEST // SHORTEST)
+    if part is not None:
+        older.append(part)
+        dropped.pop()
+        sizes[part.position] = part.tokens
+        reasons.append("message_shortened")
     chosen = sorted([*fitting, *older, *messages], key=lambda item: (item.place, item.position))
     unaccepted = _unaccepted_start(chosen, [*evicted, *(drop.item for drop in dropped)])
     dropped += [DroppedItem(item, "unsafe_start") for item in chosen[unaccepted]]
@@ -143,7 +159,8 @@ def fit(
     del chosen[unaccepted]
     items, orphans = paired(chosen)
     reasons += [
-        *(["results_shortened"] if sizes else []),
+        *(["results_shortened"] if results_shortened else []),
+        *(["excerpts_shortened"] if excerpts_shortened else []),
         *(["turn_trimmed"] if not whole else []),
         *(["summaries_evicted"] if evicted else []),
         *(["unsafe_start"] if unsafe else []),
@@ -160,7 +177,7 @@ def fit(
         dropped=(*dropped, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
         shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
         summaries_evicted=len(evicted),
-        looked_at=turn.looked_at + len(older) + (last is not None),
+        looked_at=turn.looked_at + len(older) + (last is not None and part is None),
     )
 
 
@@ -260,17 +277,35 @@ def _floor(item: WindowItem, shortest: int) -> int:
     return min(item.tokens, shortest * len(item.results)) if item.results else item.tokens
 
 
-def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem], list[WindowItem]]:
+def _best(summaries: Sequence[WindowItem], room: int, shortest: int) -> tuple[list[WindowItem], list[WindowItem]]:
     """Return the summaries that fit and the summaries that do not fit.
 
-    Summaries that stand for more messages come first, and of equal summaries the newer.
+    Summaries that stand for more messages come first, and of equal summaries the newer. Excerpts divide the rest by what they
+    stand for; a part below ``shortest`` is not enough.
     """
     fitting, evicted = list[WindowItem](), list[WindowItem]()
+    elastic = [item for item in summaries if item.level == EXCERPT]
     for item in sorted(summaries, key=lambda item: (item.messages, item.place), reverse=True):
+        if item.level == EXCERPT:
+            continue
         fits = item.tokens <= room
         (fitting if fits else evicted).append(item)
         room -= item.tokens if fits else 0
+    stood_for = sum(item.source_tokens for item in elastic)
+    for item in sorted(elastic, key=lambda item: item.tokens / max(1, item.source_tokens)):
+        part = min(item.tokens, room * item.source_tokens // max(1, stood_for))
+        fits = part == item.tokens or part >= shortest
+        (fitting if fits else evicted).append(item if part == item.tokens or not fits else replace(item, tokens=part))
+        stood_for -= item.source_tokens
+        room -= part if fits else 0
     return fitting, evicted
+
+
+def _part(dropped: DroppedItem | None, room: int, least: int) -> WindowItem | None:
+    """Return the first message that does not fit with the size of the room; None if it cannot be shown in part."""
+    if dropped is None or room < least or dropped.item.calls or dropped.item.results or dropped.item.role == TOOL:
+        return None
+    return replace(dropped.item, tokens=room) if room < dropped.item.tokens else None
 
 
 def _unaccepted_start(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:

@@ -14,11 +14,12 @@ from itertools import groupby
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.sessions.rules import escalation
 from ledger.sessions.rules.assembly import ASSISTANT, FRESH_TAIL, answers, is_turn
 from ledger.sessions.rules.escalation import Attempt
-from ledger.sessions.rules.window import CONDENSED, FALLBACK, LEAF, SUMMARY, Ranges, WindowItem
+from ledger.sessions.rules.window import CONDENSED, LEAF, SUMMARY, UNWRITTEN, Ranges, WindowItem
 
 CONTEXT_THRESHOLD = (3, 4)
 """The part of the budget, as a fraction, above which a window is to be compacted."""
@@ -43,6 +44,9 @@ PRECEDING = 2
 
 ELEMENT_TOKENS = 100
 """About the tokens that a window needs around each summary, so that many short summaries count as too much as well."""
+
+TAIL_PART = 4
+"""Beside excerpts the newest messages keep a quarter of the budget word for word (our choice)."""
 
 EXPAND_TOKENS = 4_000
 ITERATIONS = 20
@@ -139,6 +143,32 @@ def improves(run: CompactionRun, tokens: int) -> bool:
     return 0 < tokens < run.tokens + run.spared
 
 
+def tail_of(newest_first: Iterable[WindowItem], budget: int) -> tuple[int, int]:
+    """Return the number and the tokens of the newest messages that stay beside excerpts: a quarter of the budget, at most 32."""
+    count = spent = 0
+    for item in newest_first:
+        if item.is_summary or count == FRESH_TAIL or (spent + item.tokens) * TAIL_PART > budget:
+            break
+        count, spent = count + 1, spent + item.tokens
+    return count, spent
+
+
+def excerpt_tokens(tokens: int, run: CompactionRun, waiting: int, excerpts: Iterable[WindowItem]) -> int:
+    """Return the size of an excerpt among others: its part of ``tokens`` by what it stands for, and what the others leave.
+
+    Args:
+        tokens: The room for all excerpts of the window.
+        run: The items that the excerpt stands for.
+        waiting: The tokens of the messages that later excerpts will stand for.
+        excerpts: The other excerpts of the window.
+    """
+    others = list(excerpts)
+    stood_for = run.source_tokens + waiting + sum(item.source_tokens for item in others)
+    own = tokens * run.source_tokens // max(1, stood_for)
+    left = tokens - _tokens(others) - tokens * waiting // max(1, stood_for)
+    return max(own, left)
+
+
 def near(items: Sequence[WindowItem], budget: int) -> int | None:
     """Return the number of the newest items that stay if the fresh tail alone takes more than three quarters of a budget.
 
@@ -163,6 +193,7 @@ def runs(
     request: int | None = None,
     entered: int | None = None,
     hard: bool = False,
+    excerpts: bool = False,
 ) -> Iterator[CompactionRun]:
     """Yield every run that could be compacted now, in the order in which a caller should try them.
 
@@ -176,6 +207,8 @@ def runs(
         request: The index of the user message that began the turn under way; that message is in no run.
         entered: The number of newest items that stay if a part of the tail is compacted too; None to compact no part of it.
         hard: True to condense two neighbors too.
+        excerpts: True if the summaries are excerpts: a leaf takes the excerpts before its messages with it, so that one excerpt
+            stands for all of them.
     """
     request = newest_request(items) if request is None else request
     seen = set[tuple[str, int, int]]()
@@ -194,11 +227,27 @@ def runs(
         mixed_runs(items) if force else (),
     ):
         for run in candidates:
+            run = with_excerpts(items, run) if excerpts else run
             name = (run.kind, run.items[0].place, len(run.items))
             if run.readable and not run.spared and name in seen:
                 continue
             seen.add(name)
             yield run
+
+
+def with_excerpts(items: Sequence[WindowItem], run: CompactionRun) -> CompactionRun:
+    """Return a run of messages with the excerpts and fallbacks directly before it, as many as one input holds."""
+    if run.kind != LEAF or run.items[0].is_summary:
+        return run
+    first = start = items.index(run.items[0])
+    tokens = run.source_tokens
+    while (
+        start and items[start - 1].level in UNWRITTEN and tokens + items[start - 1].source_tokens <= LEAF_CHUNK_TOKENS
+    ):
+        start -= 1
+        tokens += items[start].source_tokens
+    chosen = (*items[start:first], *run.items)
+    return replace(run, items=chosen, tokens=_tokens(chosen))
 
 
 def newest_request(items: Sequence[WindowItem]) -> int:
@@ -267,7 +316,7 @@ def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -
     pairs = list(answers(items))
     last = {call: at for call, at, _ in pairs}
     walls = [at for at, item in enumerate(items) if item.kind == SUMMARY and at < border]
-    written = [at for at in walls if items[at].level != FALLBACK]
+    written = [at for at in walls if items[at].level not in UNWRITTEN]
     for wall in (*sorted({at for at in (*walls, *_held(pairs, border)) if at >= start}), border):
         for first, stop in _chunks(items, start, wall, last, fewest):
             yield _leaf(items, first, stop, written)
@@ -376,7 +425,7 @@ def condensed_run(
         return run
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
     old = [item for item in items[: _outside(items, protect)] if item.is_summary]
-    real = [item for item in old if item.level != FALLBACK]
+    real = [item for item in old if item.level not in UNWRITTEN]
     depths = [item.depth for item in real]
     if not real:
         why = "fallback_only" if old else "nothing_old"
@@ -418,7 +467,7 @@ def mixed_runs(items: Sequence[WindowItem]) -> Iterator[CompactionRun]:
 
     The new summary may be longer than its sources, because the window needs one XML element for it instead of several.
     """
-    can_be_condensed = [item.is_summary and item.level != FALLBACK for item in items]
+    can_be_condensed = [item.is_summary and item.level not in UNWRITTEN for item in items]
     for is_summary, group in groupby(range(len(items)), can_be_condensed.__getitem__):
         places = list(group)
         for first in places[::CONDENSED_FANOUT] if is_summary else ():
@@ -436,7 +485,8 @@ def _condensed(items: Sequence[WindowItem], first: int, stop: int, *, spared: in
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Yield groups of neighboring summaries of one depth outside the tail, without fallbacks, as half-open ranges of indexes."""
     depths = [
-        item.depth if item.is_summary and item.level != FALLBACK else None for item in items[: _outside(items, protect)]
+        item.depth if item.is_summary and item.level not in UNWRITTEN else None
+        for item in items[: _outside(items, protect)]
     ]
     for depth, group in groupby(range(len(depths)), depths.__getitem__):
         places = list(group)
@@ -469,7 +519,9 @@ def widened_runs(
     their size. So old fallbacks are not replaced over and over, and n fallbacks take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
-    written = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
+    written = (
+        [at for at, item in enumerate(items) if item.is_summary and item.level not in UNWRITTEN] if stretches else []
+    )
     for first, end in stretches:
         while first < end:
             stop = _readable(items, first, min(end, first + WIDENED_FANOUT))
@@ -490,7 +542,7 @@ def widened_runs(
 def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Yield groups of neighboring fallback leaves outside the tail, as half-open ranges of indexes."""
     border = _outside(items, protect)
-    is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
+    is_cut = [item.is_summary and item.level in UNWRITTEN and item.summary_kind == LEAF for item in items[:border]]
     for cut, group in groupby(range(border), is_cut.__getitem__):
         places = list(group)
         if cut:

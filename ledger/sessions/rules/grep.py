@@ -103,15 +103,15 @@ def parse(pattern: object, stem: Stem) -> GrepPattern:
     text = pattern.strip()
     if len(text) > 2 and text[0] == text[-1] == "%":
         return GrepPattern(inside=(text[1:-1],))
-    tokens, terms, loose = list[str](), list[Term](), list[str]()
+    tokens, terms, asked = list[str](), list[Term](), list[str]()
     for piece in _PIECE.finditer(text.translate(_MARKS)):
         phrase, bracket, bare, lone = piece.groups()
         if lone:
             refuse(pattern, "a double quotation mark is not closed")
         token = bracket or (bare if bare in _OPERATORS else "")
         if not token:
-            loose.append(phrase if phrase is not None else bare)
-            terms.append(_phrase(pattern, phrase) if phrase is not None else _bare(pattern, bare, stem))
+            asked.append(phrase if phrase is not None else bare)
+            terms.append(_term(pattern, asked[-1], stem if phrase is None else None))
             token = terms[-1].asked
         if tokens and tokens[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
             tokens.append("AND")
@@ -121,13 +121,9 @@ def parse(pattern: object, stem: Stem) -> GrepPattern:
     if len(terms) > MAX_TERMS:
         message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
         raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
-    are_words = set(tokens[1::2]) <= {"AND"} and tokens[::2] == [term.asked for term in terms]
-    may_be_inside = are_words and all(map(_is_long, loose))
-    return GrepPattern(" ".join(tokens), tuple(terms), loose=tuple(loose) if may_be_inside else ())
-
-
-def _is_long(term: str) -> bool:
-    return len(term) >= LOOSE_CHARS and not term.endswith("*")
+    may_be_inside = all(len(term) >= LOOSE_CHARS and not term.endswith("*") for term in asked)
+    is_loose = may_be_inside and not {"OR", "NOT", "(", ")"}.intersection(tokens)
+    return GrepPattern(" ".join(tokens), tuple(terms), loose=tuple(asked) if is_loose else ())
 
 
 def refuse(pattern: str, why: str) -> NoReturn:
@@ -135,26 +131,19 @@ def refuse(pattern: str, why: str) -> NoReturn:
     raise RejectedError(f"the pattern {pattern!r:.60} cannot be read: {why}; {_ALLOWED}", rule="pattern")
 
 
-def _phrase(pattern: str, text: str) -> Term:
+def _term(pattern: str, text: str, stem: Stem | None) -> Term:
+    """Return a phrase, or with ``stem`` a word, which may be the beginning of a word."""
     words = indexed_words(text)
     if not words:
         refuse(pattern, f"there is no word in {text!r:.40}, which %{text:.40}% would find")
-    return Term(_quoted(*words), _quoted(max(words, key=len)), " ".join(words))
-
-
-def _bare(pattern: str, text: str, stem: Stem) -> Term:
-    term = _phrase(pattern, text)
-    if not text.endswith("*"):
+    word = " ".join(words)
+    term = Term(f'"{word}"', f'"{max(words, key=len)}"', word)
+    if stem is None or not text.endswith("*"):
         return term
-    if " " in term.words:
-        return Term(f"{term.asked}*", term.anywhere, term.words)
+    if len(words) > 1:
+        return Term(f"{term.asked}*", term.anywhere, word)
     # The index has stems: "run" stands for "running", which the beginning "runn*" must find too.
-    word = term.words
     begins = f"{term.asked}*" if len(stem(word)) >= len(word) else term.asked
-    inflections = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))
-    expression = f"({' OR '.join((begins, *map(_quoted, inflections)))})"
+    inflections = (f'"{word}{ending}"' for ending in _ENDINGS if not stem(word + ending).startswith(word))
+    expression = f"({' OR '.join((begins, *inflections))})"
     return Term(expression, expression, word)
-
-
-def _quoted(*words: str) -> str:
-    return f'"{" ".join(words)}"'

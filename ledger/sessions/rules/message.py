@@ -126,7 +126,8 @@ def draft(
         message = _with_content_of(message, same)
     elif not text.strip() and full_parts:
         message = _with_longest_text(message)
-    alone = any(name in forms.SAYS_SOMETHING for fields in more.get("message", {}).values() for name in fields)
+    names = {name for fields in more.get("message", {}).values() for name in fields}
+    alone = not names.isdisjoint((*forms.SAYS_SOMETHING, *forms.ATTACHED))
     if not message.content.strip() and not message.parts and not reasoning and not alone and not has_raw:
         raise RejectedError(f"{what} is blank; it needs a content, a part with contents, or raw")
     size = len(message.encoded) + len(json.encode(message.extra))

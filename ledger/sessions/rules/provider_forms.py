@@ -30,6 +30,7 @@ FIELDS = {
 }
 MESSAGE_FIELD = "message_field"
 SAYS_SOMETHING = ("audio", "function_call", "refusal")  # an openai message may have these fields in place of a content
+ATTACHED = ("attachments", "system_parts")  # and a message of picoclaw these
 # Marks for caching are no content, and move from turn to turn.
 NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")
 _FREE = ("input", "arguments")  # the keys of these objects are words of a person or tool, and not names of the provider

@@ -125,7 +125,8 @@ def evolve(session: SessionState | None, event: AnyEvent) -> SessionState | None
             counted = replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
             return replace(counted, extractable_at=event.position, failures=0) if has_content(data) else counted
         case ExtractionCursorMoved():
-            return replace(now, cursor=data.to, failures=0)
+            # A model may read what rules read before, which moves no cursor back.
+            return replace(now, cursor=data.to if data.why == "asked" else max(now.cursor, data.to), failures=0)
         case ExtractionFailed():
             return replace(now, failures=now.failures + 1)
         case AbstractSet():

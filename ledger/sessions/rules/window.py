@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 MESSAGE, SUMMARY = "message", "summary"
-LEVELS = NORMAL, AGGRESSIVE, FALLBACK = "normal", "aggressive", "fallback"
+LEVELS = NORMAL, AGGRESSIVE, EXCERPT, FALLBACK = "normal", "aggressive", "excerpt", "fallback"
+UNWRITTEN = frozenset((EXCERPT, FALLBACK))  # the levels without a model's words: such a summary is never condensed
 SUMMARY_KINDS = LEAF, CONDENSED = "leaf", "condensed"
 
 Ranges = tuple[tuple[int, int], ...]
